@@ -68,7 +68,7 @@ SAID: dict[str, tuple[int, str]] = {
     'convert . --to timm --num-heads 7 --out x.npz': (1, '--num-heads needs --to jax'),
     'infer . setup.py --out x.xyz': (
         2,
-        "'x.xyz' ends in .xyz, which is not written; give a file in",
+        "'x.xyz' ends in .xyz, which cannot be written; give a file in",
     ),
     'visualize . cam setup.py --out x.png': (2, 'give a folder, with a / at the end'),
     'plan CONFIG --gpus 1 --gpu-memory 8 --out x.csv': (2, "'x.csv' must end in .json"),

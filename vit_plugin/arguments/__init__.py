@@ -1,4 +1,4 @@
-"""The arguments of constructors: their annotations, and one sentence for a wrong value."""
+"""Check the arguments of constructors by their annotations, with one sentence for a wrong value."""
 
 from .building import as_config_error, find_class, look_up, why_not_built
 from .check import check

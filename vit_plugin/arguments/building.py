@@ -20,7 +20,7 @@ CAUGHT = (AssertionError, KeyError, RuntimeError, TypeError, ValueError)
 
 
 def registered(registry: 'Registry') -> list[str]:
-    """The names in a registry and its parents, and those of their other children with a scope."""
+    """The names in a registry and its parents, and those of sibling registries with their scope."""
     names: set[str] = set()
     above: Any = registry
     while above is not None:
@@ -28,7 +28,7 @@ def registered(registry: 'Registry') -> list[str]:
         for scope, child in above.children.items():
             if child is not registry:
                 later = getattr(child, 'later', None)
-                if later is not None:  # one of our modules; a framework's import may fail
+                if later is not None:  # the module is ours; importing a framework may fail
                     child.import_from_location()
                 names |= {f'{scope}.{name}' for name in (*child.module_dict, *(later or ()))}
         above = above.parent
@@ -42,7 +42,10 @@ def unknown(name: str, registry: 'Registry') -> str:
 
 
 def look_up(kind: Any, registry: 'Registry', scope: str | None) -> Any:
-    """The class of this name in the scope of a framework, or None. A class is returned as it is."""
+    """The class with this name in the scope of a framework, or None.
+
+    A class is returned unchanged.
+    """
     if not isinstance(kind, str):
         return kind
     with registry.switch_scope_and_registry(scope) as here:
@@ -66,10 +69,10 @@ def find_class(at: str, kind: Any, registry: 'Registry', scope: str | None) -> A
 
 
 def why_not_built(error: BaseException) -> str | None:
-    """The sentence about the part that MMEngine could not build, or None for another error.
+    """The sentence about the component that MMEngine could not build, or None for another error.
 
-    Its text names the part, but neither what there is nor where; the frame in which it was raised
-    has the part itself.
+    MMEngine's message names the component, but not the alternatives nor its place in the config.
+    The frame that raised the error has the component itself.
     """
     for cause, part in _failed_parts(error):
         kind: Any = part.get('obj_cls')
@@ -86,7 +89,7 @@ def why_not_built(error: BaseException) -> str | None:
 
 
 def _failed_parts(error: BaseException | None) -> Iterator[tuple[BaseException, dict[str, Any]]]:
-    """The errors that led to one, with what MMEngine was building, the innermost part first."""
+    """The chain of errors behind one, each with what MMEngine was building, innermost first."""
     while error is not None:
         frames = [frame for frame, _ in walk_tb(error.__traceback__)]
         for frame in reversed(frames):

@@ -14,7 +14,7 @@ from vit_plugin.suggestions import closest, suggestion
 
 from .signature import Signature, names_within
 
-FIRST_ERRORS = ('extra_forbidden', 'missing')  # pydantic's types of the errors that come first
+FIRST_ERRORS = ('extra_forbidden', 'missing')  # pydantic's error types that are reported first
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80
 
@@ -48,7 +48,7 @@ def check(owner: str, signature: Signature, args: Sequence[Any], kwargs: Mapping
 def _sentence(error: ValidationError, signature: Signature, values: Mapping[str, Any]) -> str:
     """The end of a sentence about the first wrong argument. Its subject is the owner.
 
-    Of the members of a union, it is about the one in which the check came farthest.
+    For a union, the sentence is about the member that fits best.
     """
     found = [(_path(values, problem), problem) for problem in error.errors(include_url=False)]
     argument = min(found, key=_order)[0][:1]
@@ -69,7 +69,7 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
         if outer:
             known = names_within(signature.fields[str(outer[0])], outer[1:], problems[0]['loc'][-2])
         remedy = suggestion(name, known, takes='it takes')
-        # The others may be left from a base config with another class.
+        # The other arguments may be left over from a base config with another class.
         if len([path for path in values if path not in signature.fields]) > 1:
             remedy += (
                 ' To drop the arguments that a base config has for another class, add '
@@ -89,7 +89,7 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
 
 
 def _order(one: tuple[Any, Any]) -> tuple[bool, int]:
-    """The order of problems: names of arguments, then names inside, then values."""
+    """The order of problems: unknown arguments, then unknown names within them, then values."""
     path, kind = one[0], one[1]['type']
     rank = FIRST_ERRORS.index(kind) if kind in FIRST_ERRORS else len(FIRST_ERRORS)
     return len(path) > 1 or kind not in FIRST_ERRORS, rank
@@ -138,7 +138,7 @@ def _short(value: Any) -> str:
 
 
 def _exact(value: Any, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
-    """Numbers that pydantic takes for floats, and torch does not, with their paths."""
+    """Numbers that pydantic accepts as floats but torch does not, with their paths."""
     if isinstance(value, (Decimal, Fraction)):
         yield path, value
     parts = value.items() if isinstance(value, dict) else ()

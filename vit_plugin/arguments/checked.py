@@ -24,13 +24,13 @@ def checked(called: Checked) -> Checked:
 
     ``**kwargs`` of the constructor are the arguments of the next constructor in the method
     resolution order. ``**kwargs: Unpack[Options]`` are those of a ``TypedDict``. Arguments of base
-    classes in other packages have a type by their name, see :mod:`.foreign`. The attribute
-    ``renamed_arguments`` of a class maps old names to what to write now.
+    classes in other packages are typed by their name, see :mod:`.foreign`. The attribute
+    ``renamed_arguments`` of a class maps old names to their replacements.
     """
     made: Any = called
     is_class = isinstance(called, type)
 
-    @cache  # at the first call, because an annotation may name a later part of its file
+    @cache  # deferred to the first call: an annotation may name something later in its file
     def signature() -> Signature:
         return Signature.of(called, own=True)
 
@@ -54,7 +54,7 @@ def checked(called: Checked) -> Checked:
                 super(made, self).__init__(*args, **kwargs)
             else:
                 own(self, *args, **kwargs)
-        if type(self) is made:  # all layers are built
+        if type(self) is made:  # not in the constructor of a base class: all layers are built
             _check_layers(self)
 
     made.__init__ = __init__

@@ -1,7 +1,7 @@
-"""The options of ``encoder``. Each field of a class here is one: its values, default and meaning.
+"""The options of ``encoder``: each is a field, with its values, default and meaning.
 
-From the fields follow the check of ``encoder=dict(...)``, the arguments that the zoo reads from
-timm's modules, the hints of loading and the table in docs/models.md.
+The check of ``encoder=dict(...)``, the arguments that the zoo reads from timm's modules, the hints
+for loading and the table in docs/models.md follow from the fields.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ QkvBias = bool | Literal['qv']
 
 
 def option(default: Any, says: str, creates: Mapping[str, str] | None = None) -> Any:
-    """A field of a dataclass.
+    """Declare an option, a field of a dataclass.
 
     Args:
-        default: its value where it is not given.
-        says: what it is, for the documentation.
+        default: the default value.
+        says: its description, for the documentation.
         creates: values of the option, and the pattern of the parameters that each creates.
     """
     return field(default=default, metadata=dict(says=says, creates=creates or {}))
@@ -31,7 +31,10 @@ def option(default: Any, says: str, creates: Mapping[str, str] | None = None) ->
 
 @dataclass(frozen=True, kw_only=True)
 class BlockOptions:
-    """Block parts beyond the paper's. ``encoder`` takes one value, or a list with one per block."""
+    """Options of a block beyond the paper.
+
+    ``encoder`` takes one value, or a list with one per block.
+    """
 
     qkv_bias: QkvBias = option(
         True,
@@ -79,8 +82,8 @@ class WindowOptions:
 
     Attributes:
         size: side of the windows in patches.
-        number: in place of it, the windows along each side of an image. So they grow with the
-            image, and are rectangles in a rectangle.
+        number: instead of ``size``, the number of windows along each side of an image. They grow
+            with the image, and have its aspect ratio.
         global_blocks: the blocks with global attention. Negative numbers count from the last block.
 
     Raises:
@@ -121,7 +124,7 @@ class WindowOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderOptions:
-    """Parts that an encoder has once."""
+    """Options that an encoder has once."""
 
     dist_token: Count = option(
         0, 'number of distillation tokens after the class token (2012.12877)', {'1': 'dist_token'}
@@ -168,7 +171,7 @@ def typed_entries(options: type, each_block: bool = False) -> dict[str, Any]:
 if TYPE_CHECKING:
     WindowCfg = Mapping[str, Any]
     EncoderCfg = Mapping[str, Any]
-else:  # the dicts that a config may give
+else:  # for the dicts that a config may give
     WindowCfg = TypedDict('WindowCfg', typed_entries(WindowOptions), total=False)
     EncoderCfg = TypedDict(
         'EncoderCfg',

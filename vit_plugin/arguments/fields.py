@@ -16,7 +16,7 @@ Section = dict[str, Any]  # a section of a config
 
 @with_config({**STRICT, 'extra': 'allow'})
 class Open(TypedDict):
-    """A dict with further entries for a class of another library."""
+    """A dict that may have further entries, for a class of another library."""
 
 
 def entries(fields: Mapping[str, Any]) -> TypeAdapter:
@@ -44,10 +44,10 @@ LIMIT = 2**24
 
 Count = Annotated[int, Field(ge=0, le=LIMIT)]
 Interval = Annotated[int, Field(ge=1)]
-OrNever = Annotated[int, Field(ge=-1)]  # an interval, or none
+OrNever = Annotated[int, Field(ge=-1)]  # an interval, or -1 for never
 PositiveInt = Annotated[int, Field(ge=1, le=LIMIT)]
 Depth = Annotated[int, Field(ge=1, le=1000)]
-Blocks = Annotated[int, Field(ge=0, le=1000)]  # without any, the stem stands alone
+Blocks = Annotated[int, Field(ge=0, le=1000)]  # 0: only the stem
 Positive = Annotated[float, Field(gt=0)]
 Factor = Annotated[float, Field(gt=0, le=100)]  # multiplies a width or a number of blocks
 NotNegative = Annotated[float, Field(ge=0)]
@@ -102,14 +102,14 @@ class NormConfig(_NormDetails, total=False):
 def _of_a_backend(options: dict | None) -> dict | None:
     """Reject options that no file backend of MMEngine takes.
 
-    If no backend is named, the address of the files selects one.
+    Without ``backend``, the prefix of a path selects one.
     """
     from mmengine.fileio.backends import backends
 
     if options is None:
         return None
     name = options.get('backend')
-    # A name without a hash is in no dict.
+    # An unhashable name cannot be looked up, so compare it.
     kinds = [backends[key] for key in backends if name in (None, key)]
     for kind in kinds:
         taken = signature(kind).parameters

@@ -1,6 +1,6 @@
 """Types of arguments in other packages.
 
-Their annotations are not read: many are missing or wider than what works, and some are narrower.
+Annotations of other packages are not read: many are missing or too wide, and some too narrow.
 """
 
 import os
@@ -41,7 +41,7 @@ Part = Annotated[Any, AfterValidator(_part)]  # the config of a module, or the m
 
 Rule = Literal['greater', 'less']  # how a score improves
 
-# By the names of arguments that mean the same wherever they occur.
+# The types of arguments whose name means the same everywhere.
 SHARED_ARGUMENTS: dict[str, Any] = {
     'accumulative_counts': PositiveInt,
     'backend_args': Backend,
@@ -82,7 +82,7 @@ SHARED_ARGUMENTS: dict[str, Any] = {
 
 
 def shared(parameter: Parameter) -> Any:
-    """The type of an argument by its name, unless its default is of another, or Any."""
+    """The type of an argument by its name, or Any if its default does not fit."""
     default = parameter.default
     if isinstance(default, bool):
         return bool

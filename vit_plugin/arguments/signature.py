@@ -22,8 +22,8 @@ class Signature:
         fields: the annotation of each argument.
         required: the required arguments.
         positions: the arguments that may be given by position, in order.
-        renamed: old names -> what to write now.
-        takes_any: whether another package has ``**kwargs``, which may take further names.
+        renamed: old names -> their replacements.
+        takes_any: whether ``**kwargs`` of another package may take further names.
     """
 
     fields: dict[str, Any] = field(default_factory=dict)
@@ -46,12 +46,12 @@ class Signature:
     @classmethod
     @cache
     def of(cls, called: Callable, own: bool = False) -> 'Signature':
-        """The arguments of a function, or of a class and of its bases where it passes them on.
+        """The arguments of a function, or of a class and the bases that it passes arguments to.
 
         Args:
             called: the function or class.
-            own: whether the annotations of its package count as they are, as those of this package
-                do. Arguments of other packages have a type by their name, see :mod:`.foreign`.
+            own: whether to trust the annotations of its package, as those of this package.
+                Otherwise arguments are typed by their name, see :mod:`.foreign`.
         """
         exact = {'vit_plugin', _package(called)} if own else {'vit_plugin'}
         found = cls(renamed=_renamed(called))
@@ -73,7 +73,7 @@ class Signature:
                         found.positions += [name] * (name not in found.positions)
                     if takes_names and name not in {*found.fields, *found.renamed}:
                         found.fields[name] = hint if is_exact else shared(parameter)
-                        # A child may pass an argument of its parent.
+                        # A subclass may set an argument of its base class.
                         if number == 0 and parameter.default is parameter.empty:
                             found.required.append(name)
             if takes_names and get_origin(rest) is Unpack:
@@ -86,7 +86,10 @@ class Signature:
 
 
 def names_within(annotation: Any, path: Sequence[str | int], name: str | int = '') -> list[str]:
-    """The keys of the dicts at a path in an annotation. If one is named ``name``, only its keys."""
+    """The keys of the dicts at a path in an annotation.
+
+    If a dict is named ``name``, only its keys.
+    """
     names: list[str] = []
     kinds = _members(annotation)
     for kind in [
@@ -144,5 +147,5 @@ def _renamed(called: Any) -> dict[str, str]:
 def _hints(function: Callable) -> dict[str, Any]:
     try:
         return get_type_hints(function, include_extras=True)
-    except (NameError, TypeError, AttributeError):  # an annotation for the type checker alone
+    except (NameError, TypeError, AttributeError):  # an annotation only for type checkers
         return {}

@@ -1,8 +1,8 @@
-"""The commands, a module each: ``add_arguments(parser)``, ``main(args)``, and more.
+"""The commands, one module each, with ``add_arguments(parser)`` and ``main(args)``.
 
 A module may have ``check(args)``, which finds wrong arguments without torch, and
-``needs_torch(args)``, which says whether ``main`` needs it. Its ``LESS_MEMORY`` says what to do
-where there is not enough memory; without one, that is the remedy of a training.
+``needs_torch(args)``, which says whether ``main`` needs it. ``LESS_MEMORY`` is the advice for an
+out-of-memory error; the default is the advice for a training.
 """
 
 COMMANDS = (

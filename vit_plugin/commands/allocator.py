@@ -4,8 +4,7 @@ import ctypes
 import os
 import platform
 
-# The environment variable of each setting -> its parameter of mallopt(3), and bytes, a number of 32
-# bits.
+# Environment variable -> parameter of mallopt(3) and its value in bytes, which must fit 32 bits.
 MALLOC_SETTINGS = {
     'MALLOC_MMAP_THRESHOLD_': (-3, 2**30),
     'MALLOC_TRIM_THRESHOLD_': (-1, 2**31 - 1),
@@ -17,8 +16,8 @@ TUNABLES = 'GLIBC_TUNABLES'
 def keep_memory() -> None:
     """Let glibc keep freed blocks, rather than give them back to the system after each step.
 
-    The system would fill them with zeros again. Nothing changes where the environment sets any of
-    this, or on another system or C library. Threads that exist keep what they have.
+    Memory that comes back from the system must be zeroed first. Nothing changes if the environment
+    sets any of these variables, or without glibc. Threads that already run keep their arenas.
     """
     if platform.libc_ver()[0] != 'glibc' or {*MALLOC_SETTINGS, TUNABLES} & {*os.environ}:
         return

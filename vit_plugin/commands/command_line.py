@@ -39,8 +39,8 @@ from vit_plugin.inference.saved_model import SavedModel, find_checkpoint
 def load_config(args: argparse.Namespace, saved: SavedModel | None = None) -> Config:
     """The config of ``args.config`` or of a checkpoint, with the flags of ``add_run_arguments``.
 
-    To the config of the checkpoint, ``--cfg-options`` have been applied. Without a config file,
-    logs go to its folder.
+    A config from a checkpoint already has ``--cfg-options`` applied. Without a config file, logs go
+    to the folder of the checkpoint.
     """
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = saved.cfg if saved else read_config(args.config, args.cfg_options)
@@ -85,10 +85,10 @@ def training_runner(
 ) -> Iterator[mmengine.runner.Runner]:
     """The runner of :func:`build_runner`, to train in this context, with :func:`report_interrupt`.
 
-    Nothing is written to the work directory before it is this run's.
+    Nothing is written to the work directory before this run has locked it.
 
     Raises:
-        ConfigError: as there, and if another run trains in the work directory.
+        ConfigError: as in :func:`build_runner`, and if another run trains in the work directory.
     """
     _check(cfg, loaders)
     with alone_in(cfg.work_dir):
@@ -110,14 +110,14 @@ def _check(cfg: Config, loaders: Sequence[str]) -> None:
 
 def _built(cfg: Config) -> mmengine.runner.Runner:
     runner = RUNNERS.build(cfg)
-    # Torch's SyncBatchNorm does not run there.
+    # torch's SyncBatchNorm needs a GPU.
     if get_device() == 'cpu' and isinstance(runner.model, nn.Module):
         runner.model = revert_sync_batchnorm(runner.model)
     return runner
 
 
 def _check_schedule_length(cfg: Config) -> None:
-    """Raise a ``ConfigError`` if the schedules are made for another length and are not scaled."""
+    """Raise a ``ConfigError`` if the schedules are for another length and nothing scales them."""
     made_for, kind = cfg.get('schedule_length'), cfg.runner_type
     unit = 'max_epochs' if (cfg.get('train_cfg') or {}).get('max_epochs') else 'max_iters'
     length = (cfg.get('train_cfg') or {}).get(unit)
@@ -136,7 +136,8 @@ def _check_schedule_length(cfg: Config) -> None:
 def report_interrupt(runner: mmengine.runner.Runner) -> Iterator[None]:
     """End the program on Ctrl-C with a sentence that names the checkpoint to resume from.
 
-    The signal is recorded, because MMEngine turns some ``KeyboardInterrupt`` into other errors.
+    The signal is recorded, since MMEngine turns some ``KeyboardInterrupt`` exceptions into other
+    errors.
 
     Raises:
         TrainingError: in place of an unknown error after the first step.
@@ -152,7 +153,8 @@ def report_interrupt(runner: mmengine.runner.Runner) -> Iterator[None]:
         yield
     except BaseException as error:
         if isinstance(error, OSError) and error.errno and not error.filename:
-            error.filename = runner.work_dir  # writers of logs and settings do not name their file
+            # The error does not name a file when a log or the settings are written.
+            error.filename = runner.work_dir
         if not interrupts:
             if runner.iter and isinstance(error, Exception) and not explained(error):
                 raise TrainingError(

@@ -6,10 +6,10 @@
     vit-plugin convert work_dirs/run --to hf --out folder_for_transformers
     vit-plugin convert work_dirs/run --into rf-detr-nano.pth --out continued.pth
 
-Without ``--to`` it is the whole model with its own names, for the other commands and
-``load_from``. LoRA's adapters are merged. ``--dtype float16`` halves the file, for a release.
-``--out`` without a suffix is a folder, with all that is uploaded to ``hf://USER/NAME``. ``--into``
-writes the file that a run began with again, with the backbone of the run.
+Without ``--to``, the whole model is written under its own names, for the other commands and
+``load_from``. LoRA adapters are merged. ``--dtype float16`` halves the file, for a release.
+``--out`` without a suffix is a folder with everything that would be uploaded to ``hf://USER/NAME``.
+``--into`` rewrites the checkpoint that a run started from, with the trained backbone.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from vit_plugin.weights.provenance import Provenance
 
 WEIGHT_SUFFIXES = ('.npz', '.safetensors', '.pth', '.bin')
-RUN_FACTS = ('cfg', 'dataset_meta', 'epoch', 'iter')  # facts of a run that converted weights keep
-LESS_MEMORY = 'free some, since a model is held as a whole'
+# Metadata of a run that converted weights keep.
+RUN_FACTS = ('cfg', 'dataset_meta', 'epoch', 'iter')
+LESS_MEMORY = 'free some memory: the whole model is loaded at once'
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -42,21 +43,21 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_target(
         parser,
         f'file to write ({", ".join(WEIGHT_SUFFIXES)}), folder for a hub, or hf://USER/NAME',
-        type=str,  # an address has two slashes
+        type=str,  # a Path would merge the slashes of hf://
         metavar='TARGET',
     )
     parser.add_argument(
         '--to',
         metavar='FORMAT',
-        help='format of its names, such as timm, jax, mmpretrain, or hf, which chooses the one of '
-        'transformers that fits; default: the whole model as it is. For a hub: timm, hf or '
-        'vit_plugin; default: the first that has the model',
+        help='naming format, such as timm, jax, mmpretrain, or hf (the matching format of '
+        'transformers); default: the whole model as it is. For a hub: timm, hf or vit_plugin; '
+        'default: the first that has the model',
     )
     parser.add_argument(
         '--into',
         metavar='ORIGINAL',
-        help='the file, folder or name that the run began with: it is written again, with the '
-        'backbone of the run and all else as it is',
+        help='the file, folder or name that the run started from: it is rewritten with the '
+        'backbone of the run, all else unchanged',
     )
     parser.add_argument(
         '--num-heads',
@@ -70,11 +71,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         '--licence',
         help="of the weights, by the hub's name, such as apache-2.0; default: the checkpoint's",
     )
-    parser.add_argument('--private', action='store_true', help='upload where you alone read it')
+    parser.add_argument('--private', action='store_true', help='upload to a private repository')
 
 
 def write(weights: dict[str, Any], path: Path, suffix: str, record: 'Provenance') -> None:
-    """Write tensors into a file of the form that the suffix names, which carries their record."""
+    """Write tensors, with their provenance record, in the file format that the suffix names."""
     import numpy as np
     import torch
     from safetensors.torch import save_file
@@ -88,13 +89,13 @@ def write(weights: dict[str, Any], path: Path, suffix: str, record: 'Provenance'
         np.savez(path, **{key: value.numpy() for key, value in weights.items()})
     else:
         torch.save(weights, path)
-    append_to(path, record)  # to an archive alone
+    append_to(path, record)  # only .pth and .bin files are archives
 
 
 def plain(name: str, value, args: Namespace):
-    """A copy of the tensor with its own memory, in a dtype that the file can hold.
+    """Copy the tensor, in a dtype that the file can hold.
 
-    The copy is needed because safetensors takes no tied tensors.
+    safetensors rejects tensors that share memory, hence the copy.
     """
     import torch
 
@@ -109,10 +110,10 @@ def plain(name: str, value, args: Namespace):
 
 
 def find_heads(args: Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int:
-    """The number of attention heads, which only flax kernels show: (..., width, heads, head width).
+    """The number of attention heads: only flax kernels show it, (..., width, heads, head width).
 
-    It is that of the option, of the checkpoint's kernels or config, or the usual one for its width,
-    which is said.
+    Taken from ``--num-heads``, the checkpoint's kernels or its config, in this order. Otherwise the
+    usual number for the width is taken, and printed.
     """
     from vit_plugin.arch import num_heads_of_width, parse_arch
     from vit_plugin.weights.saved_settings import saved_backbone
@@ -138,14 +139,14 @@ def find_heads(args: Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int
         print(f'{heads} attention heads, as usual for the width {width}; --num-heads gives others')
     if not heads or width % heads:
         raise ConfigError(
-            f'--num-heads {heads or ""} does not tell how the width {width} is divided: give the '
-            'number of attention heads of the model.'
+            f'--num-heads {heads or "(unknown)"} does not divide the width {width}; give the '
+            'number of heads of the model.'
         )
     return heads
 
 
 def record_of(args: Namespace, checkpoint: 'Checkpoint') -> 'Provenance':
-    """Where the weights of the file that is written come from."""
+    """The provenance record for the file to write."""
     from vit_plugin.weights.carried_records import of_checkpoint
     from vit_plugin.weights.provenance import converted
 
@@ -166,8 +167,8 @@ def write_model(args: Namespace) -> None:
     ours = any('backbone.' in name for name in checkpoint.weights)
     if of_a_hub and checkpoint.meta and not ours:
         raise ConfigError(
-            f'{args.checkpoint!r} has the names of another library; the commands take it as it '
-            'is, and --to vit_plugin writes its weights alone.'
+            f'{args.checkpoint!r} has the names of another library; the commands read it as it is, '
+            'and --to vit_plugin writes only its weights.'
         )
     weights = {name: plain(name, value, args) for name, value in checkpoint.weights.items()}
     known = {name: value for name, value in checkpoint.meta.items() if name in RUN_FACTS}
@@ -182,7 +183,7 @@ def write_model(args: Namespace) -> None:
 
 
 def write_into(args: Namespace) -> None:
-    """Write the file that a run began with, with the run's backbone."""
+    """Rewrite the checkpoint that a run started from, with the run's backbone."""
     from vit_plugin.inference.saved_model import find_checkpoint
     from vit_plugin.weights import open_checkpoint
     from vit_plugin.weights.source_layout import export_to_source_layout
@@ -195,7 +196,7 @@ def write_into(args: Namespace) -> None:
 
 
 def write_names(args: Namespace) -> None:
-    """Write the weights by the names of ``--to``."""
+    """Write the weights under the names of the format ``--to``."""
     from vit_plugin.weights import export, open_checkpoint, recognize
 
     checkpoint = open_checkpoint(args.checkpoint)
@@ -206,8 +207,8 @@ def write_names(args: Namespace) -> None:
     lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
     if lost:
         raise ConfigError(
-            f'The format {written.name} has no name for {", ".join(lost)}, without which it would '
-            'be another model; choose another format.'
+            f'The format {written.name} has no name for {", ".join(lost)}, and the model would '
+            'compute something else without them; choose another format.'
         )
     exported = {key: plain(key, value, args) for key, value in exported.items()}
     with replacing(args.out, [args.checkpoint]) as path:
@@ -219,7 +220,7 @@ def write_names(args: Namespace) -> None:
 
 
 def write_weights(args: Namespace) -> None:
-    """Write a file, by the names that it has or by others."""
+    """Write a weight file, renamed if ``--to`` is given."""
     from vit_plugin.inference.saved_model import find_checkpoint
     from vit_plugin.weights import FORMATS
     from vit_plugin.weights.hub import weights_in

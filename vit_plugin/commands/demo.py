@@ -1,4 +1,4 @@
-"""Show what a model says and sees, in a browser: drop a picture on the page.
+"""Show what a model predicts and sees, in a browser: drop a picture on the page.
 
 vit-plugin demo
 vit-plugin demo CHECKPOINT

@@ -3,8 +3,8 @@
 vit-plugin doctor CONFIG
 vit-plugin doctor work_dirs/run
 
-A line for each finding, with its cure. The status is 0 if there is none, 1 if there are some, and
-2 if the config cannot be read. Nothing is trained, downloaded or written.
+Each finding is one line, with its remedy. The exit status is 0 without findings, 1 with findings,
+and 2 if the config cannot be read. Nothing is trained, downloaded or written.
 """
 
 import json
@@ -19,7 +19,7 @@ from vit_plugin.files.shipped import CONFIG_SUFFIXES, SHIPPED_PREFIX, recipe
 
 from .flags import add_flags
 
-WRONG_CALL = 2  # the status of a call that cannot be answered, as argparse has it
+WRONG_CALL = 2  # the exit status of a wrong command line, as in argparse
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def check(args: Namespace) -> None:
-    """Find the config or the run, which takes no torch."""
+    """Find the config or the run, without importing torch."""
     try:
         if args.subject.startswith(SHIPPED_PREFIX) or Path(args.subject).suffix in CONFIG_SUFFIXES:
             recipe(args.subject)
@@ -52,7 +52,7 @@ def _end(error: ConfigError) -> None:
 def main(args: Namespace) -> None:
     from vit_plugin.doctor import CHECKS, diagnose, examine
 
-    warnings.simplefilter('ignore')  # the frameworks' own, at import
+    warnings.simplefilter('ignore')  # the frameworks warn when they are imported
     try:
         examined = examine(args.subject, args.cfg_options)
     except ConfigError as error:

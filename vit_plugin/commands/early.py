@@ -12,12 +12,12 @@ from vit_plugin.launchers import check_launcher
 from vit_plugin.project import declared
 from vit_plugin.suggestions import closest, guess
 
-CHECKPOINTS = ('checkpoint', 'weights', 'teacher', 'resume')  # the flags that name one
-CONFIG = '.py', 'vit_plugin::'  # the end or the beginning of a config's name
+CHECKPOINTS = ('checkpoint', 'weights', 'teacher', 'resume')  # flags that name a checkpoint
+CONFIG = '.py', 'vit_plugin::'  # suffix or prefix of a config's name
 
 
 def check_working_directory() -> None:
-    """End the program if its working directory was removed, where no path can be found."""
+    """End the program if its working directory was removed: no relative path would resolve."""
     try:
         os.getcwd()
     except OSError as error:
@@ -28,7 +28,7 @@ def check_working_directory() -> None:
 
 
 def check_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """End the program if a word is no option of the parser, with the nearest, or is empty."""
+    """End the program at an unknown option, with the nearest known one, or at an empty value."""
     known = [option for option in parser._option_string_actions if option.startswith('--')]
     for before, word in zip(['', *words], words, strict=False):
         name, equals, value = word.partition('=')
@@ -42,14 +42,14 @@ def check_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
 
 
 def check_checkpoints(args: argparse.Namespace) -> None:
-    """Raise a ``ConfigError`` if a local checkpoint is not there."""
+    """Raise a ``ConfigError`` if a local checkpoint does not exist."""
     for flag in CHECKPOINTS:
         given = getattr(args, flag, None) or []
         for path in [given] if isinstance(given, str) else given:
             is_other = '://' in path or path.endswith(CONFIG[0]) or path.startswith(CONFIG[1])
             if is_other or (flag == 'resume' and path == 'auto') or Path(path).exists():
                 continue
-            if path not in (offered := declared('offered')):  # published models by their names
+            if path not in (offered := declared('offered')):  # names of published models
                 raise ConfigError(f'There is no checkpoint file {path!r}{_neighbor(path, offered)}')
 
 
@@ -61,7 +61,7 @@ def check_process(args: argparse.Namespace) -> None:
 
 
 def check_data(folder: str) -> None:
-    """Raise a ``ConfigError`` if there is no such folder of images."""
+    """Raise a ``ConfigError`` if the folder of ``--data`` does not exist."""
     if Path(folder).exists() and not Path(folder).is_dir():
         raise ConfigError(
             f'--data: {folder!r} is a file; give the folder of the images, extracted if this is an '
@@ -72,7 +72,7 @@ def check_data(folder: str) -> None:
 
 
 def _neighbor(path: str, others: Collection[str] = ()) -> str:
-    """The end of a sentence that names the nearest path in the same folder, or of the others."""
+    """The end of a sentence: the nearest name in the same folder, or among ``others``."""
     names: list[str] = []
     with suppress(OSError):
         names = [one.name for one in Path(path).absolute().parent.iterdir()]

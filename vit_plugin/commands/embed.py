@@ -29,7 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def check(args: Namespace) -> None:
-    """Find the images, which takes no torch."""
+    """Find the images, without importing torch."""
     from anyfolder.complete import check_target
     from vit_plugin.inference.inputs import find_inputs
     from vit_plugin.inference.targets import check_apart

@@ -18,7 +18,7 @@ from .flag_rules import RULES, check_rules, given_flags
 
 
 def parser_of(command: ModuleType) -> argparse.ArgumentParser:
-    """The parser of a command, which begins its help with the docstring of its module."""
+    """The parser of a command. Its help begins with the docstring of the module."""
     parser = argparse.ArgumentParser(
         description=(command.__doc__ or '').replace('``', ''),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -30,8 +30,8 @@ def parser_of(command: ModuleType) -> argparse.ArgumentParser:
 def run_command(command: ModuleType) -> None:
     """Parse the command line and run a command. Errors and Ctrl-C are one sentence by default.
 
-    A wrong flag, a config or checkpoint that is not there, and what ``check`` finds wrong take no
-    time. Nor does torch, where ``needs_torch`` says no.
+    A wrong flag, a missing config or checkpoint, and whatever ``check`` rejects are reported before
+    torch is imported. torch is not imported at all if ``needs_torch`` is false.
 
     Args:
         command: a module of :mod:`vit_plugin.commands`.
@@ -61,23 +61,23 @@ def run_command(command: ModuleType) -> None:
         run_main(command.main, args, getattr(command, 'LESS_MEMORY', None))
     except KeyboardInterrupt:
         raise interrupted() from None
-    except (ConfigError, MissingExtraError) as error:  # before torch was there
+    except (ConfigError, MissingExtraError) as error:  # raised before torch was imported
         if args.traceback:
             raise
         raise SystemExit(f'Error: {printable_lines(error)}') from None
 
 
-# Loggers, and what a message has that nobody asked for.
+# Loggers, and the text of messages about features that nobody asked for.
 FALSE_ALARMS = {
-    # torch of a type of torchao, which transformers imports wherever it is installed.
+    # torch, about a type of torchao, which transformers imports wherever it is installed.
     'torch.utils._pytree': 'Enum subclass',
-    # torch's exporter of the empty axes of a squeeze, which it then writes right.
+    # torch's exporter, about the empty axes of a squeeze, which it writes correctly.
     'onnx_ir._convenience': 'Attribute type is ambiguous',
 }
 
 
 def leave_out_false_alarms() -> None:
-    """Leave out what other packages say of what nobody asked for."""
+    """Silence messages of other packages about features that nobody asked for."""
     for message in (
         'Fail to import ``MultiScaleDeformableAttention``',  # about MMCV's compiled ops
         'faster_coco_eval is not installed',

@@ -60,12 +60,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 def asked_of(
     args: Namespace, trained: 'TrainedModel', steps: 'Sequence[PipelineStep]'
 ) -> 'InputSizes':
-    """The sizes of the test, where they are open the size of training, or ``--img-size``.
+    """The sizes to export: ``--img-size``, else the test pipeline's, or training's if these vary.
 
     Args:
         args: the command line.
         trained: the model.
-        steps: those that the file does to an image, if it does any.
+        steps: the steps that the file applies to an image, if any.
     """
     from vit_plugin.deploy.input_sizes import sizes_of_test
     from vit_plugin.deploy.pipeline_steps import size_of_training
@@ -81,10 +81,10 @@ def asked_of(
 
 
 def check_padded(flag: str, size: tuple[int, int], padding: 'Padding') -> None:
-    """Compare a size with those that the model's images are padded to.
+    """Check that the model's images can be padded to a size.
 
     Raises:
-        ConfigError: if it is another.
+        ConfigError: if the size is not one of them.
     """
     if size != padding.padded(size):
         raise ConfigError(
@@ -96,7 +96,7 @@ def check_padded(flag: str, size: tuple[int, int], padding: 'Padding') -> None:
 
 @contextmanager
 def timed_stage(name: str) -> Iterator[None]:
-    """Say a stage of the export, and how long it took."""
+    """Print a stage of the export, and how long it took."""
     print(f'{name} ...', end=' ', flush=True)
     start = time.perf_counter()
     yield
@@ -104,7 +104,7 @@ def timed_stage(name: str) -> Iterator[None]:
 
 
 def check(args: Namespace) -> None:
-    """Compare what is asked for with what there is, which takes no torch."""
+    """Check the request against the checkpoint, without importing torch."""
     if len(args.img_size or ()) > 2:
         raise ConfigError(
             f'--img-size takes one number or two, got {" ".join(map(str, args.img_size))}.'
@@ -122,7 +122,7 @@ def main(args: Namespace) -> None:
     from vit_plugin.weights.carried_records import of_address
     from vit_plugin.weights.provenance import converted
 
-    warnings.simplefilter('ignore')  # the exporters' own
+    warnings.simplefilter('ignore')  # the exporters warn about themselves
     sources = [path for path in (args.config, args.checkpoint) if path]
     check_target(args.out, sources)
     trained = load_model(args)
@@ -133,7 +133,7 @@ def main(args: Namespace) -> None:
     sizes = asked_of(args, trained, steps)
     size = None if args.dynamic == 'all' else sizes.fixed
     if sizes.of_test and (sizes.fixed is None or any(side % model.unit for side in sizes.fixed)):
-        model.unit = sizes.padding.unit  # the network fills its patches itself
+        model.unit = sizes.padding.unit  # the network pads to its patches itself
     facts = facts_of(trained, sizes, steps) if has_facts else ''
     source = find_checkpoint(args.checkpoint, args.which)
     record = converted(of_address(source), str(args.out), made='exported')
@@ -165,7 +165,7 @@ def main(args: Namespace) -> None:
 def export_summary(
     args: Namespace, model: 'Deployed', size: tuple[int, int] | None, apart: float
 ) -> str:
-    """What was written: inputs, outputs, and how far they are from the model."""
+    """Summarize what was written: inputs, outputs, and their difference from the model."""
     sides = f'height and width multiples of {model.unit} from {model.least * model.unit} on'
     count, channels = 'any number' if args.dynamic else 1, model.model.backbone.in_channels
     return (

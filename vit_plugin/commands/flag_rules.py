@@ -12,21 +12,21 @@ from vit_plugin.from_folder.choices import CONTINUATIONS, TASK_FLAGS, TASK_OPTIO
 from vit_plugin.suggestions import alternatives
 
 NO_EFFECT = 'leave it out'
-# Positional arguments as a person writes them; the kind of a picture is its value alone.
+# Positional arguments as a person writes them. The kind of a picture has no name, only a value.
 POSITIONALS = dict(
     config='CONFIG', checkpoint='CHECKPOINT', images='IMAGE', pattern='NAME', picture=''
 )
 
 
 class FlagRule(NamedTuple):
-    """Some flags, each of which needs one of others, or excludes each of them.
+    """Flags that each need one of ``others``, or exclude all of them.
 
     Attributes:
         flags, others: options such as ``'--data'``, or names of positional arguments. Values may
             follow, as in ``'--task detection|instance'``, also with ``*``; of ``--cfg-options``
             they are names of settings. An empty one stands for a flag that is left out.
         excludes: whether none of the others may be given. Otherwise one of them must be.
-        remedy: how a sentence ends that says so.
+        remedy: the end of the error's sentence.
     """
 
     flags: tuple[str, ...]
@@ -36,12 +36,12 @@ class FlagRule(NamedTuple):
 
 
 def needs(flags: str, others: str, remedy: str = NO_EFFECT) -> FlagRule:
-    """Each of the flags has an effect with one of the others alone. Commas separate them."""
+    """Each flag has an effect only with one of the others. Commas separate names."""
     return FlagRule(tuple(flags.split(', ')), tuple(others.split(', ')), False, remedy)
 
 
 def excludes(flags: str, others: str, remedy: str = 'leave one of them out') -> FlagRule:
-    """None of the flags goes with any of the others. Commas separate them."""
+    """No flag goes with any of the others. Commas separate names."""
     return FlagRule(tuple(flags.split(', ')), tuple(others.split(', ')), True, remedy)
 
 
@@ -54,7 +54,7 @@ def rules_of_tasks() -> Iterator[FlagRule]:
 
 
 SAYS_THE_MODEL = excludes('--config', '--arch', 'both say what the model is; give one of them')
-# A flag and the setting that it sets.
+# Flags, and the settings that they set.
 OF_ANY_RUN = (
     excludes('--work-dir', '--cfg-options work_dir'),
     excludes('--launcher', '--cfg-options launcher'),
@@ -68,7 +68,7 @@ OF_TRAININGS = (
     excludes('--epochs', '--cfg-options train_cfg.max_epochs'),
     excludes('--batch-size', '--cfg-options train_dataloader.batch_size'),
 )
-# Flags of ``train`` that one task alone takes.
+# Flags of ``train`` that only some tasks take.
 OF_ONE_TASK = ''.join(f'--{name.replace("_", "-")}, ' for name in TASK_OPTIONS)
 WITH_PICTURES = 'attention|rollout|cam|distance|features'
 
@@ -167,9 +167,9 @@ RULES: dict[str, tuple[FlagRule, ...]] = {
 
 
 def given_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> set[str]:
-    """The names in the namespace of what a command line gives, whatever the defaults are.
+    """The names that a command line sets itself, as opposed to defaults.
 
-    The parser is of no further use.
+    The parser cannot be used again.
     """
     parser._defaults.clear()
     for action in parser._actions:
@@ -180,7 +180,7 @@ def given_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> set[st
 def check_rules(
     rules: Sequence[FlagRule], parser: argparse.ArgumentParser, args: argparse.Namespace
 ) -> None:
-    """Raise a ``ConfigError`` for the first rule that ``args``, with what is ``given``, breaks."""
+    """Raise a ``ConfigError`` for the first rule that ``args`` breaks. ``given``: the names set."""
     dests = {name: action.dest for action in parser._actions for name in action.option_strings}
 
     def holds(text: str) -> bool:
@@ -208,7 +208,7 @@ def check_rules(
 
 
 def _has(value: Any, patterns: Sequence[str]) -> bool:
-    """True if a value, one of a list or a name of a setting is like one of these."""
+    """True if a value, an item of a list or the name of a setting matches one of these patterns."""
     several = value if isinstance(value, (list, tuple, Mapping)) else [value]
     return any(fnmatchcase(str(one), pattern) for one in several for pattern in patterns)
 
@@ -222,7 +222,7 @@ def flag_text(text: str) -> str:
 
 
 def rules_as_markdown() -> str:
-    """The table as docs/tools.md has it."""
+    """The rules as the table in docs/tools.md."""
     commands: dict[FlagRule, list[str]] = {}
     for command, rules in RULES.items():
         for rule in rules:

@@ -35,14 +35,14 @@ class KeyValue(argparse.Action):
             parser.error(
                 f'{option_string}: {" ".join(values)!r} cannot be read ({first_line(error)})'
             )
-        except RecursionError:  # MMEngine's reader looks for the end of a dict without end
+        except RecursionError:  # MMEngine's parser recurses without end on a dict
             parser.error(
                 '--cfg-options takes plain values and lists of them; write dicts in a config file.'
             )
 
 
 def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable[[str], float]:
-    """The type of a flag for a finite number with bounds."""
+    """The argparse type of a finite number within bounds."""
 
     def number(text: str) -> float:
         value = kind(text)
@@ -58,7 +58,7 @@ def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable
 
 
 def a_file(*suffixes: str) -> Callable[[str], Path]:
-    """The type of a flag for a file to write that ends in one of these suffixes."""
+    """The argparse type of a file to write, with one of these suffixes."""
 
     def path(text: str) -> Path:
         if Path(text).suffix.lower() not in suffixes:
@@ -70,9 +70,9 @@ def a_file(*suffixes: str) -> Callable[[str], Path]:
 
 
 def a_folder(*suffixes: str) -> Callable[[str], Path]:
-    """The type of a flag for a folder to write to, or for a file that ends in one of these.
+    """The argparse type of a folder to write to, or of a file with one of these suffixes.
 
-    A name with another suffix is that of a file, unless the folder is there or a / follows.
+    A name with another suffix is taken for a file, unless the folder exists or a / follows.
     """
 
     def path(text: str) -> Path:
@@ -81,8 +81,8 @@ def a_folder(*suffixes: str) -> Callable[[str], Path]:
         if looks_like_a_file and not text.endswith(('/', os.sep)) and not Path(text).is_dir():
             files = f'a file in {alternatives(suffixes)}, or ' if suffixes else ''
             raise argparse.ArgumentTypeError(
-                f'{text!r} ends in {suffix}, which is not written; give {files}a folder, '
-                f'with a / at the end if its name has a dot: {text}/'
+                f'{text!r} ends in {suffix}, which cannot be written; give {files}a folder, with a '
+                f'/ at the end if its name has a dot: {text}/'
             )
         return Path(text)
 
@@ -90,7 +90,7 @@ def a_folder(*suffixes: str) -> Callable[[str], Path]:
     return path
 
 
-# Flags of several commands. A command may say in another `help` what one is for there.
+# Flags of several commands. A command may override `help`.
 FLAGS: dict[str, dict[str, Any]] = {
     'checkpoint': dict(
         metavar='CHECKPOINT',
@@ -114,8 +114,8 @@ FLAGS: dict[str, dict[str, Any]] = {
     '--checkpoint': dict(
         dest='which',
         metavar='NAME',
-        help="of a run's folder: best, last, or the name of a file; default: the best where one "
-        'was saved, otherwise the last',
+        help="which checkpoint of a run's folder: best, last, or the name of a file; default: the "
+        'best if one was saved, otherwise the last',
     ),
     '--config': dict(help='config of the model; default: the one that the checkpoint holds'),
     '--data': dict(metavar='FOLDER'),
@@ -131,7 +131,7 @@ FLAGS: dict[str, dict[str, Any]] = {
     '--no-flip': dict(
         action='store_true',
         default=None,
-        help='left and right matter, as in letters: flip no image',
+        help='do not flip images, since left and right matter, as in letters',
     ),
     '--no-pin-memory': dict(action='store_true', help='do not pin the memory of the data loaders'),
     '--out': dict(type=Path),
@@ -159,7 +159,10 @@ FLAGS: dict[str, dict[str, Any]] = {
 
 
 def add_flags(parser: argparse._ActionsContainer, *names: str, **changes: Any) -> None:
-    """Add rows of :data:`FLAGS`. Options of ``add_argument`` may differ from the table's."""
+    """Add rows of :data:`FLAGS`.
+
+    ``changes`` override the options of ``add_argument`` in the table.
+    """
     for name in names:
         parser.add_argument(name, **{**FLAGS[name], **changes})
 
@@ -189,12 +192,12 @@ def add_run_arguments(parser: argparse._ActionsContainer) -> None:
     parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
 
 
-# The same of each training on a folder, and of pre-training.
+# Arguments that every training on a folder has, and pre-training too.
 OF_FOLDERS = ('arch', 'weights', 'teacher', 'epochs', 'batch_size', 'img_size', 'no_flip')
 
 
 def given_of(args: argparse.Namespace, *more: str) -> dict[str, Any]:
-    """The flags of :func:`add_data_arguments`, and more, as far as they are given."""
+    """The values of those flags of :func:`add_data_arguments`, and of ``more``, that were given."""
     values = {name: getattr(args, name) for name in (*OF_FOLDERS, *more)}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -218,7 +221,10 @@ def add_data_arguments(group: argparse._ActionsContainer) -> None:
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, **changes: Any) -> None:
-    """Add the flags of :func:`load_model`. The changes are of the checkpoint."""
+    """Add the flags of :func:`load_model`.
+
+    ``changes`` are options of the argument ``checkpoint``.
+    """
     add_flags(parser, 'checkpoint', **changes)
     add_flags(parser, '--checkpoint', '--config', '--arch', '--device', '--cfg-options')
 

@@ -1,6 +1,6 @@
 """Import the frameworks first, and end the command with one sentence if one is missing."""
 
-# First, since it says what to install where MMEngine is missing.
+# This import comes first, since its error says what to install if MMEngine is missing.
 from vit_plugin import registry  # noqa: F401
 from vit_plugin.errors import needed_by
 from vit_plugin.importable import hidden

@@ -26,7 +26,7 @@ from .flags import a_folder, add_flags, add_model_arguments, at_least, load_mode
 LESS_MEMORY = 'give a smaller --batch-size, or smaller images'
 
 
-DEMO_PICTURES = 'demo_pictures'  # the folder for those of --demo
+DEMO_PICTURES = 'demo_pictures'  # the output folder of --demo
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -57,20 +57,20 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         '--demo',
         action='store_true',
-        help=f'ask a small detector of drawn shapes, which comes with the package and its images; '
-        f'pictures go to {DEMO_PICTURES} unless --out is given',
+        help='run a small detector of drawn shapes on images, both of which come with the '
+        f'package; pictures go to {DEMO_PICTURES} unless --out is given',
     )
     parser.add_argument(
         '--about',
         action='store_true',
-        help='say where the weights come from, and the license of each link of that chain',
+        help='print where the weights come from, and the license of each step of their history',
     )
     add_flags(parser, '--batch-size', default=1)
     parser.add_argument(
         '--slices',
         type=at_least(16),
         metavar='PIXELS',
-        help='of a detector: ask about overlapping squares of this side, too; default: the side '
+        help='for a detector: also predict on overlapping squares of this side; default: the side '
         'that it was trained on by --tiles',
     )
 
@@ -83,7 +83,7 @@ def check(args: Namespace) -> None:
 
     if args.about:
         if not args.checkpoint:
-            raise ConfigError('--about needs the checkpoint or the file that it is about; give it.')
+            raise ConfigError('--about needs a checkpoint or an exported file; give one.')
         return
     if args.demo:
         args.checkpoint, args.images = str(DEMO_ONNX), [str(DEMO_IMAGES)]
@@ -97,7 +97,7 @@ def check(args: Namespace) -> None:
 
 
 def needs_torch(args: Namespace) -> bool:
-    """True if torch runs the model, and no runtime of a file that ``vit-plugin export`` wrote."""
+    """True unless a runtime runs the model, from a file that ``vit-plugin export`` wrote."""
     return Path(args.checkpoint).suffix not in RUNTIMES or args.about
 
 
@@ -126,7 +126,7 @@ def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence
 
 
 def say_where_from(args: Namespace) -> None:
-    """Print the chain of weights that those of a file were made of."""
+    """Print which weights those of a file were made from, step by step."""
     from anyfolder.terminal import printable
     from vit_plugin.weights.carried_records import of_address, of_exported
 
@@ -148,7 +148,7 @@ def main(args: Namespace) -> None:
 
 
 def predict(args: Namespace) -> None:
-    """Ask the model about the images."""
+    """Run the model on the images, and write what it predicts."""
     from vit_plugin.inference.inputs import Reading
     from vit_plugin.inference.predicting import predict_all
     from vit_plugin.inference.prediction_files import output_of

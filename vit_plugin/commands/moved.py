@@ -1,4 +1,4 @@
-"""Former commands that are campaigns of a clone now. Their names stay for one release."""
+"""Former commands that are now benchmarks of a clone. Their names stay for one release."""
 
 import os
 import sys
@@ -19,10 +19,10 @@ def moved_command(name: str, arguments: Sequence[str]) -> str | None:
 
 
 def run_campaign(former: str, arguments: Sequence[str]) -> NoReturn:
-    """Replace this process by the campaign, and say where the command went.
+    """Replace this process by the benchmark, and say where the command went.
 
     Raises:
-        ConfigError: if the package is not installed from a clone, which has the campaigns.
+        ConfigError: if the package is not installed from a clone, which has the benchmarks.
     """
     campaigns, name = PACKAGE_FOLDER.parent / 'benchmarks', CAMPAIGNS[former]
     place = f'vit-plugin {former} is now python benchmarks {name}, in a clone of the repository'

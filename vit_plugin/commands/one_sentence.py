@@ -29,11 +29,13 @@ class TrainingError(RuntimeError):
 def one_sentence_errors(
     traceback: bool = False, memory: str = TRAIN_WITH_LESS_MEMORY
 ) -> Iterator[None]:
-    """End the program after an error with one sentence or traceback. Read checkpoints safely.
+    """Within this context, an error ends the program with one sentence or a traceback.
+
+    Checkpoints are read safely.
 
     Args:
         traceback: whether the error is raised as it is.
-        memory: what to do where there is not enough memory.
+        memory: the advice for an out-of-memory error.
     """
     try:
         with reading_safely():
@@ -51,12 +53,12 @@ def run_main(
     args: argparse.Namespace,
     memory: str | None = None,
 ) -> None:
-    """Run a tool with its arguments, see :func:`one_sentence_errors`."""
+    """Run the ``main`` of a command, see :func:`one_sentence_errors`."""
     make_importable()
     if not getattr(args, 'verbose', False):
-        # For what the frameworks log when they are imported.
+        # The frameworks log while they are imported.
         quieten(MMLogger.get_current_instance())
     with one_sentence_errors(args.traceback, memory or TRAIN_WITH_LESS_MEMORY):
         main(args)
     if getattr(args, 'launcher', 'none') != 'none' and dist.is_initialized():
-        dist.destroy_process_group()  # otherwise its threads may abort a rank that has ended
+        dist.destroy_process_group()  # its threads could abort a rank that has finished

@@ -1,9 +1,9 @@
-"""Plan a multi-GPU training run from the config alone: memory, largest batch, messages, time, cost.
+"""Plan a multi-GPU training from its config: memory, largest batch, communication, time, cost.
 
     vit-plugin plan configs/vit/vit-base-p16_8xb64-20k_in1k-384px.py --gpus 64 --gpu-memory 80
 
-It needs no GPU. The rows are DDP, FSDP2 and HSDP, each without, with selective and with full
-recomputing; a module of another library has no selective one.
+It needs no GPU. The rows are DDP, FSDP2 and HSDP, each with no, selective and full activation
+checkpointing. Modules of other libraries have no selective mode.
 """
 
 import json
@@ -57,7 +57,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar='NUMBER',
         help='images in the training set, for schedules in epochs',
     )
-    parser.add_argument('--price', type=at_least(0, float), help="of a GPU's hour, in any currency")
+    parser.add_argument('--price', type=at_least(0, float), help='per GPU-hour, in any currency')
     add_flags(
         parser, '--out', type=a_file('.json'), metavar='FILE', help='a .json file for the plan'
     )
@@ -100,7 +100,7 @@ def add_cluster(parser: ArgumentParser) -> None:
         type=at_least(0.001, float),
         default=GIGABYTES_PER_S['within'],
         metavar='GB/S',
-        help='of a GPU to the others in its machine, in one direction; default: 450',
+        help='from a GPU to the others in its machine, in one direction; default: 450',
     )
     parser.add_argument(
         '--node-bandwidth',
@@ -170,7 +170,7 @@ def plan_summary(
 
 
 def cluster_of(args: Namespace, dtype: str) -> Cluster:
-    """The cluster of the flags, which computes in this dtype."""
+    """The cluster that the flags describe, computing in this dtype."""
     return Cluster(
         args.gpus,
         args.gpus_per_node,
@@ -205,7 +205,7 @@ def main(args: Namespace) -> None:
             '--price: the config does not say how long it trains; add train_cfg.max_epochs or '
             'train_cfg.max_iters by --cfg-options, or leave it out.'
         )
-    logging.disable(logging.INFO)  # each optimizer that is built logs its groups
+    logging.disable(logging.INFO)  # every optimizer logs its groups when it is built
     try:
         with traced_step.pretended_ranks(args.gpus):
             rows, notes = layouts.lay_out(cfg, cluster, batch, images, model, processes=cores())

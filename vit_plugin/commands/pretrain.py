@@ -1,6 +1,6 @@
 r"""Pre-train a backbone on images without labels.
 
-What it writes is what vit-plugin train --weights takes.
+vit-plugin train --weights takes the result.
 
 vit-plugin pretrain --data FOLDER --arch R26+S/32 \
         --teacher timm://vit_small_patch16_dinov3.lvd1689m
@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help='distill (default with --teacher), mocov3 (default without), dino, dinov2, '
         'mae or simmim'
         + ''.join(
-            f'; {name} continues the model of --weights, and writes its file again'
+            f'; {name} continues the model of --weights, and rewrites its file'
             for name in CONTINUATIONS
         ),
     )
@@ -36,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def check(args: Namespace) -> None:
-    """Find the folder and the method, which takes no torch."""
+    """Check the folder and the method, without importing torch."""
     check_data(args.data)
     check_choice('--method', args.method, METHOD_NAMES)
 
@@ -72,7 +72,7 @@ def main(args: Namespace) -> None:
     probe.draw(Path(cfg.work_dir, 'features.png'))
     try:
         scores = [f'{score:.2f} %' for score in probe.nearest_neighbors()]
-    except MissingExtraError as error:  # the training is done all the same
+    except MissingExtraError as error:  # the training itself has succeeded
         print(f'Its features are not probed: {error}')
     else:
         if scores:

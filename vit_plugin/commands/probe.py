@@ -1,4 +1,4 @@
-r"""Say how good a checkpoint's features are, without training it.
+r"""Measure how good a checkpoint's features are, without training it.
 
 vit-plugin probe CHECKPOINT
 vit-plugin probe --config configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
@@ -34,14 +34,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=at_least(1),
         default=[1, 5, 10],
         metavar='N',
-        help='images of each class that fewshot gets; default: 1 5 10',
+        help='images per class for fewshot; default: 1 5 10',
     )
     parser.add_argument(
         '--seeds',
         type=at_least(1),
         default=3,
         metavar='NUMBER',
-        help='how often fewshot draws them; default: 3',
+        help='number of fewshot draws; default: 3',
     )
     add_flags(
         parser, '--out', type=a_file('.json'), metavar='FILE', help='a .json file for the results'
@@ -49,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def check(args: Namespace) -> None:
-    """Find out whether there is something to probe, which takes no torch."""
+    """Check that there is something to probe, without importing torch."""
     if len(args.checkpoint) > 1:
         raise ConfigError(
             'probe takes one checkpoint; python benchmarks dense_probe compares several on masks.'

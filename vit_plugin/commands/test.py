@@ -17,8 +17,8 @@ from vit_plugin.errors import ConfigError
 
 from .flags import add_flags, add_run_arguments, at_least
 
-# By the framework, `default_scope`: what merges the predictions for several views of an image, and
-# what shows them.
+# The classes that merge the predictions for several views of an image and that show them, by the
+# framework (`default_scope`).
 TTA_MODELS = {
     'mmpretrain': dict(type='AverageClsScoreTTA'),
     'mmdet': dict(
@@ -31,11 +31,11 @@ SHOW_HOOKS = {
     'mmdet': lambda folder: dict(
         type='DetVisualizationHook', draw=True, test_out_dir=folder and abspath(folder)
     ),
-    # Into the folder of the visualizer.
+    # Pictures go into the folder of the visualizer.
     'mmseg': lambda folder: dict(type='SegVisualizationHook', draw=True),
 }
 
-# The suffixes of --out, by what it has.
+# The suffixes of --out, by --out-item.
 OUT_SUFFIXES = {'metrics': ('.json', '.yml', '.yaml', '.pkl'), 'pred': ('.pkl', '.pickle')}
 LESS_MEMORY = 'give a smaller test_dataloader.batch_size, or --amp'
 
@@ -46,8 +46,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         'checkpoint',
         nargs='+',
         metavar='[CONFIG] CHECKPOINT',
-        help='checkpoint, or folder of a run; its config may stand before it, as for the '
-        'frameworks',
+        help='checkpoint, or folder of a run; its config may come before it, as for the frameworks',
     )
     add_flags(parser, '--checkpoint', '--config')
     add_run_arguments(parser)
@@ -70,16 +69,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument('--show-dir', help='folder for pictures of the predictions')
     parser.add_argument('--show', action='store_true', help='show the predictions in a window')
+    parser.add_argument('--interval', type=at_least(1), default=1, help='show every N-th sample')
     parser.add_argument(
-        '--interval', type=at_least(1), default=1, help='show every so many samples'
-    )
-    parser.add_argument(
-        '--wait-time', type=at_least(0, float), default=2, help='seconds that a window stays'
+        '--wait-time',
+        type=at_least(0, float),
+        default=2,
+        help='seconds for which a window stays open',
     )
 
 
 def check(args: Namespace) -> None:
-    """Find out what is tested and written, and whether there is a display, without torch."""
+    """Check what is tested and written, and whether there is a display, without importing torch."""
     if len(args.checkpoint) + bool(args.config) > 2:
         raise ConfigError('Give one checkpoint, and at most one config.')
     if args.out and args.out.suffix not in OUT_SUFFIXES[args.out_item]:
@@ -119,7 +119,7 @@ def apply_test_flags(cfg, args: Namespace) -> None:
             wait_time=args.wait_time,
             interval=args.interval,
         )
-        # The config in a checkpoint has no hooks, and no logs.
+        # The config in a checkpoint lists no hooks, and writes no logs.
         cfg.default_hooks = {**(cfg.get('default_hooks') or {}), 'visualization': shows}
         meta = cfg.test_dataloader.dataset.get('metainfo') or {}
         if 'classes' in meta:
@@ -136,7 +136,7 @@ def apply_test_flags(cfg, args: Namespace) -> None:
 
 
 def apply_tta(cfg) -> None:
-    """Wrap the model, and put both flips before the pipeline's last step, which packs the inputs.
+    """Set up test-time augmentation: wrap the model, and flip before the pipeline's last step.
 
     The first view, whose annotations are compared with the merged predictions, is not flipped.
     """
@@ -156,7 +156,7 @@ def apply_tta(cfg) -> None:
 
 
 def innermost_model(model: Any) -> Any:
-    """The model inside those for several processes and for several views."""
+    """The model inside its wrappers for several processes and several views."""
     while hasattr(model, 'module'):
         model = model.module
     return model
@@ -180,7 +180,7 @@ def main(args: Namespace) -> None:
     cfg.load_from = saved.checkpoint.source
     apply_test_flags(cfg, args)
     runner = build_runner(cfg, ['test_dataloader'])
-    # MMEngine's own loading leaves out what does not fit.
+    # MMEngine's own loading silently skips what does not fit.
     load_trained(innermost_model(runner.model), saved.checkpoint)
     written = args.out and is_main_process()
     with (

@@ -70,7 +70,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         action='store_true',
         help='start the data workers anew each epoch',
     )
-    parser._action_groups.append(parser._action_groups.pop(1))  # --help, at the end
+    parser._action_groups.append(parser._action_groups.pop(1))  # moves --help to the end
 
 
 def add_flags_of_folders(data: _ActionsContainer) -> None:
@@ -79,18 +79,18 @@ def add_flags_of_folders(data: _ActionsContainer) -> None:
     data.add_argument(
         '--augment',
         choices=AUGMENTS,
-        help='of boxes: mix several images in half of the samples, until a tenth of the epochs is '
-        "left: mosaic, or DEIM's dense one-to-one matching (mosaic, mixup and copy-blend)",
+        help='for boxes: mix several images in half of the samples, except in the last tenth of '
+        "the epochs: mosaic, or DEIM's dense one-to-one matching (mosaic, mixup and copy-blend)",
     )
     data.add_argument(
         '--skip-invalid',
         **given,
-        help='leave out boxes, masks and images that cannot be right, rather than stop',
+        help='leave out boxes, masks and images that are invalid, instead of stopping',
     )
     data.add_argument(
         '--layout',
         metavar='FILE',
-        help='YAML that says what the folder holds (docs/data.md); default: anyfolder.yaml in it',
+        help='YAML that describes the folder (docs/data.md); default: anyfolder.yaml in it',
     )
     for name, option in TASK_OPTIONS.items():
         data.add_argument(
@@ -103,8 +103,8 @@ def add_flags_of_folders(data: _ActionsContainer) -> None:
         '--tiles',
         type=at_least(16),
         metavar='PIXELS',
-        help='of boxes: train on overlapping squares of this side, for small objects in large '
-        'images; test and infer then see slices of it, too',
+        help='for boxes: train on overlapping squares of this side, for small objects in large '
+        'images; test and infer then also slice images',
     )
     data.add_argument(
         '--check',
@@ -138,7 +138,7 @@ def apply_train_flags(cfg, args: Namespace) -> None:
 
 
 def check(args: Namespace) -> None:
-    """Find out whether the flags go together, which takes no torch."""
+    """Check that the flags go together, without importing torch."""
     if not (args.data or args.config):
         raise ConfigError('Give a config, or --data with a folder of images.')
     if args.data:
@@ -148,7 +148,7 @@ def check(args: Namespace) -> None:
 
 
 def resolve_config(args: Namespace) -> None:
-    """Write the config of ``--data``."""
+    """Write the config of ``--data``, and use it as ``args.config``."""
     from vit_plugin.from_folder.request import Request
     from vit_plugin.from_folder.write import write_config
 
@@ -156,7 +156,7 @@ def resolve_config(args: Namespace) -> None:
     given = given_of(args, *FLAGS_OF_DATA)
     request = Request(args.data, work_dir=args.work_dir or '', options=options, **given)
     args.config = str(write_config(request, bool(args.resume), bool(args.check)))
-    args.work_dir = None  # the config says it
+    args.work_dir = None  # the config has it
 
 
 def main(args: Namespace) -> None:
@@ -171,7 +171,7 @@ def main(args: Namespace) -> None:
 
 
 def run(args: Namespace) -> None:
-    """Train, or check, by the config that is given or was written."""
+    """Train, or check, with the config that was given or written."""
     from vit_plugin.commands.allocator import keep_memory
     from vit_plugin.commands.command_line import apply_training_flags, load_config, training_runner
 

@@ -81,7 +81,7 @@ def class_number(label: str | None, classes: list[str]) -> int | None:
 
 
 def check(args: Namespace) -> None:
-    """Find the images, which takes no torch."""
+    """Find the images, without importing torch."""
     from vit_plugin.inference.inputs import find_inputs
     from vit_plugin.inference.targets import targets_of, without_drawn
 
@@ -90,7 +90,7 @@ def check(args: Namespace) -> None:
 
 
 def draw_pictures(trained: Any, args: Namespace, reading: 'Reading') -> Iterator[tuple[Path, Any]]:
-    """The pictures and their paths without suffixes."""
+    """Draw the pictures, and yield them with their paths without suffixes."""
     from vit_plugin.report.pictures import pictures
 
     blocks = args.blocks or [-1]
@@ -113,7 +113,7 @@ def draw_pictures(trained: Any, args: Namespace, reading: 'Reading') -> Iterator
         return
     images = [image for _, image in prepared]
     if not images and args.images:
-        return  # none can be read
+        return  # no image can be read
     figure = (
         pictures.features(trained.model, *images)
         if args.picture == 'features'

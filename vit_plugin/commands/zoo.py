@@ -79,7 +79,7 @@ def main(args: Namespace) -> None:
 
 
 def _folder(source: str, as_config: bool) -> str:
-    """What a folder in the form of the hub is read as: its model as a config."""
+    """Print the model in a hub folder as a config."""
     from mmengine.config import Config
 
     from vit_plugin.inference.saved_model import open_model

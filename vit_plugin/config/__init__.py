@@ -1,6 +1,6 @@
 """A run's config: read, completed, and checked in a second for errors that would take minutes.
 
-What checks the config of a training, :mod:`.runnable`, imports all that trains.
+:mod:`.runnable`, which checks the config of a training, imports the training code.
 """
 
 from .channels import check_channels

@@ -16,14 +16,14 @@ UNREADABLE = (OSError, ValueError, LookupError, TypeError)
 def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
     """Compare the classes and the pipeline of a data set of MMDetection with its annotations.
 
-    It leaves out the boxes of a name that is not among the classes, and ``CocoDataset`` numbers the
-    classes in the order of the file, whatever their order in the config. Both are silent.
+    MMDetection silently drops boxes whose class is not listed, and ``CocoDataset`` numbers the
+    classes in the order of the file, whatever their order in the config.
 
     Args:
         at: its place in the config.
         dataset: its config.
-        kind: its class. If the classes are those of a class of MMDetection, such as COCO's, no file
-            is read, since there may be much of it, and none of another machine.
+        kind: its class. No file is read if the class names are those of an MMDetection class, such
+            as COCO's: the file may be large, or on another machine.
 
     Raises:
         ConfigError: if the annotations cannot be read, if a class is not in them or has another

@@ -17,7 +17,7 @@ from vit_plugin.models.protocol import HasStrides
 POOLING = 'vit_plugin.TokenPooling'
 TAKES_MAPS = ('GlobalAveragePooling', 'GeneralizedMeanPooling')  # MMPretrain's necks after a CNN
 WIDTHS = ('in_channels', 'embed_dim')  # names of an input width; the second is MAE's
-COARSEST_SIDE = 128  # elements of the coarsest map, which necks halve without a rest
+COARSEST_SIDE = 128  # side of the coarsest map, so that necks can halve it without a remainder
 COARSEST = 64  # larger strides depend on the size of the image, since small maps are rounded
 OUTPUT_COUNT_ARGUMENT = {
     'backbone': 'out_indices',
@@ -26,10 +26,10 @@ OUTPUT_COUNT_ARGUMENT = {
 
 
 class MetaOutputs(NamedTuple):
-    """The outputs of a part for a square image, on the meta device.
+    """The outputs of a component for a square image, on the meta device.
 
     Attributes:
-        source: the part, backbone or neck.
+        source: the component, backbone or neck.
         features: the outputs.
         pixels: side of the image.
     """
@@ -52,7 +52,7 @@ class MetaOutputs(NamedTuple):
 
     @classmethod
     def of(cls, backbone: Any) -> 'MetaOutputs':
-        """Those of a backbone, by the channels and strides that it states."""
+        """The outputs of a backbone, from the channels and strides that it states."""
         kind, features = getattr(backbone, 'out_type', 'featmap'), []
         pixels = COARSEST_SIDE * math.lcm(*backbone.strides)
         for channels, stride in zip(backbone.channels, backbone.strides, strict=False):
@@ -66,7 +66,7 @@ class MetaOutputs(NamedTuple):
         return cls('backbone', tuple(features), pixels)
 
     def through(self, neck: Mapping) -> 'MetaOutputs | None':
-        """Those of a neck, or None if it does not take features alone."""
+        """The outputs of a neck, or None if it takes more than features."""
         try:
             with torch.device('meta'), torch.no_grad():
                 found = MODELS.build(dict(neck)).eval()(self.features)
@@ -80,11 +80,11 @@ class MetaOutputs(NamedTuple):
 
 
 def check_channels(model: Mapping) -> None:
-    """Compare the channels and strides in a model's config with what its parts get.
+    """Compare the channels and strides in a model's config with those of the actual features.
 
-    A backbone of ours is built on the meta device, without memory, and says its channels and
-    strides. A neck is built in the same way, and what it makes of such outputs is what the heads
-    are compared with. Also sets the number of tokens before the patches in a ``TokenPooling``.
+    Our backbones are built on the meta device, without memory, and state their channels and
+    strides. A neck is built in the same way, and heads are compared with its outputs. Also sets the
+    number of tokens before the patches in a ``TokenPooling``.
 
     Raises:
         ConfigError: if a width, a stride or the number of maps differs, or if there are no maps.
@@ -120,13 +120,13 @@ def _untrained(backbone: Mapping) -> dict:
     backbone = {**backbone, 'init_cfg': None}
     if 'pretrained' in (backbone.get('patch_embed') or {}):
         backbone['patch_embed'] = {**backbone['patch_embed'], 'pretrained': False}
-    if isinstance(backbone.get('backbone'), Mapping):  # an adapter holds the backbone
+    if isinstance(backbone.get('backbone'), Mapping):  # an adapter wraps the backbone
         backbone['backbone'] = _untrained(backbone['backbone'])
     return backbone
 
 
 def components_of(parent: Mapping, name: str, at: str = 'model') -> Iterator[tuple[str, Any]]:
-    """A part of a config, or each of several, with its place."""
+    """A component of a config, or each of several, with its place."""
     value = parent.get(name)
     if isinstance(value, Mapping):
         yield f'{at}.{name}', value
@@ -155,7 +155,7 @@ def _settle_prefix_tokens(neck: Any, backbone: BaseModule) -> None:
 
 
 def _compare(field: str, part: Mapping, outputs: MetaOutputs) -> None:
-    """Compare what a part, with its place in the config, is told of its input with the input."""
+    """Compare what the config of a component states about its input with the actual input."""
     taken = None
     for name in WIDTHS:
         if name in part:
@@ -165,7 +165,7 @@ def _compare(field: str, part: Mapping, outputs: MetaOutputs) -> None:
 
 
 def _compare_width(field: str, name: str, part: Mapping, outputs: MetaOutputs) -> list[int] | None:
-    """Compare a width, and return the outputs that are taken if it has one for each."""
+    """Compare a width. If there is one for each output, return the outputs that are used."""
     asked, several = part[name], isinstance(part[name], Sequence)
     source, channels = outputs.source, outputs.channels
     if not channels:
@@ -192,10 +192,10 @@ def _compare_width(field: str, name: str, part: Mapping, outputs: MetaOutputs) -
 def _compare_strides(
     field: str, part: Mapping, outputs: MetaOutputs, taken: Sequence[int] | None = None
 ) -> None:
-    """Compare the strides in a part and in its own parts with those of the maps.
+    """Compare the strides in a component and its children with those of the feature maps.
 
-    An anchor generator has the stride of every map, and a head with several ``in_channels`` those
-    of the maps that it takes. An extractor of regions takes some of the maps.
+    An anchor generator lists the stride of every map, and a head with several ``in_channels`` those
+    of the maps that it takes. An RoI extractor takes some of the maps.
     """
     strides = outputs.strides
     for name, value in part.items():
@@ -219,14 +219,14 @@ def _compare_strides(
 
 
 def _numbers(value: Any) -> list[float]:
-    """The strides in a number, or in a list of numbers or of pairs (x, y); nothing for others."""
+    """The strides in a number, a list of numbers or a list of pairs (x, y); [] for other values."""
     values = value if isinstance(value, (list, tuple)) else [value]
     firsts = [one[0] if isinstance(one, (list, tuple)) and one else one for one in values]
     return firsts if all(isinstance(one, (int, float)) for one in firsts) else []
 
 
 def _alike(stated: Sequence[float], strides: Sequence[float]) -> bool:
-    """True for as many strides that are equal up to :data:`COARSEST`."""
+    """True if both lists are of one length and equal up to :data:`COARSEST`."""
     return len(stated) == len(strides) and all(
         one == other or min(one, other) > COARSEST
         for one, other in zip(stated, strides, strict=True)

@@ -12,7 +12,7 @@ from vit_plugin.errors import ConfigError, needed_by
 from .annotated_classes import check_annotations
 
 LOADER_SECTIONS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
-# Metrics, MMDetection's and ours, that ask for a package only when all images are done.
+# Metrics, MMDetection's and ours, that import a package only after the last image.
 PACKAGES = {'FasterCocoMetric': 'faster_coco_eval'}
 
 
@@ -39,7 +39,9 @@ def check_dataset(at: str, dataset: Mapping, kind: Callable) -> None:
 
 
 def check_metric(at: str, metric: Mapping, kind: Callable) -> None:
-    """Check what a metric asks for only after the first epoch. For the arguments, see above.
+    """Check what a metric would need only after the first epoch.
+
+    Arguments as in :func:`check_dataset`.
 
     Raises:
         ConfigError: if an annotation file is missing (``data_root`` is not part of its path).

@@ -9,9 +9,8 @@ from vit_plugin.arguments import Signature
 from vit_plugin.errors import ConfigError
 from vit_plugin.suggestions import closest, suggestion
 
-# Settings that are read by `cfg.get`, in addition to the runner's arguments: by our runner and
-# tools, and by MMEngine's and the frameworks'. tests/config/test_options.py compares them with the
-# sources.
+# Settings beyond the runner's arguments that `cfg.get` reads: in our runner and tools, in MMEngine
+# and in the frameworks. tests/config/test_options.py compares them with the sources.
 OUR_SETTINGS = {
     'begin_from',
     'data_license',
@@ -44,12 +43,12 @@ FRAMEWORK_SETTINGS = {
 def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
     """Find names in ``--cfg-options`` that nothing would read.
 
-    What takes a section checks its names, see :mod:`.sections`. Elsewhere, a new name is rejected
-    if it is similar to an existing one. So is a preprocessor inside the model where the config has
-    one next to it, which MMEngine would drop.
+    :mod:`.sections` checks the names within sections. Elsewhere, a new name is rejected if it is
+    similar to an existing one. A preprocessor inside the model is rejected if the config also has
+    one next to the model: MMEngine would drop it.
 
     Raises:
-        ConfigError: names the nearest one.
+        ConfigError: with the nearest name.
     """
     settings = cfg.to_dict()
     for option in options:
@@ -78,7 +77,7 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
 
 
 def _check_new(option: str, path: str, name: str, siblings: Mapping) -> None:
-    # Here, since they import what trains, and a command that trains nothing does not need it.
+    # Imported here, since commands that do not train do not need the training code.
     from mmengine.runner import Runner
 
     from .sections import CONFIG_SECTIONS, SECTION_PARTS

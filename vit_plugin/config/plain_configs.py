@@ -1,7 +1,7 @@
 """Configs in YAML and JSON are data: reading one runs nothing.
 
-MMEngine reads YAML with a loader that calls whatever function a tag names, and bases in Python are
-run. A config in Python is a program, and is read as one.
+MMEngine reads YAML with a loader that calls any function that a tag names, and it runs bases in
+Python. A config in Python is a program, and is run as one.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +30,7 @@ def read_as_data(path: str) -> Iterator[None]:
     """Within this context, MMEngine reads YAML and JSON as plain values, within limits.
 
     Args:
-        path: of the config, for messages about it or its bases.
+        path: path of the config, for messages about it or its bases.
     """
 
     def load(read: Callable[[str, str], Any], file: IO[str], **kwargs: Any) -> Any:

@@ -21,7 +21,7 @@ from .data import LOADER_SECTIONS
 from .options import check_options
 from .plain_configs import check_base, check_imports, is_plain_config, read_as_data
 
-DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors import
+DETECTION = 'vit_plugin.detection'  # the module that detection recipes import
 
 
 def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
@@ -45,7 +45,7 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
         raise
     except Exception as error:  # a config is a program and may raise anything
         said, remedy = first_line(error), 'correct it or its bases'
-        if (package := said.partition(' is not installed')[0]) in EXTRAS:  # MMEngine's words
+        if (package := said.partition(' is not installed')[0]) in EXTRAS:  # MMEngine's wording
             said, remedy = f'{package} is not installed', f'pip install {EXTRAS[package]}'
         raise ConfigError(
             f'The config file {path!r} cannot be read ({type(error).__name__}: {said}); {remedy}.'
@@ -60,7 +60,7 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
 
 
 def framework_model(base: str) -> dict[str, Any]:
-    """The section ``model`` of a framework's recipe, without its pixels and its initialization.
+    """The section ``model`` of a framework's recipe, without preprocessing and initialization.
 
     Args:
         base: such as ``'mmdet::dino/dino-4scale_r50_8xb2-12e_coco.py'``.
@@ -71,13 +71,13 @@ def framework_model(base: str) -> dict[str, Any]:
 
 
 def _import_custom(path: str, imports: Any = (), allow_failed_imports: bool = False) -> None:
-    """Import the modules that a config names, the ops of detectors before what needs them.
+    """Import the modules that a config names, with the ops of detectors first.
 
     A config in Python also finds modules in its own folder and in the working directory, after the
     installed ones.
 
     Raises:
-        ConfigError: if a module is in neither.
+        ConfigError: if a module is in none of these places.
     """
     names = [imports] if isinstance(imports, str) else imports
     missing = [name for name in names if not _is_known(name)]
@@ -118,8 +118,8 @@ def apply_options(cfg: Config, options: Mapping[str, Any] | None, path: str) -> 
 def _known_bases() -> Iterator[None]:
     """Let MMEngine find base configs in this package, installed or not, and in the fork of mmseg.
 
-    MMEngine would limit the look-ups of ours to this package, where they name the classes of their
-    framework without a prefix. The fork's package name differs from the one in MMEngine's table.
+    Our configs name classes of their framework without a prefix, and MMEngine would look these up
+    in this package only. The fork of MMSegmentation has another package name than MMEngine's table.
     """
     theirs = Config._get_cfg_path
 
@@ -138,12 +138,12 @@ def _known_bases() -> Iterator[None]:
 
 
 def data_workers() -> int:
-    """Processes that load data: one for each core that this process may use, and at most 4."""
+    """Number of data loading processes: one per core available to this process, at most 4."""
     return min(4, cores())
 
 
 def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
-    """Set what a data loader takes from the machine, and the frameworks' own defaults."""
+    """Set the defaults of a data loader: those of the machine, and the frameworks' own."""
     for name in LOADER_SECTIONS:
         if cfg.get(name):
             workers = cfg[name].get('num_workers', data_workers())
@@ -152,7 +152,7 @@ def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
                 pin_memory=get_device() != 'cpu',
                 persistent_workers=workers > 0,
             )
-            # Other frameworks stack images of several sizes themselves.
+            # The other frameworks batch images of several sizes themselves.
             if cfg.get('default_scope') == 'mmpretrain':
                 defaults['collate_fn'] = dict(type='default_collate')
             cfg[name] = ConfigDict(defaults, **cfg[name])

@@ -23,13 +23,13 @@ from .scope import in_scope
 from .sections import check_sections
 
 RUNNABLE_FRAMEWORKS = ('mmpretrain', 'mmdet', 'mmseg', 'mmengine')
-# Besides the model, a run needs these parts for each data loader.
+# Besides the model, each data loader of a run needs these sections.
 NEEDED = {
     'train_dataloader': ('train_cfg', 'optim_wrapper'),
     'val_dataloader': (),
     'test_dataloader': ('test_evaluator',),
 }
-# Parts of the names of hooks and schedules that follow the metrics of a validation.
+# Substrings in the names of hooks and schedules that follow the metrics of a validation.
 AFTER_VALIDATION = 'EarlyStopping', 'ReduceOnPlateau'
 VALUES = Signature(
     {
@@ -40,7 +40,7 @@ VALUES = Signature(
 
 
 def check_config(cfg: Config, loaders: Sequence[str] = LOADER_SECTIONS) -> None:
-    """Check a config before the run.
+    """Check a config before the run starts.
 
     Args:
         cfg: the config.
@@ -80,7 +80,7 @@ def _check_parts(settings: Mapping[str, Any], loaders: Sequence[str]) -> None:
 
 
 def _check_validation(settings: Mapping[str, Any], loaders: Sequence[str]) -> None:
-    """Check that a validation has all its parts or none, and no rank beyond the last class."""
+    """Check that a validation has all its sections or none, and no top-k beyond the classes."""
     parts = [f'val_{part}' for part in ('dataloader', 'cfg', 'evaluator')]
     absent = [name for name in parts if settings.get(name) is None]
     if 'val_dataloader' in loaders and 0 < len(absent) < len(parts):
@@ -107,7 +107,7 @@ def _check_validation(settings: Mapping[str, Any], loaders: Sequence[str]) -> No
 
 
 def _check_unvalidated(settings: Mapping[str, Any]) -> None:
-    """Check that nothing of a run waits for a validation that it has not."""
+    """Check that no hook or schedule waits for a validation that the run does not have."""
     schedules = settings.get('param_scheduler')
     for part in (
         *(settings.get('default_hooks') or {}).values(),

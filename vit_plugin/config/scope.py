@@ -12,8 +12,9 @@ from mmengine.registry import DefaultScope
 
 _building = RLock()
 if hasattr(os, 'register_at_fork'):
-    # A child has the lock and the scope as they are. If another thread were building, nobody there
-    # would ever release the one and put back the other. So a fork waits for its end.
+    # A forked child inherits the lock and the scope. If another thread were building, nothing in
+    # the child would ever release the lock and restore the scope. So a fork waits until building
+    # ends.
     os.register_at_fork(
         before=_building.acquire,
         after_in_parent=_building.release,
@@ -23,17 +24,17 @@ if hasattr(os, 'register_at_fork'):
 
 @contextmanager
 def in_scope(scope: str | None) -> Iterator[None]:
-    """Within this context, names without a prefix are a framework's; with None, those of before.
+    """Within this context, names without a prefix are those of a framework; None changes nothing.
 
-    MMEngine has one default scope for all threads, and puts back what it was when a context ends. A
-    thread that builds at the same time would lose its own, and find no ``PackInputs``. So it waits.
+    MMEngine has one default scope for all threads, and restores it when a context ends. A thread
+    that builds at the same time would lose its scope, and not find ``PackInputs``. So it waits.
     """
     with _building, DefaultScope.overwrite_default_scope(scope):
         yield
 
 
 def import_data_sets(scope: str | None) -> None:
-    """Import a framework's data sets without their line that OneDL could not be imported."""
+    """Import a framework's data sets, without their message that OneDL could not be imported."""
     name = f'{scope}.datasets'
     if scope and find_spec(scope) and find_spec(name):
         with redirect_stdout(io.StringIO()):

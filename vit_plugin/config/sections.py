@@ -23,8 +23,8 @@ from vit_plugin.suggestions import suggestion
 
 from .data import LOADER_SECTIONS, check_dataset, check_metric
 
-# A section of a config is taken by the registry of its type, a class or function, or what MMEngine
-# reads from a dict.
+# The receiver of each section of a config: the registry of its type, a class or function, or the
+# keys that MMEngine reads from a dict.
 CONFIG_SECTIONS: dict[str, Any] = {
     **dict.fromkeys(LOADER_SECTIONS, DataLoader),
     'train_cfg': root.LOOPS,
@@ -46,7 +46,7 @@ CONFIG_SECTIONS: dict[str, Any] = {
         dict.fromkeys(('cudnn_benchmark', 'mp_cfg', 'dist_cfg', 'resource_limit'), Any)
     ),
 }
-# The same of the parts of sections.
+# The same for sections inside sections.
 SECTION_PARTS: dict[str, Any] = {
     'dataset': root.DATASETS,
     'datasets': root.DATASETS,
@@ -60,11 +60,11 @@ SECTION_PARTS: dict[str, Any] = {
     'mp_cfg': set_multi_processing,
     'dist_cfg': Signature(dict(timeout=Positive), takes_any=True),
 }
-# The data loader of a section, where the name does not say it.
+# The data loader of a section whose name does not tell.
 PURPOSES = {'optim_wrapper': 'train', 'param_scheduler': 'train'}
-# Checks of what a part needs from the machine.
+# Checks of what a component needs from the machine.
 NEEDS = {root.DATASETS: check_dataset, root.METRICS: check_metric}
-# Entries that MMEngine takes out before it calls the reader, besides the type.
+# Entries besides the type that MMEngine removes before it calls the constructor.
 TAKEN_OUT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(LOADER_SECTIONS, ('num_batch_per_epoch', 'disable_subprocess_warning')),
     'train_cfg': ('by_epoch',),
@@ -82,7 +82,7 @@ def check_sections(settings: Mapping[str, Any], loaders: Sequence[str] = LOADER_
         loaders: the data loaders that will be used; sections for others are not checked.
 
     Raises:
-        ConfigError: for the first that is wrong. What is missing is left to the constructor.
+        ConfigError: for the first wrong entry. Missing arguments are left to the constructor.
     """
     scope = settings.get('default_scope')
     for name, reader in CONFIG_SECTIONS.items():
@@ -104,7 +104,7 @@ def check_sections(settings: Mapping[str, Any], loaders: Sequence[str] = LOADER_
 
 
 def _check(at: str, name: str, reader: Any, value: Any, scope: str | None) -> None:
-    """Check a section, and its parts.
+    """Check a section, and the sections in it.
 
     Args:
         at: its place in the config, for messages.

@@ -1,6 +1,6 @@
 """The model of a task, by its name: what ``vit-plugin train --data FOLDER --model NAME`` trains.
 
-A row for each name: those of the frameworks' own heads are in ``from_folder``, and a project
+Each name is a row: those with the frameworks' own heads are in ``from_folder``, and a project
 declares its own, see :attr:`vit_plugin.project.Project.models`.
 """
 
@@ -15,30 +15,32 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 
 FINEST_STRIDE = 8  # pixels: stride of the finest map of a detector
-LARGE_GRID = 32  # patches along a side, from which on blocks attend within windows
+LARGE_GRID = 32  # patches along a side; larger images are attended within windows
 WINDOW = 14  # patches along a side
 # Channels of the maps: RetinaNet's, and those of the recipe for BCCD.
 WIDE_MAPS, NARROW_MAPS = 256, 96
-MIN_WIDE_CHANNELS = 384  # channels of a backbone from which on its maps are wide
+# Backbone channels; with these or more, heads have the width of their papers.
+MIN_WIDE_CHANNELS = 384
 NORM: Section = dict(type='GN', num_groups=16)  # for small batches
 MOST_QUERIES = 900  # DINO's
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What is known of the data and the backbone before a model is written.
+    """What is known about the data and the backbone before a model's config is written.
 
     Attributes:
         classes: number of classes.
         size: height and width of the images in pixels, as multiples of 32.
-        arguments: those of the backbone, but its output; its type if it is no VisionTransformer.
-        build: changes of these arguments -> the backbone, without memory for its weights.
+        arguments: arguments of the backbone except its output, with its type unless it is a
+            VisionTransformer.
+        build: (changes of these arguments) -> the backbone, without memory for its weights.
         windows: whether the blocks attend within windows where images are large.
         objects: the most objects in an image.
         anchor: the smallest anchor in strides.
         levels: the number of maps that have anchors.
-        stuff: the number of classes that are no things, the last ones, of panoptic data.
-        of_task: what one task alone knows of its data, by name.
+        stuff: for panoptic data, the number of stuff classes, which come last.
+        of_task: facts about the data that only one task knows, by name.
     """
 
     classes: int
@@ -54,7 +56,7 @@ class ModelFacts:
 
     @cached_property
     def built(self) -> Any:
-        """The backbone with all of its maps."""
+        """The backbone, built on the meta device with all of its maps."""
         return self.build(out_type='pyramid')
 
     @property
@@ -64,7 +66,7 @@ class ModelFacts:
 
     @property
     def channels(self) -> int:
-        """The channels of the maps behind a neck."""
+        """The channels of the maps after a neck."""
         return WIDE_MAPS if self.is_wide else NARROW_MAPS
 
     def backbone(self, out_type: str, **more: Any) -> Section:
@@ -79,7 +81,7 @@ class ModelFacts:
         return {**made, **more, 'out_type': out_type}
 
     def depths(self, parts: int = 4) -> tuple[int, ...]:
-        """The last block of each of some equal parts."""
+        """The last block of each of several equal groups of blocks."""
         ends = {self.built.num_layers * part // parts - 1 for part in range(1, parts + 1)}
         return tuple(sorted(ends - {-1}))
 
@@ -124,14 +126,15 @@ class ModelFacts:
     def queries(
         self, name: str, least: int, strides: Sequence[int] = (), share: float = 0.5
     ) -> int:
-        """Twice the most objects, and at least so many.
+        """The number of queries: twice the most objects in an image, and at least ``least``.
 
         Args:
             name: the model.
             least: see above.
             strides: of the maps whose positions propose boxes.
-            share: of these positions, that there are in each image: half, since one that stands
-                upright among others that lie has a bit more. All, if images are stretched.
+            share: share of these positions that every image has: half, since an upright image
+                padded to a batch of landscape ones still covers a bit more. All, if images are
+                stretched.
 
         Raises:
             ConfigError: if an image has more objects than that.
@@ -167,18 +170,18 @@ class TaskModel(NamedTuple):
     """A model by its name.
 
     Attributes:
-        title: in words, with an article.
+        title: the name in a sentence, with an article.
         build: the facts -> entries of ``model``, among them ``backbone``.
         base: its config in ``_base_/models`` of the framework, which these entries change.
         schedules: changes of the task's schedule, by the kind of start: ``small``, ``scratch``,
             ``stem`` and ``fine_tuned``.
-        arch: of the backbone where no flag gives one. Nothing: the task's own.
-        side: of the squares that images are stretched to in pixels, unless a flag gives another.
+        arch: default arch of the backbone. Empty: the task's default.
+        side: default side in pixels of the squares that images are stretched to.
         stretched: whether images are stretched to one size.
         imports: what else is imported.
-        hooks: hooks of a training.
-        wraps: whether a backbone that holds another library's module will do.
-        saved: entries by which the ``model`` of a complete checkpoint is this one.
+        hooks: hooks for the training.
+        wraps: whether the backbone may be one that wraps a module of another library.
+        saved: entries that identify this model in the config of a complete checkpoint.
     """
 
     title: str
@@ -195,7 +198,7 @@ class TaskModel(NamedTuple):
 
 
 def has_entries(model: Any, wanted: Mapping[str, Any]) -> bool:
-    """Whether a section has these entries, and its sections theirs."""
+    """Whether a section contains these entries, nested ones included."""
     return isinstance(model, Mapping) and all(
         has_entries(model.get(name), value)
         if isinstance(value, Mapping)

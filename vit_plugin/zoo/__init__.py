@@ -1,4 +1,4 @@
-"""timm's Vision Transformers, by their names, as arguments of our backbone.
+"""timm's Vision Transformers, by name, as arguments of our backbone.
 
 timm builds the model on the meta device, without memory for weights. Every argument is read from
 its modules. What our backbone cannot compute exactly is rejected, with the reason. ``vit-plugin

@@ -1,7 +1,7 @@
 """Convert the blocks of timm's encoders to our ``encoder``.
 
-Attributes are read by their names, class by class. One that timm renames or removes is an error,
-and no default.
+Attributes are read by name, class by class. An attribute that timm renames or removes is an error,
+not a default.
 """
 
 from dataclasses import asdict, fields
@@ -24,7 +24,7 @@ SHARED_FIELDS = (
     'feedforward_channels',
     'norm_cfg',
     'act_cfg',
-)  # our encoder has these once
+)  # options that our encoder has once
 
 
 def encoder_of(model: nn.Module) -> tuple[dict[str, int], Section, Section]:
@@ -101,7 +101,10 @@ def _block(block: nn.Module) -> tuple[Section, BlockOptions]:
 
 
 def _norms_of(attn: nn.Module) -> tuple[nn.Module, ...]:
-    """Those of queries and keys, and of attended values, which BEiT's attention does not have."""
+    """The norms of queries and keys, and of attended values.
+
+    BEiT's attention has none of the latter.
+    """
     if type(attn) is beit.Attention:
         return (nn.Identity(),) * 3
     return attn.q_norm, attn.k_norm, attn.norm

@@ -15,7 +15,7 @@ CATALOG_COLUMNS = ('name', 'width', 'blocks', 'heads', 'patch', 'size', 'paramet
 
 
 def row_of(name: str) -> tuple[str, ...]:
-    """A row of the list: ``CATALOG_COLUMNS``. The parameters are those of the backbone.
+    """A row with ``CATALOG_COLUMNS``. Only parameters of the backbone are counted.
 
     Raises:
         ConfigError: if our backbone cannot compute the same as timm's model.
@@ -43,9 +43,9 @@ def stride_of(name: str) -> int:
 
 
 def catalog_config(name: str) -> dict[str, dict[str, Any]]:
-    """A config's backbone, spelled out, and its neck if timm pools with a norm or attention.
+    """The backbone of a config, spelled out, and its neck if timm pools with a norm or attention.
 
-    For a name of weights, with the line that loads them, and what they expect of the pixels.
+    A name of weights adds the line that loads them, and their normalization.
 
     Raises:
         ConfigError: see :func:`row_of`.
@@ -66,7 +66,7 @@ def catalog_config(name: str) -> dict[str, dict[str, Any]]:
 
 
 def detectors() -> dict[str, str]:
-    """A line on each detector that is published: its name, license, pixels and address."""
+    """A line for each published detector: name, license, image side and URL."""
     offered = declared('offered')
     form = f'{{:<{max(map(len, offered), default=0) + 2}}}{{:<14}}{{:>6}}  {{}}'
     return {name: form.format(name, *facts) for name, facts in offered.items()}
@@ -79,7 +79,7 @@ def pretrained_pixels(name: str) -> dict[str, list[float]]:
 
 
 def lines(names: Iterable[str]) -> Iterator[str]:
-    """The list as text. For a model that is not supported, the reason."""
+    """The list as text, with the reason for each model that is not supported."""
     form = '{:<50}' + '{:>8}' * 4 + '{:>12}{:>16}'
     yield form.format(*CATALOG_COLUMNS)
     for name in names:

@@ -24,19 +24,19 @@ from vit_plugin.weights.hub import (
 from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.saved_settings import training_settings
 
-# google-research/vision_transformer `input_pipeline.py`: (x - 127.5) / 127.5 of the entire image,
-# resized.
+# google-research/vision_transformer `input_pipeline.py`: resize the entire image, (x - 127.5) /
+# 127.5.
 AUTHORS_DATA_CONFIG = dict(
     interpolation='bilinear', mean=(0.5,) * 3, std=(0.5,) * 3, crop_pct=1.0, crop_mode='squash'
 )
-# The files that say it, and where in them.
+# The files that state the preprocessing, and where in them.
 PREPROCESSING_FILES = {
     'preprocessor_config.json': None,
     'processor_config.json': 'image_processor',
     HUB_CONFIG: 'pretrained_cfg',
 }
 WORDS = 'does not say in its'
-# Pillow's numbers. None is what transformers' processors of ViTs do by default.
+# Pillow's numbers. None stands for the default of transformers' ViT processors.
 PILLOW_INTERPOLATIONS = {
     0: 'nearest',
     1: 'lanczos',
@@ -51,11 +51,11 @@ PILLOW_INTERPOLATIONS = {
 def data_config_of(arch: Any, source: Any = None) -> Section:
     """Preprocessing: ``interpolation``, ``mean``, ``std`` (of 0 to 1), ``crop_pct``, ``crop_mode``.
 
-    The name of the weights tells it (``timm://``, ``hf://``), else the name in ``arch``
-    (``timm://``, or a stem of timm), else the answer is the authors' (arXiv:2010.11929). So it is,
-    with a warning, for a model of Hugging Face's hub that does not tell. ``mean`` and ``std`` are
-    those of the training if the weights are a checkpoint that says them, see
-    :func:`~vit_plugin.weights.saved_settings.training_settings`.
+    The name of the weights determines it (``timm://``, ``hf://``), else the name in ``arch``
+    (``timm://``, or a stem of timm), else the authors' preprocessing is returned
+    (arXiv:2010.11929). The same holds, with a warning, for a model of Hugging Face's hub that does
+    not state it. ``mean`` and ``std`` are those of the training if the weights are a checkpoint
+    that states them, see :func:`~vit_plugin.weights.saved_settings.training_settings`.
 
     Args:
         arch: see :func:`~vit_plugin.arch.parse_arch`.
@@ -70,9 +70,9 @@ def data_config_of(arch: Any, source: Any = None) -> Section:
 
 
 def stated_pixels(arch: Any, source: Any) -> Section:
-    """``mean`` and ``std`` (of 0 to 1) as :func:`data_config_of`; {} where nothing says them.
+    """``mean`` and ``std`` (of 0 to 1) as :func:`data_config_of`; {} if they are unknown.
 
-    Files of the authors (``.npz``) have theirs. Nothing is opened but a checkpoint that is open.
+    Files of the authors (``.npz``) have theirs. No file is opened; only an open checkpoint is read.
     """
     name = _name_of(source)
     authors = AUTHORS_DATA_CONFIG if str(name).endswith('.npz') else {}
@@ -86,7 +86,7 @@ def _name_of(source: Any) -> Any:
 
 
 def _of_names(source: Any, arch: Any) -> Section | None:
-    """What a name says: that of the weights, or that in ``arch``."""
+    """The preprocessing by the name of the weights, or the name in ``arch``."""
     for name in map(str, (source, arch)):
         if (of_timm := timm_name(name)) is not None:
             return _of_timm(of_timm)
@@ -123,12 +123,12 @@ def _resolved(pretrained_cfg: Mapping[str, Any]) -> Section:
 
 @said_once()
 def _of_files(name: str, find: Callable[[str], str | Path]) -> Section | None:
-    """The preprocessing that a model's files say: one of transformers, or else of timm."""
+    """The preprocessing that a model's files state, in the form of transformers or else of timm."""
     for file, entry in PREPROCESSING_FILES.items():
         try:
             content = read_json(find(file))
             content = content[entry] if entry else content
-        # An error of the hub, of the library that asks it, or of the file.
+        # The error comes from the hub, from its client library, or from the file.
         except Exception as error:  # noqa: BLE001
             reason = type(error).__name__
             if reason == 'LocalEntryNotFoundError':  # without a network
@@ -149,7 +149,7 @@ def _of_files(name: str, find: Callable[[str], str | Path]) -> Section | None:
 
 
 def _of_processor(subject: str, file: Mapping[str, Any]) -> Section:
-    """An image processor of transformers, as far as timm has terms for it."""
+    """The preprocessing of an image processor of transformers, in timm's terms."""
     readers = dict(
         interpolation=_interpolation, mean=_mean, std=_std, crop_pct=_crop_pct, crop_mode=_crop_mode
     )
@@ -193,7 +193,7 @@ def _scale(file: Mapping[str, Any]) -> float:
 
 
 def _sides(size: Any) -> list[int]:
-    """The sides that an image is resized or cropped to; one is that of the shorter edge."""
+    """The sides that an image is resized or cropped to. A single one is the shorter edge."""
     if isinstance(size, Mapping):
         return [size[key] for key in ('height', 'width', 'shortest_edge') if size.get(key)]
     return [size] if isinstance(size, int) else list(size)
@@ -208,8 +208,7 @@ def _crop_pct(file: Mapping[str, Any]) -> float:
 def _crop_mode(file: Mapping[str, Any]) -> str:
     """With both sides set, squash. With one edge, keep the aspect ratio and crop the middle or pad.
 
-    A size that is one number is that of the shorter edge where a crop follows, as CLIP's processor
-    reads it.
+    If a crop follows, a single number is the shorter edge, as in CLIP's processor.
     """
     size = file.get('size', 224)
     if not isinstance(size, Mapping):

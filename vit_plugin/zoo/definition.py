@@ -18,7 +18,7 @@ from .pooling import pooling_of
 from .positions import positions_of
 from .stems import stem_of
 
-# timm's pooling -> the output of our backbone before it.
+# timm's pooling -> the output of our backbone that it pools.
 OUT_TYPE_OF_POOLING = {'token': 'cls_token', 'avg': 'avg_featmap'}
 
 
@@ -76,10 +76,12 @@ def pooled(name: str, **options: Any) -> tuple[str, dict[str, Any]] | None:
 
 @contextmanager
 def _found(name: str, options: Mapping[str, Any]) -> Iterator[nn.Module]:
-    """timm's model of this name, rejected by a ``ValueError`` (the reason) or a missing attribute.
+    """Within this context, timm's model of this name.
+
+    A ``ValueError`` or a missing attribute rejects it.
 
     Raises:
-        ConfigError: one sentence with the reason.
+        ConfigError: with the reason.
     """
     model = find(name, **options)
     try:

@@ -1,4 +1,4 @@
-"""timm models that return feature maps: building them, and the strides and channels of the maps."""
+"""Build timm models that return feature maps, and read the strides and channels of the maps."""
 
 from functools import cache
 from typing import Any
@@ -10,13 +10,13 @@ from torch import nn
 
 from vit_plugin.errors import ConfigError, first_line
 
-# Options with which models of timm take images of any size. Most take neither.
+# Options that let timm models take images of any size. Most models have neither.
 ANY_SIZE: tuple[dict[str, Any], ...] = (
     dict(dynamic_img_size=True, dynamic_img_pad=True),
     dict(dynamic_img_size=True),
     {},
 )
-# timm's files whose models have no norm for feature maps.
+# timm's files whose models have no final norm for feature maps.
 FILES_WITHOUT_NORM = ('hiera', 'hieradet_sam2')
 
 
@@ -31,11 +31,11 @@ def build_timm(name: str, **options: Any) -> nn.Module:
     for more in ANY_SIZE:
         try:
             model = timm.create_model(name, **options, **more)
-        except TypeError as problem:  # an option that the model does not take
+        except TypeError as problem:  # the model does not take an option
             error = problem
             continue
         except (RuntimeError, ValueError) as problem:  # an unknown name, tag or path
-            why = 'no name of a model' if '/' in name else first_line(problem)
+            why = 'not the name of a model' if '/' in name else first_line(problem)
             raise ConfigError(
                 f'TimmBackbone: model_name={name!r}: {why}; timm {timm.__version__} lists its '
                 'names with timm.list_models().'
@@ -47,22 +47,22 @@ def build_timm(name: str, **options: Any) -> nn.Module:
             )
         return model
     raise ConfigError(
-        f'TimmBackbone: {name} does not take one of {", ".join(options)} ({error}); leave it out.'
+        f'TimmBackbone: {name} rejects one of {", ".join(options)} ({error}); leave it out.'
     )
 
 
 def feature_infos(model: nn.Module) -> list[dict[str, Any]]:
-    """What timm tells of each feature of a model: its module, channels and reduction."""
+    """timm's description of each feature of a model: its module, channels and reduction."""
     infos: Any = model.feature_info
     return list(infos if isinstance(infos, list) else infos.get_dicts())
 
 
-@cache  # an arch by name asks repeatedly
+@cache  # parsing an arch asks repeatedly
 def map_indices(name: str, stride: int) -> tuple[int, ...]:
     """The indices of the feature maps of timm's model up to the last one of this stride.
 
     Returns:
-        The indices, or nothing if timm has no such model.
+        The indices, or an empty tuple if timm has no such model.
 
     Raises:
         ConfigError: if the model has no map of this stride.
@@ -81,7 +81,7 @@ def map_indices(name: str, stride: int) -> tuple[int, ...]:
 
 
 def classifier_of(model: nn.Module, name: str) -> str:
-    """The name of the linear layer that gives scores of classes.
+    """The name of the linear classifier.
 
     Raises:
         ConfigError: if there is none, or more than one.
@@ -98,7 +98,7 @@ def classifier_of(model: nn.Module, name: str) -> str:
 
 
 def map_pooling(model: nn.Module) -> str:
-    """How a model pools its last map, in timm's words."""
+    """How a model pools its last map, by timm's name."""
     said = getattr(model, 'global_pool', '')
     if isinstance(said, str) and said:
         return said
@@ -107,7 +107,7 @@ def map_pooling(model: nn.Module) -> str:
 
 
 def feature_modules(model: nn.Module) -> list[nn.Module]:
-    """The modules whose outputs are a model's features, without those inside another one."""
+    """The modules whose outputs are a model's features, without modules nested in others."""
     modules = dict(model.named_modules())
     parts = [modules[info['module']] for info in feature_infos(model) if info['module'] in modules]
     inside = {id(module) for part in parts for module in part.modules() if module is not part}

@@ -11,8 +11,8 @@ from torch import nn
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.suggestions import closest
 
-# timm's files whose models are Vision Transformers in the sense of our backbone: one encoder of one
-# width.
+# timm's files whose models are Vision Transformers as our backbone computes them: one encoder of
+# one width.
 FAMILIES = ('vision_transformer', 'deit', 'vision_transformer_hybrid', 'eva', 'beit', 'vitamin')
 
 

@@ -10,9 +10,9 @@ from .norms import act_of, differences, norm_of
 
 
 def pooling_of(model: nn.Module) -> tuple[str, dict[str, Any]] | None:
-    """The ``out_type`` of the backbone, and the neck after it, which pool as timm's model does.
+    """The ``out_type`` of the backbone and the neck that together pool as timm's model does.
 
-    None means that the ``out_type`` of :func:`~vit_plugin.zoo.definition.describe` pools: nothing
+    None: the ``out_type`` of :func:`~vit_plugin.zoo.definition.describe` is enough, since nothing
     follows the class token or the average.
 
     Raises:
@@ -21,8 +21,8 @@ def pooling_of(model: nn.Module) -> tuple[str, dict[str, Any]] | None:
     neck = dict(type='vit_plugin.TokenPooling', in_channels=model.embed_dim)
     pool = None if isinstance(model, Beit) else model.attn_pool
     if pool is not None:
-        # timm's class VisionTransformer attends to the patches alone, unless it is told otherwise;
-        # its class Eva to all
+        # timm's class VisionTransformer pools only the patches by default, its class Eva all
+        # tokens.
         out_type = 'raw' if isinstance(model, Eva) or model.pool_include_prefix else 'featmap'
         numerics = differences(dict(norm_cfg=norm_of(pool.norm), act_cfg=act_of(pool.mlp.act)))
         return out_type, dict(

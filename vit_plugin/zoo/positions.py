@@ -13,7 +13,7 @@ def positions_of(model: nn.Module) -> Section:
     """The ``pos_embed`` of a model.
 
     Raises:
-        ValueError: if its positions are of another kind.
+        ValueError: if its positions are of an unknown kind.
     """
     cfg: Section = dict(type='none')
     if model.pos_embed is not None:

@@ -11,7 +11,7 @@ from vit_plugin.arguments.fields import Section
 
 from .norms import norm_of
 
-WITHOUT_PROJECTION = ('ConvEmbed', 'MBConvEmbed')  # by default
+WITHOUT_PROJECTION = ('ConvEmbed', 'MBConvEmbed')  # stems without a projection by default
 
 
 def stem_of(model: nn.Module, name: str) -> Section:
@@ -28,7 +28,7 @@ def stem_of(model: nn.Module, name: str) -> Section:
         if name.startswith('flexivit'):
             cfg = dict(type='FlexiPatchEmbed', kernel_size=stem.patch_size[0])
         if stem.img_size[0] % stem.patch_size[0] or stem.img_size[1] % stem.patch_size[1]:
-            # Timm's images of this size are cropped, and it takes no others.
+            # timm crops images of this size, and takes no others.
             cfg['padding'] = 'valid'
     elif type(stem) is layers.HybridEmbed:
         cfg = _cnn(stem.backbone)
@@ -54,7 +54,7 @@ def _cnn(cnn: nn.Module) -> Section:
             return dict(
                 type='ResNetEmbed', stage_depths=tuple(len(stage.blocks) for stage in cnn.stages)
             )
-        case nn.Sequential(conv=layers.StdConv2dSame()):  # the root of a ResNetV2
+        case nn.Sequential(conv=layers.StdConv2dSame()):  # the stem of a ResNetV2
             return dict(type='ResNetEmbed', stage_depths=())
         case ConvStem():
             return _convolutions(list(cnn))

@@ -179,13 +179,13 @@ def test_weights_for_another_size_and_other_channels(tmp_path):
 @pytest.mark.parametrize(
     ('arguments', 'words'),
     [
-        (dict(model_name='B/16'), "model_name='B/16': no name of a model"),
+        (dict(model_name='B/16'), "model_name='B/16': not the name of a model"),
         (dict(model_name='timm://test_vitt'), "model_name='test_vitt': Unknown model"),
         (dict(name='test_vit'), 'takes no name any more; write model_name=...'),
         (dict(model_name='test_vit.no_tag'), 'Invalid pretrained tag'),
         (
             dict(model_name='test_resnet', img_size=64),
-            'test_resnet does not take one of .*img_size',
+            'test_resnet rejects one of .*img_size',
         ),
         (
             dict(model_name='test_byobnet', out_indices=7),
