@@ -179,10 +179,7 @@ def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
     text = next(tmp_path.rglob('*.log')).read_text()
     assert 'INFO - Drawing needs supervision. The run goes on without images to train on.' in text
     assert (
-        text.count(
-            'The report has to go without what the validation found: ZeroDivisionError: by nought.'
-        )
-        == 1
+        text.count('The report lacks what the validation found: ZeroDivisionError: by nought.') == 1
     )
     record = json.loads((tmp_path / 'metrics.json').read_text())
     assert record['scores'] is None

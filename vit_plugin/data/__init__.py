@@ -1,7 +1,7 @@
 """Datasets and transforms that the framework lacks."""
 
 # isort: off
-# First, since it says what to install where MMEngine is missing.
+# This import comes first, since its error says what to install if MMEngine is missing.
 from vit_plugin.registry import DATASETS, TRANSFORMS, later_of
 # isort: on
 

@@ -15,14 +15,14 @@ from torchvision.transforms.v2 import functional as kernels
 
 from .batch_operations import OPERATIONS, channel_values, on_device, per_channel, to_uint8
 
-# Attributes that images of one computation have in common.
+# Attributes that images must share to be computed together.
 SHARED_ATTRIBUTES = ('pad_val', 'interpolation')
 
 
 def change_rows(
     images: Tensor, rows: Sequence[int], change: Callable[..., Tensor], *args: Any
 ) -> None:
-    """Change some images of a batch in place. ``change`` gets them, and the other arguments."""
+    """Change some images of a batch in place, by ``change(images, *args)``."""
     if rows:
         index = on_device(images, rows)
         images[index] = change(images[index], *args)
@@ -78,7 +78,7 @@ def erase(transform: Any, images: Tensor) -> Tensor:
         (0, 0, 0, 0) if transform.random_disable() else transform.random_patch(height, width)
         for _ in images
     ]
-    # Each (B, 1, 1, 1).
+    # Each has the shape (B, 1, 1, 1).
     top, left, box_height, box_width = on_device(images, boxes).T[:, :, None, None, None]
     y, x = (torch.arange(side, device=images.device) for side in (height, width))
     y = y[:, None]
@@ -98,7 +98,7 @@ def crop(transform: Any, images: Tensor) -> Tensor:
     if transform.padding is not None:
         fill: Any = per_channel(transform.pad_val, images.shape[1], 'RandomCrop: pad_val').tolist()
         if transform.padding_mode != 'constant':
-            fill = 0  # they use no fill, and torchvision rejects a list there
+            fill = 0  # these modes use no fill, and torchvision rejects a list for them
         images = kernels.pad(images, transform.padding, fill, transform.padding_mode)
     like = np.broadcast_to(np.uint8(0), images.shape[-2:])
     boxes = [transform.rand_crop_params(like) for _ in images]

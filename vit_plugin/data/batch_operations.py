@@ -1,7 +1,7 @@
 """Operations on uint8 batches (B, C, H, W) on their device: those of MMPretrain's RandAugment.
 
-An operation is two functions. One draws for one image, on the CPU and as MMPretrain does. The other
-computes all images that have the operation.
+An operation is two functions. The first draws random numbers for one image, on the CPU, as
+MMPretrain does. The second computes all images that drew this operation.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ SMOOTH = torch.tensor([[1.0, 1.0, 1.0], [1.0, 5.0, 1.0], [1.0, 1.0, 1.0]]) / 13
 
 
 def magnitude_of(operation: Any, fixed: str = 'magnitude') -> float:
-    """Draw a signed magnitude as MMPretrain does. The attribute named by ``fixed`` may fix it."""
+    """Draw a signed magnitude as MMPretrain does, unless the attribute named ``fixed`` is set."""
     given = getattr(operation, fixed)
     return operation.random_negative(operation.random_magnitude() if given is None else given)
 
@@ -108,7 +108,7 @@ def look_up_pixels(images: Tensor, t: Any, tables: list[Tensor]) -> Tensor:
 
 
 def blend_with(other: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Any, list[float]], Tensor]:
-    """An operation that blends each image with ``other`` of it, by the factor of the image."""
+    """An operation that blends each image with ``other(image)``, by a factor per image."""
 
     def blend(images: Tensor, t: Any, factors: list[float]) -> Tensor:
         factor = on_device(images, factors, torch.float32)[:, None, None, None]
@@ -143,7 +143,7 @@ def _posterize(t: Any, height: int, width: int) -> Tensor:
     return RAMP.to(torch.uint8).long() >> shift << shift
 
 
-# The name of MMPretrain's transform: what draws, and what computes.
+# Name of MMPretrain's transform -> (function that draws, function that computes).
 OPERATIONS: dict[str, tuple[Callable, Callable]] = {
     'Rotate': (_rotation, warp),
     'Shear': (_shear, warp),

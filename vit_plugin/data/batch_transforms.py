@@ -1,4 +1,4 @@
-"""MMPretrain's transforms of single images that have a form for whole batches."""
+"""MMPretrain's single-image transforms that can run on whole batches."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from .multi_view import CROP_INTERPOLATIONS, grayscale, jitter, resized_crop
 
 
 def apply_batched(transform: Any, images: Tensor) -> Tensor:
-    """Transform uint8 images (B, C, H, W), each with random choices of its own."""
+    """Transform uint8 images (B, C, H, W), each with its own random choices."""
     return BATCHED[type(transform).__name__](transform, images)
 
 
@@ -30,7 +30,7 @@ def some(transform: Any, images: Tensor) -> Tensor:
     return images
 
 
-# MMPretrain's transform -> its form for batches.
+# MMPretrain's transform -> its batch version.
 BATCHED: dict[str, Callable[[Any, Tensor], Tensor]] = {
     **dict.fromkeys(OPERATIONS, operate),
     'RandAugment': rand_augment,
@@ -45,7 +45,7 @@ BATCHED: dict[str, Callable[[Any, Tensor], Tensor]] = {
 
 
 def check_batched(transform: Any) -> None:
-    """Check that a transform has a form for batches.
+    """Check that a transform has a batch version.
 
     Raises:
         ConfigError: if the transform, or one of those inside it, is not in the tables.

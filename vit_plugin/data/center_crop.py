@@ -1,4 +1,4 @@
-"""The middle of an image, as image processors of transformers take it."""
+"""Crop the middle of an image, as image processors of transformers do."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from vit_plugin.registry import TRANSFORMS
 
 @TRANSFORMS.register_module()
 class FloorCenterCrop:
-    """The middle of an image, which begins at ``floor((side - crop) / 2)``, as in transformers.
+    """Center crop that begins at ``floor((side - crop) / 2)``, as in transformers.
 
     ``CenterCrop`` of mmcv, torchvision and timm rounds half to even, and so begins one pixel later
     if ``side - crop`` is 3 modulo 4.

@@ -1,4 +1,4 @@
-"""A digest of the bytes of a data set's files, whatever their names and wherever they are."""
+"""A digest of the content of a data set's files, independent of their names and places."""
 
 import os
 import stat
@@ -12,20 +12,19 @@ import numpy as np
 from anyfolder.sampling import evenly_spaced
 
 COMPARED_SAMPLES = 10_000  # evenly spaced; the sizes of all their files count
-READ_WHOLE = 1 << 28  # bytes of all these files together, up to which every byte counts
-READ_FILES, BLOCK = 1_000, 1 << 14  # beyond that: files to read, and bytes of each of three blocks
+READ_WHOLE = 1 << 28  # bytes in total; up to this, every byte counts
+READ_FILES, BLOCK = 1_000, 1 << 14  # above that: files to read, and bytes of each of three blocks
 CONTENT_THREADS = 16  # network storage answers late, but many requests at once
 
 
 def content_digest(dataset: Any) -> str | None:
-    """A digest of the images, masks and maps of a data set, and of pixels that it holds itself.
+    """A digest of the images, masks and maps of a data set, and of pixels held in memory.
 
-    At most 10,000 evenly spaced samples count, and the size of each of their files. If these have
-    up to 256 MiB in all, so does every byte. Otherwise the first, middle and last 16 KiB of 1,000
-    of them do.
+    It covers at most 10,000 evenly spaced samples: the size of each file and, up to 256 MiB in
+    total, every byte. Above that, it covers the first, middle and last 16 KiB of 1,000 files.
 
     Args:
-        dataset: with MMEngine's ``get_data_info``, whose entries ``*_path`` are files.
+        dataset: a data set with MMEngine's ``get_data_info``, whose entries ``*_path`` are files.
 
     Returns:
         16 hexadecimal digits, or None if there are neither local files nor pixels.
@@ -56,7 +55,7 @@ def _local_files(info: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _facts_of_files(paths: Sequence[str]) -> list[tuple[int, str]]:
-    """The size of each file, -1 if there is none, and a digest of what is read of it."""
+    """The size of each file, -1 if it is missing, and a digest of the bytes read."""
     with ThreadPoolExecutor(CONTENT_THREADS) as pool:
         sizes = [*pool.map(_size, paths)]
         if sum(sizes) <= READ_WHOLE:

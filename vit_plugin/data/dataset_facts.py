@@ -1,4 +1,4 @@
-"""The classes of a built data set, and which of its images are trained on."""
+"""Facts about built data sets: their classes, and images shared with the training set."""
 
 import os
 from hashlib import blake2b
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-COMPARED = 10_000  # samples of a data set that are compared with those of another one
+COMPARED = 10_000  # most samples of a data set to compare with another one
 
 
 def classes_of(dataset: Any) -> tuple[str, ...]:
@@ -16,7 +16,7 @@ def classes_of(dataset: Any) -> tuple[str, ...]:
 
 
 def trained_on(val: Any, train: Any) -> int | None:
-    """The number of samples of a data set to validate that are trained on, too.
+    """The number of validation samples that are also training samples.
 
     None if that is not known: a data set names no images, or one has more than 10,000.
     """
@@ -32,7 +32,7 @@ def trained_on(val: Any, train: Any) -> int | None:
 
 
 def image_identity(info: dict[str, Any]) -> str | None:
-    """What tells an image from others: its path, or a digest of its pixels; None without both."""
+    """The identity of an image: its path, or a digest of its pixels; None without either."""
     if path := info.get('img_path'):
         return os.path.abspath(path)
     pixels = info.get('img')

@@ -18,7 +18,7 @@ from vit_plugin.registry import DATASETS
 Split = Literal['train', 'val']
 DIGITS_SPLITS: tuple[Split, ...] = get_args(Split)
 
-# Within these bounds, each part has some images of every class.
+# Within these bounds, each split has images of every class.
 HeldOut = Annotated[float, Field(ge=0.01, le=0.99)]
 
 
@@ -50,7 +50,10 @@ def write_digits(folder: Path) -> None:
 
 
 def scans(feature: str) -> tuple[np.ndarray, np.ndarray]:
-    """scikit-learn's images (1797, 8, 8), in uint8, and their classes, which a feature needs."""
+    """scikit-learn's images (1797, 8, 8) in uint8, and their classes.
+
+    ``feature`` names who needs them.
+    """
     with needed_by(feature):
         from sklearn.datasets import load_digits
     digits = load_digits()

@@ -27,7 +27,7 @@ class HuggingFaceImages(Dataset):
     Args:
         path: a folder that ``save_to_disk`` wrote, or what ``datasets.load_dataset`` takes: a
             folder of images, a name on the Hub, or a format (``'parquet'``, ``'webdataset'``).
-        split: the part, such as ``'train'``.
+        split: the split, such as ``'train'``.
         image: the column of the images.
         label: the column of the labels; None without labels.
         name: the configuration of a data set on the Hub.
@@ -52,7 +52,7 @@ class HuggingFaceImages(Dataset):
         pipeline: Sequence[Typed | Callable] = (),
     ) -> None:
         with needed_by('HuggingFaceImages'):
-            import datasets  # not before it is needed: it takes seconds
+            import datasets  # imported late, since it takes seconds
         table = _load(path, split, name, data_files)
         for field, column in (('image', image), ('label', label)):
             if column is not None and column not in table.features:
@@ -109,7 +109,7 @@ def _load(path: str, split: str, name: str | None, data_files: Any) -> Any:
     import datasets
 
     saved = any(Path(path, file).is_file() for file in ('state.json', 'dataset_dict.json'))
-    with rejecting(  # errors of all kinds, of the library and of the formats
+    with rejecting(  # the library and its formats raise errors of all kinds
         f"path={path!r} with split={split!r} is not a data set that Hugging Face's `datasets` can "
         'read',
         'give a folder of save_to_disk, a folder of images, or a name on the Hub',

@@ -1,4 +1,4 @@
-"""Which reader of images a config gets. It is known without MMCV, which the readers need."""
+"""Choose the image reader of a config, without MMCV, which the readers need."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,11 +18,11 @@ LOADED_BY_US = {
 
 
 def use_our_image_reader(cfg: Any) -> Any:
-    """A config with our reader for ``LoadImageFromFile``: all commands see the same pixels.
+    """Replace ``LoadImageFromFile`` by our reader in a copy of a config.
 
-    It is :class:`~vit_plugin.data.images.LoadImage`. The config itself stays as it is: the
-    frameworks' inferencers look for the name. A step with arguments of another reader is left
-    alone.
+    All commands then see the same pixels, see :class:`~vit_plugin.data.images.LoadImage`. The
+    config itself is unchanged, since the frameworks' inferencers look for the name. A step with
+    arguments of another reader is kept.
     """
     if isinstance(cfg, Mapping):
         name = cfg.get('type')

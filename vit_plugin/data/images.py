@@ -40,7 +40,7 @@ def reading(path: str) -> Iterator[None]:
 
 def read_encoded(path: str, backend_args: Backend) -> bytes:
     """Read the encoded image."""
-    if os.path.exists(path) and not os.path.isfile(path):  # opening a pipe would wait for ever
+    if os.path.exists(path) and not os.path.isfile(path):  # opening a pipe would block
         raise ValueError('it is not a regular file')
     content = fileio.get(path, backend_args=backend_args)
     if not content:
@@ -54,12 +54,12 @@ def _from_lower(values: Sequence[float]) -> Sequence[float]:
     return values
 
 
-# The lower and upper value of an image that become 0 and 255.
+# The lower and upper pixel value that become 0 and 255.
 Window = Annotated[Sequence[float], Field(min_length=2, max_length=2), AfterValidator(_from_lower)]
 
 
 def windowed(values: np.ndarray, window: Window) -> np.ndarray:
-    """Values from the lower to the upper one of a window as 0 to 255, in float32, others cut."""
+    """Map the values of a window to 0 to 255, in float32, and clip those outside."""
     lower, upper = window
     return np.clip((values.astype(np.float32) - lower) * (255 / (upper - lower)), 0, 255)
 
@@ -70,8 +70,8 @@ class LoadImage(LoadImageFromFile):
 
     Args:
         window: the lower and the upper value of the file that become 0 and 255, in uint8, or with
-            ``to_float32`` without rounding. What is beyond is cut. It is for images of more than 8
-            bits: ``(0, 4095)`` for all of 12 bits. Without it, 8 bits are read.
+            ``to_float32`` without rounding. Values outside are clipped. For images of more than 8
+            bits, such as ``(0, 4095)`` for 12 bits. Without it, 8 bits are read.
         bands: number of bands of images in NumPy's format or TIFF, whose values are read as they
             are, in float32, see :mod:`anyfolder.pixels.bands`. Without it, photographs are read.
         **kwargs: arguments of ``LoadImageFromFile``.
@@ -125,7 +125,7 @@ class LoadImage(LoadImageFromFile):
                 image = reader(content, self.color_type, backend=self.imdecode_backend)
         if self.window:
             image = windowed(image, self.window)
-            # Pillow resizes nothing else.
+            # Pillow resizes no other dtypes.
             return image if self.to_float32 else np.rint(image).astype(np.uint8)
         return image.astype(np.float32) if self.to_float32 else image
 

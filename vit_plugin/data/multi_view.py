@@ -37,7 +37,7 @@ def resized_crop(transform: Any, images: Tensor) -> Tensor:
 
 
 def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
-    """Turn the hue of BGR images (B, 3, H, W) by a part of the circle (B, ).
+    """Shift the hue of BGR images (B, 3, H, W) by a fraction of the circle (B, ).
 
     Each channel is then a function of hue, saturation and value (A. R. Smith, SIGGRAPH 1978).
     """
@@ -45,7 +45,7 @@ def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
     value = torch.maximum(torch.maximum(blue, green), red)
     chroma = value - torch.minimum(torch.minimum(blue, green), red)
     safe = chroma.clamp(min=1)  # gray pixels have no hue
-    # In sixths of the circle.
+    # The hue is in sixths of the circle.
     hue = torch.where(value == green, 2 + (blue - red) / safe, 4 + (red - green) / safe)
     hue = torch.where(value == red, (green - blue) / safe, hue) + 6 * turns[:, None, None]
     steps = [(shift + hue) % 6 for shift in (1, 3, 5)]  # hues of blue, green and red
@@ -53,7 +53,7 @@ def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
     return to_uint8(torch.stack(channels, dim=1).round_())
 
 
-# The changes of MMPretrain's ColorJitter by the numbers it draws.
+# The changes of MMPretrain's ColorJitter, in the order of the numbers that it draws.
 JITTERS = (
     blend_with(torch.zeros_like),
     blend_with(mean_gray),

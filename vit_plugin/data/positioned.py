@@ -1,4 +1,4 @@
-"""Samplers that say the position of each index in the run, and can begin inside a pass."""
+"""Samplers that add the position in the run to each index, and can begin inside a pass."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -68,7 +68,7 @@ class PositionedSampler:
     def __iter__(self) -> Iterator:
         iteration, skipped = self._next
         first = iteration - skipped
-        # For a loop that does not say where to begin.
+        # A loop may not say where to begin.
         self._next = (first + -(-len(self._source) // self._items), 0)
         rank, world = get_dist_info()
         for number, item in enumerate(self._after(skipped * self._items), iteration * self._items):
@@ -85,7 +85,7 @@ class PositionedSampler:
 
 
 class PositionedBatchSampler(PositionedSampler):
-    """The same for a batch sampler, whose items are lists of indices."""
+    """A :class:`PositionedSampler` for a batch sampler, whose items are lists of indices."""
 
     @property
     def _sampler(self) -> Any:
@@ -123,7 +123,8 @@ def positioned_batch_sampler(
         source = DATA_SAMPLERS.build(
             source, default_args=dict(sampler=sampler, batch_size=batch_size)
         )
-    size = getattr(source, 'batch_size', batch_size)  # MMDetection's may have several
+    # A data loader of MMDetection may have several batch sizes.
+    size = getattr(source, 'batch_size', batch_size)
     return PositionedBatchSampler(source, size if isinstance(size, int) else max(size), own_seed)
 
 
@@ -140,7 +141,7 @@ def seeded_loader(cfg: Mapping, seed: int, unreadable: UnreadableList | None = N
         dataset=dict(type=seeded_dataset, dataset=cfg['dataset'], seed=seed, unreadable=unreadable),
     )
     sampler = cfg.get('sampler')
-    if sampler is None:  # an iterable data set has none
+    if sampler is None:  # an iterable data set has no sampler
         return cfg
     if cfg.get('batch_sampler') is None:
         return dict(

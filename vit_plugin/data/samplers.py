@@ -33,7 +33,7 @@ def every(indices: Tensor, first: int, step: int) -> Tensor:
 
 
 def as_ints(indices: Tensor) -> Iterator[int]:
-    """The indices as Python's, a part at a time, so that the list of all is never made."""
+    """Yield the indices as Python ints, in chunks, so that the whole list never exists."""
     for chunk in indices.split(INDICES_AT_ONCE):
         yield from chunk.tolist()
 
@@ -53,7 +53,7 @@ class _Skipping(Sampler):
         self._skipped = 0
 
     def skip(self, num_samples: int) -> None:
-        """Let the next pass begin after so many samples of this process.
+        """Let the next pass begin after ``num_samples`` samples of this process.
 
         If passes have no end, these are counted from the start of the run.
         """
@@ -97,7 +97,7 @@ class DefaultSampler(_Skipping):
         repeated = indices[
             torch.arange(after, max(after, self.total_size), self.world_size) % len(indices)
         ]
-        del indices  # this process keeps its own share alone
+        del indices  # this process keeps only its share
         yield from as_ints(own)
         yield from as_ints(repeated)
 
@@ -121,7 +121,7 @@ class InfiniteSampler(_Skipping):
     endless = True
 
     def __iter__(self) -> Iterator[int]:
-        # In the order that the processes share.
+        # The position in the order that the processes share.
         position = self.rank + self._skipped * self.world_size
         while True:
             number, first = divmod(position, self.size)

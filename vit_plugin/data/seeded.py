@@ -1,4 +1,4 @@
-"""Samples whose random numbers are a function of their position in the run, and of nothing else.
+"""Samples whose random numbers depend only on their position in the run.
 
 A worker seeds its generators from (seed, position) before each sample. So no state of a generator,
 worker or prefetch has to be saved, and the data are the same for any number of workers and, at
@@ -52,12 +52,13 @@ class Seeded:
     Args:
         dataset: the data set.
         seed: the seed of the run. The attribute ``seed_of_samples`` changes it.
-        unreadable: the list of what cannot be read. Another sample takes its place, drawn by the
-            position. Without a list, a sample that cannot be read is an error.
+        unreadable: the list of unreadable samples. Each is replaced by another sample, drawn by the
+            position. Without a list, an unreadable sample is an error.
     """
 
     _own = ('_dataset', 'seed_of_samples', '_unreadable')
-    # Torch would give whole batches to that of the data set, and nothing would be seeded.
+    # torch would call the data set's own __getitems__ with whole batches, and nothing would be
+    # seeded.
     __getitems__ = None
 
     def __init__(self, dataset: Any, seed: int, unreadable: UnreadableList | None = None) -> None:
@@ -95,7 +96,7 @@ class Seeded:
         return self._dataset
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith('__') or name in self._own:  # before the constructor, as pickle asks
+        if name.startswith('__') or name in self._own:  # pickle asks before the constructor has run
             raise AttributeError(name)
         return getattr(self._dataset, name)
 
@@ -108,7 +109,7 @@ class Seeded:
 
 
 def seeded_part(dataset: Any) -> Any:
-    """The seeded data set itself, without the limit of a data loader's ``num_batch_per_epoch``."""
+    """The seeded data set inside the wrapper of ``num_batch_per_epoch``."""
     return dataset if isinstance(dataset, Seeded) else getattr(dataset, '_dataset', dataset)
 
 

@@ -1,4 +1,4 @@
-"""A part of a data set with the same share of every class."""
+"""Subsets of a data set with the same share of every class."""
 
 from typing import Annotated, Any
 
@@ -29,8 +29,8 @@ def stratified_subset(
         dataset: the config of a data set with one label for each image.
         fraction: the part of each class to keep, above 0 and at most 1. At least one image of each
             class remains.
-        seed: seed of the choice. A larger part of the same seed contains the smaller one.
-        rest: keep the other images instead, to train on them and validate on the part.
+        seed: seed of the choice. With the same seed, a larger subset contains a smaller one.
+        rest: keep the other images instead, to train on these and validate on the subset.
 
     Returns:
         The data set itself, of its own class, with fewer images in the same order.

@@ -1,4 +1,4 @@
-"""Samples that cannot be read, and the list of them that all workers and processes write."""
+"""Unreadable samples, and the list of them that all workers and processes write."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ from vit_plugin.errors import ConfigError
 
 LISTS = dict(train='unreadable.txt', val='unreadable_val.txt', test='unreadable_test.txt')
 ATTEMPTS = 10  # samples in a row that may be unreadable
-# Errors of the machine, which say nothing about a file.
+# Errors of the machine, not of a file.
 MACHINE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
@@ -39,9 +39,9 @@ class UnreadableFile(NamedTuple):
 def unreadable_file(
     error: Exception, dataset: Any = None, index: int = 0
 ) -> tuple[str, str] | None:
-    """The file and reason if an error means an unreadable sample, or None if it is a genuine error.
+    """The file and reason if an error means an unreadable sample, or None for any other error.
 
-    Unreadable is what raises
+    A sample is unreadable if it raises
 
     - an :class:`UnreadableError`, as the readers of this package do,
     - an ``OSError`` (a file that is missing, forbidden, cut off or no image for Pillow, a disk that
@@ -49,7 +49,7 @@ def unreadable_file(
     - what MMCV's ``LoadImageFromFile`` raises where OpenCV cannot decode a file.
 
     Args:
-        error: what reading the sample raised.
+        error: the exception.
         dataset: the data set. It knows the file if the error does not.
         index: the index of the sample there.
     """
@@ -63,7 +63,7 @@ def unreadable_file(
         or (type(error).__module__ == 'cv2' and 'imdecode' in f'{error}')
     ):
         return None
-    # MMEngine's data sets have it.
+    # Data sets of MMEngine have this method.
     info = dataset.get_data_info(index) if hasattr(dataset, 'get_data_info') else {}
     path = info.get('img_path') or getattr(error, 'filename', None) or f'sample {index}'
     return str(path), ' '.join(f'{type(error).__name__}: {error}'.split())[:200]

@@ -1,4 +1,4 @@
-"""Which task a model answers, by its parts and its framework."""
+"""Find out which task a model is for, by its head and its framework."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from vit_plugin.task import of_tasks
 
 
 def has_part(model: Any, part: str, name: str) -> bool:
-    """Whether an attribute of a model is an object of the class with this name, or of its own."""
+    """Whether an attribute of a model is an instance of the class with this name."""
     return name in (one.__name__ for one in type(getattr(model, part, None)).__mro__)
 
 
 def task_of(model: Any, cfg: Config) -> str:
-    """The task whose head a model has, or else that of its framework.
+    """The task of a model's head, or else of its framework.
 
     Raises:
         ConfigError: if the ``default_scope`` of the config is no framework.

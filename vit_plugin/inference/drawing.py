@@ -1,4 +1,4 @@
-"""The picture of a prediction over its image, by OpenCV and Pillow, without torch."""
+"""Draw a prediction over its image, with OpenCV and Pillow, without torch."""
 
 import math
 
@@ -15,7 +15,7 @@ LEAST_SIDE = 320  # pixels of the longer side; smaller images are enlarged, so t
 def draw_prediction(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndarray:
     """The picture (H', W', 3) in BGR of a prediction over its image (H, W, C).
 
-    What is drawn is that of the prediction's kind, above a score if that chooses.
+    The kind of the prediction decides what is drawn, and whether a lowest score applies.
     """
     times = max(1, math.ceil(LEAST_SIDE / max(image.shape[:2])))
     picture = np.ascontiguousarray(enlarged(as_photograph(image), times)[..., ::-1])

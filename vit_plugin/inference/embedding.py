@@ -13,7 +13,7 @@ from anyfolder.complete import replacing
 from .inputs import Input, Reading
 from .trained_model import TrainedModel
 
-READER_THREADS = 4  # that read images while the model computes
+READER_THREADS = 4  # threads that read images while the model computes
 
 
 def embed(
@@ -35,7 +35,7 @@ def embed(
         for i in range(0, len(inputs) + batch_size, batch_size):
             ready = list(filter(None, waiting))
             waiting = pool.map(sample, inputs[i : i + batch_size])
-            if ready:  # the next are read while these are computed
+            if ready:  # the next images are read while these are computed
                 names, samples = zip(*ready, strict=True)
                 yield list(names), trained.features(samples)
 

@@ -1,4 +1,4 @@
-"""The transforms of a test, from an image to a sample of a model's input."""
+"""The test transforms, from an image to a sample of a model's input."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ from vit_plugin.errors import ConfigError
 
 from .unusual_sizes import say_once
 
-# The steps that read a file as read_image does, and the values of their options with which they do.
+# The steps that read a file as read_image does, with the options for which that holds.
 LOADERS = ('LoadImageFromFile', 'LoadImage', 'LoadCachedImage')
 PLAIN_ARGUMENTS: dict[str, tuple] = dict(
     color_type=('color', 'grayscale'),
@@ -33,10 +33,10 @@ PLAIN_ARGUMENTS: dict[str, tuple] = dict(
 
 
 class PipelineTransform:
-    """The steps of a config's test, without annotations, from pixels or a file to a model's sample.
+    """A config's test pipeline without annotations, from pixels or a file to a model's sample.
 
-    Where those of a classifier keep the size of every image, images become as large as the config's
-    ``img_size`` of the backbone, which stderr says once.
+    If a classifier's pipeline keeps the size of images, they are resized to the ``img_size`` of the
+    backbone, and stderr says so once.
 
     Args:
         cfg: the config.
@@ -61,7 +61,7 @@ class PipelineTransform:
             raise ConfigError('test_dataloader: its pipeline has no steps; give those of a test.')
         backbone = cfg.model.backbone
         self.gray = backbone.get('patch_embed', {}).get('in_channels', 3) == 1
-        has_reader = 'LoadImage' in steps[0]['type']  # a data set in memory has none
+        has_reader = 'LoadImage' in steps[0]['type']  # a data set in memory has no reader
         reader, rest = (steps[0], steps[1:]) if has_reader else ({}, steps)
         self.bands = reader.get('bands') or 3
         self.in_float = bool(reader.get('to_float32'))
@@ -85,7 +85,8 @@ class PipelineTransform:
         return [self(blank)['inputs'].shape[1:] for blank in blanks] == shapes
 
     def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
-        # Also of a file that the config reads: it says in a sentence what is wrong with it.
+        # This also checks a file that the config reads itself: the error says what is wrong with
+        # it.
         pixels = read_image(image)
         path = '' if isinstance(image, np.ndarray) else str(image)
         if path and self.custom_reader:
@@ -109,7 +110,7 @@ class PipelineTransform:
 
 
 def is_plain_loader(step: Mapping[str, Any]) -> bool:
-    """True if a step reads a file as this package does: to BGR or gray of 8 bits, or to bands."""
+    """True if a step reads a file as this package does: as 8-bit BGR or gray, or as bands."""
     return step['type'].rpartition('.')[2] in LOADERS and all(
         name in ('type', 'bands') or value in PLAIN_ARGUMENTS.get(name, ())
         for name, value in step.items()
@@ -117,13 +118,14 @@ def is_plain_loader(step: Mapping[str, Any]) -> bool:
 
 
 class TimmTransform:
-    """timm's transform of a test, from pixels or a file to a sample of the model's input.
+    """timm's test transform, from pixels or a file to a sample of the model's input.
 
     Args:
         data_config: ``input_size`` (C, H, W), ``interpolation``, ``crop_pct`` and ``crop_mode``.
     """
 
-    custom_reader, bands, in_float = None, 3, False  # constants of a PipelineTransform
+    # Attributes of a PipelineTransform, constant here.
+    custom_reader, bands, in_float = None, 3, False
 
     def __init__(self, data_config: Mapping[str, Any]) -> None:
         self.gray = data_config['input_size'][0] == 1

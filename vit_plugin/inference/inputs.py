@@ -25,11 +25,11 @@ VIDEO_SUFFIXES = ('.mp4', '.m4v', '.mov', '.avi', '.mkv', '.webm', '.mpg', '.mpe
 
 @dataclass(frozen=True)
 class Input:
-    """An image, or what has many of them.
+    """An image, or a source of frames.
 
     Args:
         name: the path, the URL or the number of a webcam.
-        root: the folder that was given; of a file that was given, the folder in which it is.
+        root: the folder that was given, or the folder of the file that was given.
         reader: a key of :data:`FRAME_READERS`.
     """
 
@@ -44,7 +44,7 @@ class Input:
 
     @property
     def relative(self) -> Path:
-        """Its path below its root, which is that of its picture below another folder."""
+        """The path below ``root``. Its picture has the same path below another folder."""
         if self.reader == 'url':
             return Path(Path(unquote(urlsplit(self.name).path)).name.strip('.') or 'image')
         if self.reader == 'webcam':
@@ -52,7 +52,7 @@ class Input:
         return Path(self.name).relative_to(self.root)
 
     def frames(self) -> Iterator[np.ndarray]:
-        """Its pixels (H, W, 3) in BGR: one array, or those of each frame.
+        """The pixels (H, W, 3) in BGR: one array, or one per frame.
 
         Raises:
             ConfigError: if it cannot be read.
@@ -60,12 +60,12 @@ class Input:
         return FRAME_READERS[self.reader](self.name)
 
     def read(self) -> np.ndarray:
-        """The pixels (H, W, 3) of one that is not a video."""
+        """The pixels (H, W, 3) of an image, not a video."""
         return next(self.frames())
 
 
 class Frame(NamedTuple):
-    """Pixels with where they are from."""
+    """Pixels, and where they come from."""
 
     source: Input
     number: int | None  # in a video, from 0
@@ -75,7 +75,7 @@ class Frame(NamedTuple):
 def find_inputs(arguments: Sequence[str], videos: bool = True) -> list[Input]:
     """The inputs that the arguments of a command name, each once.
 
-    Folders are their images and videos, and those of the folders below.
+    A folder stands for all images and videos in it and below.
 
     Args:
         arguments: paths, URLs of images, and numbers of webcams.
@@ -124,7 +124,7 @@ def is_video(path: Path) -> bool:
 
 @dataclass
 class Reading:
-    """Reads inputs. One that cannot be read is named, counted and left out, and the rest goes on.
+    """Reads inputs. An unreadable one is reported, counted and skipped.
 
         reading = Reading(find_inputs(args.images))
         for frame in reading.frames():
@@ -161,14 +161,14 @@ class Reading:
             yield
         except ConfigError as error:
             self.errors.append(error)
-            if len(self.inputs) > 1:  # the one reason is what the command ends with
+            if len(self.inputs) > 1:  # for a single input, the final error has the reason
                 print(printable(error), file=sys.stderr, flush=True)
 
     def finish(self) -> None:
-        """End with an error if there were inputs that cannot be read.
+        """Raise an error if some inputs could not be read.
 
         Raises:
-            ConfigError: that says how many, or of a single input why.
+            ConfigError: with their number, or the reason for a single input.
         """
         if len(self.inputs) == 1 and self.errors:
             raise self.errors[0]

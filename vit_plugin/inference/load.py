@@ -73,10 +73,10 @@ def load(
         device: default: a GPU if there is one.
         cfg_options: settings to change in the config, by their dotted names, or further arguments
             of the backbone of ``arch``.
-        classify: whether the neck and head are asked too. Otherwise weights of the backbone are
-            enough. None: they are asked where the model has a head.
+        classify: whether the neck and head are needed too. Otherwise weights of the backbone are
+            enough. None: only if the model has a head.
         which: the checkpoint of a run's folder: ``'best'``, ``'last'`` or a file's name. Default:
-            the best one where one was saved, otherwise the last.
+            the best one if one was saved, otherwise the last.
 
     Raises:
         ConfigError: if nothing says what the model is, or if the checkpoint cannot be read, is of
@@ -93,7 +93,7 @@ def load(
         arch = checkpoint
     with in_scope(None), reading_safely():
         if arch:
-            with in_scope(CLASSIFIER_SCOPE):  # a run in this process may have left another
+            with in_scope(CLASSIFIER_SCOPE):  # a run in this process may have left another scope
                 trained = from_arch(arch, checkpoint, cfg_options, classify is not False, which)
         else:
             saved = open_model(checkpoint, config, cfg_options, 'predict', which)
@@ -106,8 +106,8 @@ def load(
 def _compute_in_forks() -> None:
     """Let torch compute in processes that are forked from this one.
 
-    GNU's OpenMP does not start its threads again after a fork, and waits for them without end. So a
-    child has one thread, as the workers of a data loader have.
+    GNU OpenMP does not restart its threads after a fork, and waits for them forever. So a child
+    gets one thread, like the workers of a data loader.
     """
     if hasattr(os, 'register_at_fork'):
         os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
@@ -161,7 +161,7 @@ def from_config(
 
 
 def _load_converted(model: nn.Module, checkpoint: Checkpoint, only_backbone: bool) -> None:
-    """Load weights of another format into all of a model, or into its backbone."""
+    """Load weights of another format into a complete model, or only into its backbone."""
     backbone = find_backbone(model)[1]
     report = load_weights(model, checkpoint)
     print_log(f'Loaded {checkpoint.source}\n{report}', 'current')
@@ -184,9 +184,9 @@ def from_arch(
 ) -> TrainedModel:
     """The model of weights without a config, see :func:`load`.
 
-    It is a classifier of MMPretrain if the weights have a trained classifier with one of ImageNet's
-    numbers of classes. Other heads may be projections, as CLIP's; without one, the model has
-    features alone.
+    It is an MMPretrain classifier if the weights include a trained classifier with one of
+    ImageNet's class counts. Other heads may be projections, as in CLIP; the model then only returns
+    features.
     """
     checkpoint = open_checkpoint(find_checkpoint(source, which))
     with naming(checkpoint.source):
@@ -196,9 +196,9 @@ def from_arch(
 def _of_weights(
     arch: str, checkpoint: Checkpoint, options: Mapping[str, Any] | None, classify: bool
 ) -> TrainedModel:
-    """The model of weights that are open, see :func:`from_arch`."""
+    """The model of an open checkpoint, see :func:`from_arch`."""
     given = Config(dict(img_size=training_settings(checkpoint).get('img_size')))
-    given.merge_from_dict(dict(options or {}))  # reads the dots in the keys
+    given.merge_from_dict(dict(options or {}))  # resolves the dots in the keys
     parts = classifier_parts(arch, **given.to_dict())
     ours = recognize(checkpoint.weights)
     head = {
@@ -243,6 +243,6 @@ def _with_head(parts: Parts, head: Mapping[str, Tensor], num_classes: int) -> nn
 
 
 def imagenet_classes(count: int) -> list[str]:
-    """The names of ImageNet's classes by number: 1000, 11821, 21841 or 21843; none for others."""
+    """ImageNet's class names, for 1000, 11821, 21841 or 21843 classes; empty for other numbers."""
     subset = infer_imagenet_subset(dict(num_classes=count))
     return list(ImageNetInfo(subset).label_descriptions()) if subset else []

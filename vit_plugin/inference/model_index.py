@@ -8,10 +8,10 @@ from vit_plugin.importable import make_importable
 
 
 def register_models() -> None:
-    """Tell MMPretrain about the recipes, for the rest of the process.
+    """Register the recipes in MMPretrain, for the rest of the process.
 
-    After it, ``list_models``, ``get_model``, ``inference_model`` and the inferencers of MMPretrain
-    know the recipes by their names. A second call changes nothing.
+    Afterwards, ``list_models``, ``get_model``, ``inference_model`` and the inferencers of
+    MMPretrain know the recipes by name. A second call changes nothing.
 
     Raises:
         MissingExtraError: if MMPretrain is not installed.

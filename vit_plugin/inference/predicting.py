@@ -1,4 +1,4 @@
-"""Frames through a model in batches, and what it finds in them to where it goes."""
+"""Run a model on frames in batches, and pass its predictions to the outputs."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,13 +20,13 @@ def predict_all(
     batch_size: int,
     score_thr: float,
 ) -> None:
-    """Ask about every frame, print a line for each, and write it to the outputs.
+    """Predict every frame, print a line for each, and write it to the outputs.
 
-    No more than a batch is in memory. At the end, or when it is interrupted, a line says how many
-    there were in which time. Without outputs, it ends when nobody reads the lines any more.
+    At most one batch is in memory. At the end, or when interrupted, a line has the number of images
+    and the time. Without outputs, a closed pipe ends it.
 
     Raises:
-        ConfigError: if there are inputs that cannot be read, after all others.
+        ConfigError: after all other inputs, if some could not be read.
     """
     count, begin = 0, time.perf_counter()
     try:

@@ -21,12 +21,12 @@ from .predictions import Prediction
 from .streams import WEBCAM_FPS, frame_rate
 from .targets import check_apart, targets_of
 
-DECIMALS = 4  # after the point, of numbers in a .csv
+DECIMALS = 4  # decimal places in a .csv
 PredictionRow = Mapping[str, Any]
 
 
 class Output(AbstractContextManager):
-    """One ``--out``. It is a context: at its end, or if interrupted, its files are complete.
+    """One ``--out``. A context manager: at its end, or if interrupted, the files are complete.
 
     Args:
         target: the file or folder.
@@ -43,15 +43,14 @@ class Output(AbstractContextManager):
 
     @abstractmethod
     def add(self, frame: Frame, prediction: Prediction) -> str:
-        """Write what was found in a frame. Returns the name of a picture, or nothing."""
+        """Write the prediction for a frame. Returns the path of a picture, or an empty string."""
 
 
 class Table(Output):
     """Rows of predictions, each image written in one piece as soon as it is known.
 
-    They go to a file aside, which is complete after every image, so that even a process that is
-    killed leaves what it knew. It replaces an earlier file at the end, also when interrupted, but
-    not if it could not be written.
+    They go to a temporary file that is valid after every image, so even a killed process leaves its
+    results. At the end, also when interrupted, it replaces an earlier file, unless writing failed.
 
     Raises:
         ConfigError: if the file is an input, or cannot be written.
@@ -87,15 +86,16 @@ class Table(Output):
         raise NotImplementedError
 
     def _write(self, text: str) -> None:
-        """Put text in place of the end of the file."""
-        with ExitStack() as failed:  # its error goes to `replacing`, which then replaces nothing
+        """Overwrite the closing text of the file."""
+        # Passes an error on to `replacing`, which then replaces nothing.
+        with ExitStack() as failed:
             failed.push(self._stack)
             if self._file is None:
                 path = self._stack.enter_context(replacing(self.target))
                 self._file = self._stack.enter_context(open(path, 'wb'))
             else:
                 self._file.seek(-len(self.end), os.SEEK_END)
-            # A name that is not in UTF-8 has surrogates, which become escapes of JSON.
+            # A name that is not UTF-8 has surrogates, which become JSON escapes.
             self._file.write(text.encode('utf-8', 'backslashreplace'))
             self._file.flush()
             failed.pop_all()
@@ -108,7 +108,8 @@ class JsonTable(Table):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._open: tuple[Input | None, bool] = None, False  # the last input, and if it has rows
+        # The last input, and whether it has rows.
+        self._open: tuple[Input | None, bool] = None, False
 
     def __exit__(self, *error: Any) -> None:
         if self._file is None:
@@ -126,7 +127,7 @@ class JsonTable(Table):
 
 
 class JsonLines(Table):
-    """A line with an object for each image or frame: its name, its number, and what was found."""
+    """One object per line for each image or frame: its name, its number, and the predictions."""
 
     def entry(self, frame: Frame, rows: list[PredictionRow]) -> str:
         number = dict(frame=frame.number) if frame.source.is_video else {}
@@ -136,7 +137,7 @@ class JsonLines(Table):
 
 
 class CsvTable(Table):
-    """A line for each row, with the image, and the frame if there are videos.
+    """One line per row, with the image, and the frame number if there are videos.
 
     Names are as :func:`~vit_plugin.files.untrusted_text.csv_cell` writes them.
     """
@@ -160,8 +161,8 @@ class CsvTable(Table):
 class Pictures(Output):
     """A picture for each image and a video for each video below a folder.
 
-    Beside a picture are the values of pixels that a kind of prediction has, such as
-    ``NAME_depth.tiff`` in float32.
+    Per-pixel values of a prediction are written beside the picture, such as ``NAME_depth.tiff`` in
+    float32.
 
     Raises:
         ConfigError: see :func:`~vit_plugin.inference.inputs.targets_of`.
@@ -178,7 +179,7 @@ class Pictures(Output):
         target = self.targets[frame.source]
         is_new = frame.source != self._source
         if is_new:
-            self._stack.close()  # closes the former video
+            self._stack.close()  # closes the previous video
             self._source = frame.source
         if not frame.source.is_video:
             with replacing(target) as path:
@@ -204,7 +205,7 @@ def written_video(
 ) -> Iterator[Callable[[np.ndarray], None]]:
     """Give a function that adds a frame (H, W, 3) in BGR to a video.
 
-    A video that is interrupted has the frames until then.
+    An interrupted video has the frames written so far.
 
     Args:
         target: the file.
@@ -243,7 +244,7 @@ def _check_video(path: Path, count: int, target: Path) -> None:
         )
 
 
-# By the suffix of --out. Any other is a folder.
+# The writer for each suffix of --out. Any other name is a folder.
 TABLES: dict[str, type[Table]] = {'.json': JsonTable, '.jsonl': JsonLines, '.csv': CsvTable}
 
 
@@ -251,6 +252,6 @@ def output_of(target: Path, inputs: Sequence[Input], score_thr: float) -> Output
     """The writer for a file or a folder.
 
     Raises:
-        ConfigError: if something would be written over that is read, or cannot be written.
+        ConfigError: if an input would be overwritten, or if the target cannot be written.
     """
     return TABLES.get(target.suffix.lower(), Pictures)(target, inputs, score_thr)

@@ -1,4 +1,4 @@
-"""Predictions of models, as arrays, plain values and text. Each task has a kind of its own."""
+"""Predictions, as arrays, plain values and text. Each task has its own subclass."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -12,12 +12,12 @@ import numpy as np
 
 from vit_plugin.task import of_tasks
 
-if TYPE_CHECKING:  # a file in ONNX is asked without torch
+if TYPE_CHECKING:  # an ONNX file runs without torch
     from mmengine.structures import BaseDataElement
 
 from . import SCORE_THR
 
-NUM_TOP = 5  # classes that are listed of an image
+NUM_TOP = 5  # classes that are listed for an image
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,12 @@ class Prediction(ABC):
     """Predictions for an image, the most confident or largest first. A task has its own kind.
 
     Attributes:
-        output: the name of an output of an exported file that has this kind.
+        output: an output of an exported file by which this kind is recognized.
         columns: the names of the values in a row.
-        of_pixels: whether values of pixels are computed for images of one original size.
-        lists_classes: whether the classes are a list, rather than drawn over the image.
-        has_threshold: whether a lowest score chooses among what is found.
+        of_pixels: whether the prediction has per-pixel values, so that a batch needs images of one
+            original size.
+        lists_classes: whether classes are listed, instead of drawn over the image.
+        has_threshold: whether a score threshold applies.
     """
 
     sample: 'BaseDataElement | None'  # the framework's own, if there is one
@@ -65,7 +66,7 @@ class Prediction(ABC):
     def of_sample(
         cls, sample: 'BaseDataElement', classes: Sequence[str], model: Any
     ) -> 'Prediction':
-        """The prediction of a model in a sample that has one."""
+        """The prediction in a sample for which :meth:`has` is true."""
 
     @classmethod
     def of_outputs(
@@ -87,7 +88,7 @@ class Prediction(ABC):
 
     @classmethod
     def facts_of(cls, model: Any) -> dict[str, Any]:
-        """What an exported file says of this kind's outputs, of a model."""
+        """The metadata about this kind's outputs to export with a model."""
         return {}
 
     @abstractmethod
@@ -96,7 +97,7 @@ class Prediction(ABC):
 
     @abstractmethod
     def text(self, score_thr: float = SCORE_THR) -> str:
-        """The rows in a line."""
+        """The rows as one line of text."""
 
     @abstractmethod
     def drawn(self, picture: np.ndarray, times: int, score_thr: float) -> np.ndarray:
@@ -117,18 +118,21 @@ class Prediction(ABC):
         return [dict(zip(self.columns, row, strict=True)) for row in self.values(score_thr)]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Values of pixels in float32 that are written beside a picture, by the file's ending."""
+        """Per-pixel float32 values to write beside a picture, by the suffix of the file."""
         return {}
 
 
 @cache
 def kinds() -> tuple[type[Prediction], ...]:
-    """The kinds that tasks declare."""
+    """The prediction classes that tasks declare."""
     return tuple(map(resolve_name, dict.fromkeys(of_tasks('prediction').values())))
 
 
 def names_of(labels: Iterable[int], classes: Sequence[str]) -> list[str]:
-    """Names of classes. A nameless class is its number; a shared name is followed by the number."""
+    """Class names.
+
+    A class without a name is its number; a duplicate name is followed by the number.
+    """
     counts = Counter(classes)
     names = [
         name if counts[name] == 1 else f'{name} ({label})' for label, name in enumerate(classes)

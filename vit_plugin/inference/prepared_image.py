@@ -1,4 +1,4 @@
-"""An image as a model gets it, and the pixels to draw over."""
+"""An image as the model receives it, and the pixels to draw over."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from anyfolder.pixels.bands import as_photograph
 from vit_plugin.files.resizing import resize_image
 
-MAX_SHOWN_SIDE = 2000  # pixels of a side of a photograph that is drawn on
-CROOKED = 4.0  # levels of gray of 255 by which a ramp may differ from a line
+MAX_SHOWN_SIDE = 2000  # pixels; larger photographs are reduced before drawing
+CROOKED = 4.0  # gray levels (of 255) by which a ramp may deviate from a line
 
 
 class PreparedImage(NamedTuple):
-    """An image as a model gets it."""
+    """An image as the model receives it."""
 
     image: np.ndarray  # pixels (H, W, 3) in RGB, before they are normalized
     inputs: Tensor  # (1, C, H', W'), which may be padded at the right and bottom
@@ -65,8 +65,8 @@ def seen_of(
 ) -> list[slice] | None:
     """The rows and columns of a photograph that a model's sample of it shows.
 
-    Two ramps of gray go through the same steps, and tell where the columns and rows of the sample
-    are from. None if they are not a straight line, as with padding.
+    Two gray ramps go through the same steps, and show which columns and rows the sample has. None
+    if they are no longer linear, as with padding.
 
     Args:
         sample: the steps, from pixels to a sample.
@@ -89,7 +89,7 @@ def seen_of(
 
 
 def takes_rgb(preprocessor: Any) -> bool:
-    """True if a framework's preprocessor turns BGR, as a pipeline has it, into RGB."""
+    """True if a framework's preprocessor turns the BGR of a pipeline into RGB."""
     return bool(
         getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', False))
     )

@@ -1,4 +1,4 @@
-"""A checkpoint with the config that it holds. Nothing in it is run."""
+"""Open a checkpoint with the config in it. No code in it is run."""
 
 import os
 import sys
@@ -51,8 +51,9 @@ def open_model(
         which: the checkpoint of the folder, see :func:`find_checkpoint`.
 
     Raises:
-        ConfigError: if the checkpoint or config cannot be read, if there is no config, if that in
-            the checkpoint could run code, or if parts of the model do not fit together.
+        ConfigError: if the checkpoint or config cannot be read, if there is no config, if the
+            config in the checkpoint could run code, or if components of the model do not fit
+            together.
     """
     cfg = read_config(config, options) if config else None
     checkpoint = as_run(open_checkpoint(find_checkpoint(path, which)))
@@ -67,17 +68,18 @@ def open_model(
 
 
 def find_checkpoint(path: str, which: str | None = None, otherwise: str | None = None) -> str:
-    """The path of a checkpoint, or in the folder of a run or of a hub, that of its weights.
+    """The path of a checkpoint, also in the folder of a run or of a hub.
 
-    Here a folder becomes a file, for all commands. Which one of a run is printed.
+    All commands resolve a folder here. The file chosen from a run is printed.
 
     Args:
         path: a file, a folder or a URL, or the name of a published detector.
         which: see :func:`~vit_plugin.engine.checkpoints.chosen.checkpoint_in`.
-        otherwise: the same, where nothing is given.
+        otherwise: the default of ``which``.
 
     Raises:
-        ConfigError: if there is none, or if only the folder of a run has a choice.
+        ConfigError: if there is none, or if ``which`` is given for something other than the folder
+            of a run.
     """
     if path.endswith('.py') or path.startswith('vit_plugin::'):
         raise ConfigError(
@@ -101,11 +103,11 @@ def find_checkpoint(path: str, which: str | None = None, otherwise: str | None =
 
 
 def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
-    """The config in a checkpoint from MMEngine, read as plain values, as far as it is used.
+    """The config in a checkpoint from MMEngine, read as plain values, as far as ``use`` needs it.
 
     Args:
         checkpoint: the checkpoint.
-        use: what it is opened for, see :func:`~vit_plugin.untrusted.validate_untrusted`.
+        use: the purpose, see :func:`~vit_plugin.untrusted.validate_untrusted`.
 
     Raises:
         ConfigError: if there is none, if it could run code, or if it imports modules that are not

@@ -22,14 +22,15 @@ with needed_by('SlicedValLoop'):
     make_importable()
     from mmdet.models.utils.misc import samplelist_boxtype2tensor
 
-MAX_SLICE_BOXES = 100  # boxes of a slice: COCO's average precision counts no more of a whole image
+# Boxes per slice; COCO's average precision counts no more than this in a whole image.
+MAX_SLICE_BOXES = 100
 
 
 class _OfSlices:
-    """The part that both loops share.
+    """What both loops share.
 
     Args:
-        side: of a slice, in pixels of the image.
+        side: side of a slice, in pixels of the image.
         **kwargs: arguments of MMEngine's loop.
     """
 
@@ -45,7 +46,7 @@ class _OfSlices:
 
     @cached_property
     def pixels(self) -> PipelineTransform:
-        """A slice -> a sample of the model's input."""
+        """The transform from a slice to a sample of the model's input."""
         return PipelineTransform(self.runner.cfg)
 
     @torch.no_grad()
@@ -59,7 +60,7 @@ class _OfSlices:
         self.runner.call_hook(f'after_{self.stage}_iter', **batch, outputs=outputs)
 
     def found_in(self, model: Any, data_batch: Mapping[str, Any]) -> Sequence[Any]:
-        """The samples of a batch with what a model finds in them, in pixels of the files."""
+        """The samples of a batch with the model's predictions, in pixels of the files."""
         meta, batch_size = self.evaluator.dataset_meta, self.dataloader.batch_size
         trained = TrainedModel(model, self.runner.cfg, meta, self.pixels)
         sliced = Sliced(
@@ -80,9 +81,9 @@ class _OfSlices:
 
 @LOOPS.register_module()
 class SlicedValLoop(_OfSlices, ValLoop):
-    """MMEngine's ``ValLoop`` of a detector that sees overlapping squares of each image, and it all.
+    """MMEngine's ``ValLoop`` for a detector that predicts slices of each image and the whole.
 
-    What it finds more than once counts once, see :class:`~vit_plugin.inference.slices.Sliced`.
+    Objects found more than once count once, see :class:`~vit_plugin.inference.slices.Sliced`.
     """
 
     stage = 'val'
@@ -90,6 +91,6 @@ class SlicedValLoop(_OfSlices, ValLoop):
 
 @LOOPS.register_module()
 class SlicedTestLoop(_OfSlices, TestLoop):
-    """The same of ``TestLoop``."""
+    """The same for ``TestLoop``, see :class:`SlicedValLoop`."""
 
     stage = 'test'

@@ -1,4 +1,4 @@
-"""A detector asked about overlapping parts of a large image, by supervision's InferenceSlicer."""
+"""Run a detector on overlapping slices of a large image, with supervision's InferenceSlicer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,20 +11,20 @@ from vit_plugin.files.tiles import OVERLAP
 
 from .predictions import Prediction, names_of
 
-MERGE_OVERLAP = 0.5  # share of the smaller box that makes two boxes one object
+MERGE_OVERLAP = 0.5  # two boxes that share this much of the smaller one are one object
 
 
 @dataclass
 class Sliced:
-    """Finds small objects in squares of an image, and large ones in all of it.
+    """Finds small objects in slices of an image, and large ones in the whole.
 
     Args:
         predict: a detector: images (H, W, 3) -> predictions.
-        side: of a slice, in pixels of the image.
+        side: side of a slice, in pixels of the image.
         classes: the names of the classes.
         score_thr: lowest score of a box that is kept.
         batch_size: slices that are computed at once.
-        most: the boxes of a slice that are kept, those with the highest scores. None: all.
+        most: number of highest-scoring boxes to keep per slice. None: all.
 
     Raises:
         MissingExtraError: if supervision is not installed.
@@ -65,7 +65,7 @@ class Sliced:
             parts = self.slicer(image)
             parts.metadata.clear()
             found = self._sv.Detections.merge([found, parts])
-            # Each as large as its object, rather than its slice; all of the image's own are.
+            # Crop masks to their object instead of their slice, as those of the whole image are.
             if hasattr(found.mask, 'repack'):
                 found.mask = found.mask.repack()
         found = found.with_nms(MERGE_OVERLAP, overlap_metric=self._sv.OverlapMetric.IOS)
@@ -83,7 +83,7 @@ class Sliced:
         )
 
     def _found(self, images: Sequence[np.ndarray]) -> list[Any]:
-        """supervision's form of the predictions of some images."""
+        """Predictions for images, as supervision's detections."""
         return [self._detections(one) for one in self.predict(images)]
 
     def _detections(self, prediction: Prediction) -> Any:

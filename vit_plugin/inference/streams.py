@@ -9,10 +9,10 @@ import numpy as np
 from anyfolder.pixels.images import read_image
 from vit_plugin.errors import ConfigError, first_line, needed_by, rejecting
 
-IMAGE_TIMEOUT = 30  # seconds without an answer
-MAX_DOWNLOAD_BYTES = 64 << 20  # bytes of an image from a URL
+IMAGE_TIMEOUT = 30  # seconds to wait for a server
+MAX_DOWNLOAD_BYTES = 64 << 20  # limit for an image from a URL
 WEBCAM_FPS = 25.0  # rate of a written video if the source has none
-COMPLETE_SHARE = 0.9  # share of the frames that a video claims, an estimate
+COMPLETE_SHARE = 0.9  # share of the stated number of frames, which is an estimate
 
 
 def read_url(url: str) -> np.ndarray:
@@ -63,7 +63,7 @@ def read_video(source: str | int) -> Iterator[np.ndarray]:
     with needed_by('A video'):
         import supervision as sv
     count = 0
-    with rejecting(f'{_said(source)} cannot be read'):  # supervision has no more special error
+    with rejecting(f'{_said(source)} cannot be read'):  # supervision raises no more specific error
         for frame in sv.get_video_frames_generator(source):
             yield frame
             count += 1
@@ -86,7 +86,7 @@ def frame_rate(path: str) -> float:
     return sv.VideoInfo.from_video_path(path).fps or WEBCAM_FPS
 
 
-# By the kind of an input: its name -> its frames.
+# For each kind of input, the function from its name to its frames.
 FRAME_READERS: dict[str, Callable[[str], Iterator[np.ndarray]]] = dict(
     image=lambda name: iter([read_image(name)]),
     url=lambda name: iter([read_url(name)]),

@@ -12,20 +12,21 @@ from vit_plugin.errors import ConfigError
 
 from .inputs import Input
 
-JPEG = '.jpg', '.jpeg'  # a photograph is several times as large in a .png
+JPEG = '.jpg', '.jpeg'  # a photograph is several times larger as .png
 
 
 def targets_of(inputs: Sequence[Input], folder: Path) -> dict[Input, Path]:
     """The picture or video to write below a folder for each input.
 
-    A picture of a JPEG is one (.jpg), any other is .png, and a video is .mp4.
+    A JPEG becomes .jpg, any other image .png, and a video .mp4.
 
-    It is where the input is below the folder that was given, by the same name. Where two would be
-    one file, these keep their suffix before the new one (a.bmp.png, a.png). If that is not
-    enough, they are where the inputs are below the folder that all have in common.
+    It has the name and the relative path of the input below the folder that was given. If two would
+    be the same file, they keep their old suffix before the new one (a.bmp.png, a.png). If that is
+    not enough, paths are relative to the common parent of all inputs.
 
     Raises:
-        ConfigError: if two would still be one file, or if one is an input or cannot be written.
+        ConfigError: if two would still be the same file, or if one is an input or cannot be
+            written.
     """
     targets: dict[Input, Path] = {}
     for place in (_by_stem, _by_name, _by_path(inputs)):
@@ -55,7 +56,7 @@ def _by_name(source: Input) -> Path:
 
 
 def _by_path(inputs: Sequence[Input]) -> Callable[[Input], Path]:
-    """A function that gives the path of an input below the folder that all files have in common."""
+    """A function from an input to its path below the common parent of all files."""
     folders = [os.path.abspath(one.root) for one in inputs if one.reader in ('image', 'video')]
     above = os.path.commonpath(folders) if folders else '/'
 
@@ -76,9 +77,9 @@ def _suffix(source: Input) -> str:
 
 
 def without_drawn(inputs: Sequence[Input], folders: Iterable[Path]) -> list[Input]:
-    """The inputs but those in a folder for pictures that is itself below the folder that was given.
+    """The inputs without those in an output folder that lies below an input folder.
 
-    They are of an earlier run. A line says how many they are.
+    They are pictures of an earlier run. Their number is printed.
     """
     targets = {folder.resolve() for folder in folders}
 

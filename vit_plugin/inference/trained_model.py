@@ -1,4 +1,4 @@
-"""A trained model: a checkpoint, its config, its pixels and its classes."""
+"""A trained model: checkpoint, config, preprocessing and classes."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -34,12 +34,12 @@ from .unusual_sizes import say_if_far
 
 ImageTransform = PipelineTransform | TimmTransform
 
-MOST_PATCHES = 1 << 16  # patches of a drawn image: 256 x 256
-WHOLE = 0.97  # share of both sides that counts as the complete photograph
+MOST_PATCHES = 1 << 16  # limit for an image to draw: 256 x 256 patches
+WHOLE = 0.97  # a sample that shows this share of both sides counts as the complete photograph
 
 
 class _ImportableFirst:
-    """What lets the frameworks be imported, in a process that unpickles a model of theirs."""
+    """Makes the frameworks importable in a process that unpickles a model."""
 
     def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
         return make_importable, ()
@@ -51,14 +51,14 @@ class TrainedModel:
     Args:
         model: a classifier, detector or segmentor, or a
             :class:`~vit_plugin.models.classifier.Classifier` of features.
-        cfg: its config. That of a model without one says its ``default_scope`` alone.
-        meta: what is known of the data, such as the names of the ``classes``.
-        pixels: an image -> a sample of the model's input. Default: the steps of the config's test.
+        cfg: its config; only a ``default_scope`` for a model without one.
+        meta: metadata of the data set, such as the names of the ``classes``.
+        pixels: an image -> a sample of the model's input. Default: the config's test pipeline.
 
     Attributes:
-        classes: the names of the classes, as far as they are known.
-        has_pixels: whether the steps from an image to a sample are known.
-        task: what is asked of an image, see :func:`~vit_plugin.inference.answered_task.task_of`.
+        classes: the class names, if they are known.
+        has_pixels: whether the preprocessing is known.
+        task: the task of the model, see :func:`~vit_plugin.inference.answered_task.task_of`.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class TrainedModel:
 
     @property
     def kind(self) -> type[Prediction]:
-        """The kind of its predictions."""
+        """The class of its predictions."""
         return resolve_name(tasks()[self.task].prediction)
 
     def __getstate__(self) -> list[Any]:
@@ -89,7 +89,7 @@ class TrainedModel:
         vars(self).update(state[1])
 
     def sample(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
-        """An image as the model's test has it, before it is normalized.
+        """An image as the model's test pipeline returns it, before it is normalized.
 
         Args:
             image: a file, or pixels (H, W, 3) in BGR as OpenCV reads them, or values of bands.
@@ -114,7 +114,7 @@ class TrainedModel:
         return frame.source.name if is_file else frame.image
 
     def read(self, image: str | np.ndarray) -> np.ndarray:
-        """The pixels (H, W, C) of an image; of a file, as the config's own reader has them."""
+        """The pixels (H, W, C) of an image. A file is read by the config's own reader."""
         reader = self.pixels.custom_reader
         if reader and isinstance(image, str):
             return reader(dict(img_path=image))['img']
@@ -122,9 +122,9 @@ class TrainedModel:
 
     @cached_property
     def usual(self) -> Sequence[int] | None:
-        """Height and width of training: of an image of the backbone's size, after the test's steps.
+        """Height and width in training: an image of the backbone's size after the test pipeline.
 
-        None where the backbone has none.
+        None if the backbone has no size.
         """
         size = getattr(getattr(self.model, 'backbone', None), 'img_size', None)
         if not size or not self.has_pixels or self.pixels.custom_reader:
@@ -138,13 +138,13 @@ class TrainedModel:
         return (self.cfg.get('test_cfg') or {}).get('side')
 
     def prepare(self, image: str | Path | np.ndarray, size: int | None = None) -> PreparedImage:
-        """An image for a picture of what the model sees.
+        """Prepare an image for pictures of what the model sees.
 
         Args:
             image: see :meth:`sample`.
             size: the shorter side in pixels of the complete image, up to rounding to complete
-                patches. Default: the steps of the config's test, whose scale the complete image has
-                if they crop it, or the ``img_size`` of the arch.
+                patches. Default: by the config's test pipeline, at its scale but without a crop, or
+                the ``img_size`` of the arch.
 
         Raises:
             ConfigError: see :meth:`sample`.
@@ -187,8 +187,8 @@ class TrainedModel:
     ) -> list[Prediction]:
         """Predictions for images, see :meth:`sample`; names of their files are for messages.
 
-        Images whose samples have one size are computed at once. Others are not, since padding would
-        change what is found in them.
+        Images whose samples have the same size are batched. Others are not, since padding would
+        change their predictions.
 
         Raises:
             ConfigError: if an image cannot be read, or if the model has no classes to predict.
@@ -200,7 +200,7 @@ class TrainedModel:
             )
         samples = [self.sample(image, i) for i, image in enumerate(images)]
         for sample, name in zip(samples, names, strict=False):
-            if 'data_samples' in sample:  # timm's transform gives the pixels alone
+            if 'data_samples' in sample:  # timm's transform returns only pixels
                 sample['data_samples'].set_metainfo(dict(img_path=name))
         sizes = [self._size_of(sample) for sample in samples]
         found: dict[int, Prediction] = {}
@@ -216,7 +216,7 @@ class TrainedModel:
         return [found[i] for i in range(len(samples))]
 
     def _batch(self, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Samples together. It is said first if one is so large that the model takes long."""
+        """Collate samples, after a warning if one is so large that the model takes long."""
         for sample in samples:
             file = getattr(sample.get('data_samples'), 'img_path', '')
             say_if_far(sample['inputs'].shape[1:], self.usual, file)
@@ -243,7 +243,10 @@ class TrainedModel:
         )
 
     def optimized(self) -> 'TrainedModel':
-        """This model, with the passes for its device unless the config has ``optimize=False``."""
+        """Apply the passes for the device, unless the config has ``optimize=False``.
+
+        Returns the model.
+        """
         if self.cfg.get('optimize', True):
             self.model = optimize(self.model, frozen=True)
         return self

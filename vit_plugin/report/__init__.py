@@ -1,11 +1,11 @@
-"""What a run and a model show: outcomes, pictures, and the page in the browser."""
+"""Reports on a run and a model: outcomes, pictures, and the page in the browser."""
 
 # isort: off
-# First, since it says what to install where MMEngine is missing.
+# This import comes first, since its error says what to install if MMEngine is missing.
 from vit_plugin.registry import HOOKS, later_of
 # isort: on
 
-# They import Matplotlib.
+# These modules import Matplotlib.
 HOOKS.import_later(
     {
         'PicturesHook': 'vit_plugin.report.pictures_hook',

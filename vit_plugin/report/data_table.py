@@ -1,4 +1,4 @@
-"""How much of each class the parts of a data set have, as a table."""
+"""The count of each class in each split of a data set, as a table."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,11 +7,11 @@ from vit_plugin.files.untrusted_text import markdown, markdown_table
 
 
 def data_table(parts: Mapping[str, Any], classes: Sequence[str]) -> str:
-    """A table of Markdown: the images of each part, then what it has of each class.
+    """A table in Markdown: the images of each split, then its count of each class.
 
     Args:
-        parts: those of ``data_report.json``, by name.
-        classes: what has a row.
+        parts: the splits in ``data_report.json``, by name.
+        classes: the classes, one per row.
     """
     rows = [['', *parts], ['images', *(part['images'] for part in parts.values())]]
     rows += [[name, *(part['by_class'][name] for part in parts.values())] for name in classes]

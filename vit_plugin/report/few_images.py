@@ -3,13 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 
-FEW_VALIDATED = 50  # to validate; the interval around 80 % of 50 is 22 points wide
+FEW_VALIDATED = 50  # images; the interval around 80 % of 50 is 22 points wide
 Z = 1.96  # standard deviations of a normal distribution that hold 95 %
 ACCURACY = 'accuracy/top1'
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:
-    """The 95 % confidence interval of a share (0 to 1) that was found in ``count`` images.
+    """The 95 % confidence interval of a share (0 to 1) measured on ``count`` images.
 
     E. B. Wilson, Journal of the American Statistical Association 22 (1927).
     """
@@ -27,7 +27,7 @@ def said_of_few(
     Args:
         count: images to validate.
         history: the points (epoch or iteration, value in per cent) of each metric.
-        by_best: whether the best validation chose the weights, rather than that they are the last.
+        by_best: whether the weights are those of the best validation, instead of the last ones.
     """
     if not history or not 0 < count < FEW_VALIDATED:
         return ''

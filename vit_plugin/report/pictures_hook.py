@@ -25,11 +25,11 @@ class PicturesHook(Hook):
     """Draws what the model sees in validation samples, as images in all ``vis_backends`` logs.
 
     Args:
-        pictures: some of ``'attention'``, ``'rollout'``, ``'features'`` and ``'cam'``, which are
-            one for each sample; ``'distance'``, one over all samples; ``'posembed'``, of the
+        pictures: some of ``'attention'``, ``'rollout'``, ``'features'`` and ``'cam'``, drawn for
+            each sample; ``'distance'``, drawn once over all samples; ``'posembed'``, drawn from the
             weights.
         samples: indices of the samples.
-        interval: number of validations from one to the next that is drawn. The first is drawn.
+        interval: draw at every ``interval``-th validation, beginning with the first.
 
     Raises:
         ConfigError: if a picture is unknown; when it draws, if the model has no such picture or is
@@ -87,6 +87,6 @@ def log_image(runner: Runner, name: str, figure: Figure) -> None:
     backends = [backend for backend in backends if not isinstance(backend, LocalVisBackend)]
     pixels = as_pixels(figure) if backends else None
     for backend in backends:
-        # MLflow wants the name of a file.
+        # MLflow expects a file name.
         full = f'{name}_{runner.iter}.png' if isinstance(backend, MLflowVisBackend) else name
         backend.add_image(full, pixels, runner.iter)

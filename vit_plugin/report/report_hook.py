@@ -32,12 +32,12 @@ from .pictures.image_grid import GRID_COLUMNS, draw_grid
 from .pictures_hook import log_image
 
 CLASS_TABLES = 'classes'  # the name of the tables by class
-FEW_CLASSES = 20  # the console shows scores of so many classes
+FEW_CLASSES = 20  # most classes whose scores the console shows
 
 
 @HOOKS.register_module()
 class ReportHook(Hook):
-    """Writes what there is to learn, metrics after each validation, and pictures at the end.
+    """Writes pictures of the data, metrics after each validation, and pictures of the results.
 
     The files in the work directory are, see docs/tools.md:
 
@@ -66,7 +66,7 @@ class ReportHook(Hook):
         self.pictures = pictures
         self._record: ValidationRecord | None = None
         self._outcomes: Outcomes | None = None
-        self._lacks: set[str] = set()  # packages that the log has named
+        self._lacks: set[str] = set()  # missing packages that the log has named
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         self._resumed = checkpoint.get('report', {}) if runner._resume else {}
@@ -79,7 +79,7 @@ class ReportHook(Hook):
             self._draw(runner, 'images to train on', self._data(runner))
 
     def _data(self, runner: Runner) -> Iterator[tuple[str, Figure]]:
-        """Pictures of the data, which all processes make, since a preprocessor may communicate."""
+        """Draw the data. All processes do so, since a preprocessor may communicate."""
         held_out = None if runner._val_loop is None else runner.val_dataloader.dataset
         preprocessor = getattr(without_ddp(runner.model), 'data_preprocessor', None)
         loader = runner.train_dataloader
@@ -108,7 +108,7 @@ class ReportHook(Hook):
         self._try(runner, 'what the validation found', lambda: self._see(runner, outputs or ()))
 
     def _see(self, runner: Runner, samples: Sequence) -> None:
-        """Record what a batch has shown, until something fails."""
+        """Record the outcomes of a batch, unless that has failed before."""
         dataset, (rank, world) = runner.val_dataloader.dataset, get_dist_info()
         left_out = _left_out(runner)
         for sample in samples if self._records else ():
@@ -116,7 +116,8 @@ class ReportHook(Hook):
             if self._outcomes is None and (kind := outcomes_kind(sample)):
                 model = without_ddp(runner.model)
                 self._outcomes = kind.of_model(model, classes_of(dataset), len(dataset))
-            # MMEngine's sampler deals them in this order; the last ones are repetitions.
+            # MMEngine's sampler deals positions to ranks in this order; the last ones are
+            # repetitions.
             position = self._position * world + rank
             seen = position < len(dataset) and position not in left_out
             if self._outcomes is not None and seen:
@@ -125,10 +126,11 @@ class ReportHook(Hook):
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
         self._outcomes, *others = all_gather_object(self._outcomes if self._records else None)
-        if not is_main_process() or self._record is None:  # a validation without training
+        if not is_main_process() or self._record is None:  # validation outside a training
             return
         for other in others:
-            if self._outcomes is None or other is None:  # scores of a part would be others
+            # Scores without a rank's images would be wrong.
+            if self._outcomes is None or other is None:
                 self._outcomes = None
             else:
                 self._outcomes.join(other)
@@ -148,7 +150,7 @@ class ReportHook(Hook):
         self._scores = self._outcomes.scores()
         try:
             self._confusion = self._outcomes.confusion_matrix()
-        except MissingExtraError:  # after the run it is said once, where the pictures are drawn
+        except MissingExtraError:  # reported once after the run, where the pictures are drawn
             self._confusion = None
 
     def after_train(self, runner: Runner) -> None:
@@ -191,7 +193,7 @@ class ReportHook(Hook):
         self._try(runner, what, save)
 
     def _try(self, runner: Runner, what: str, draw: Callable[[], Any]) -> None:
-        """Draw, but let the training go on without a picture, and say why it is not there."""
+        """Draw, but let the training go on without the picture if that fails, and log why."""
         try:
             draw()
         except MissingExtraError as error:
@@ -199,7 +201,7 @@ class ReportHook(Hook):
                 runner.logger.info(f'{error} The run goes on without {what}.')
             self._lacks.add(f'{error}')
         except Exception as error:  # noqa: BLE001  hours of training are worth more than a picture
-            runner.logger.warning(f'The report has to go without {what}: {named_line(error)}.')
+            runner.logger.warning(f'The report lacks {what}: {named_line(error)}.')
 
     def _save(self, runner: Runner, name: str, figure: Figure) -> None:
         if is_main_process():
@@ -215,7 +217,7 @@ class ReportHook(Hook):
 
 
 def _pages(runner: Runner, outcomes: Outcomes) -> Iterator[tuple[str, Figure]]:
-    """Images of the validation, with what was found in them."""
+    """Pages of validation images, with their predictions."""
     dataset = copy_dataset(runner.val_dataloader.dataset)
     for name, (heading, positions) in outcomes.pages().items():
         with preserved_rng(0):
@@ -239,7 +241,7 @@ def _saves_best(runner: Runner) -> bool:
 
 
 def _next_command(runner: Runner) -> str:
-    """What to do with the model of a run: ask it about an image of the data, or else test it."""
+    """The command to suggest after a run: predict an image of the data, or else test the model."""
     loader = runner.train_dataloader if runner._val_loop is None else runner.val_dataloader
     dataset = getattr(loader.dataset, 'unseeded', loader.dataset)
     image = dataset.get_data_info(0).get('img_path') if hasattr(dataset, 'get_data_info') else None
@@ -249,6 +251,6 @@ def _next_command(runner: Runner) -> str:
 
 
 def _left_out(runner: Runner) -> Set[int]:
-    """The positions that the validation leaves out, as far as our runner has found any."""
+    """The positions of unreadable images, which the validation leaves out."""
     hook = getattr(runner, 'unreadable', None)
     return frozenset() if hook is None else hook.left_out

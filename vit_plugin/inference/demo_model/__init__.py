@@ -1,4 +1,4 @@
-"""A small detector of drawn shapes, with images: a first picture without a network.
+"""A small detector of drawn shapes, with images, for a first picture without a download.
 
 ``benchmarks/demo_model.py`` has made the files, and README.md here is the card of the model.
 """

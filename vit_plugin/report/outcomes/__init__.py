@@ -1,4 +1,4 @@
-"""What a validation found: what tasks share of it, and the kind that a sample has."""
+"""Outcomes of a validation: the base classes, and the choice of a kind by a sample."""
 
 from pkgutil import resolve_name
 from typing import Any
@@ -9,7 +9,7 @@ from .outcomes import Outcomes
 
 
 def outcomes_kind(sample: Any) -> type[Outcomes] | None:
-    """The kind of outcomes that a data sample has, by what is true and predicted in it."""
+    """The kind of outcomes for a data sample, by its ground truth and prediction."""
     kinds = map(resolve_name, dict.fromkeys(of_tasks('outcomes').values()))
     return next((kind for kind in kinds if kind.has(sample)), None)
 

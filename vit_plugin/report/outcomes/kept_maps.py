@@ -1,4 +1,4 @@
-"""Outcomes whose maps are kept only as far as they may be drawn."""
+"""Outcomes that keep only those maps that may be drawn."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class KeptMaps(Outcomes):
         self._errors: dict[int, float] = {}
 
     def _keep(self, position: int, maps: Maps) -> None:
-        """Keep what may be drawn of an image."""
+        """Keep the maps of an image if it may be drawn."""
         every = -(-max(maps.true.shape) // SIDE)
         self._seen[position] = Maps(*(one[::every, ::every].copy() for one in maps))
         if len(self._seen) > 8 * self.shown:
@@ -41,7 +41,7 @@ class KeptMaps(Outcomes):
         self._forget()
 
     def _forget(self) -> None:
-        """Keep the maps that are drawn if no other image comes."""
+        """Drop maps that can no longer be drawn."""
         ranked = sorted(self._errors, key=lambda position: (-self._errors[position], position))
         drawn = {*self.examples, *ranked[: self.shown], *ranked[-self.shown :]}
         self._seen = {position: maps for position, maps in self._seen.items() if position in drawn}

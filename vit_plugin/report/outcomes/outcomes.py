@@ -1,4 +1,4 @@
-"""Outcomes of a validation: the part that all tasks share."""
+"""Outcomes of a validation, the base class for all tasks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ class Outcomes(ABC):
         size: number of images of the validation.
     """
 
-    # True if scores take long, so that they are found at the end of the run alone.
+    # True if scores take so long that they are only computed at the end of the run.
     expensive: ClassVar[bool] = False
     per_image: ClassVar[int] = 1  # panels
     error: ClassVar[str]  # images are ranked by this error
@@ -33,7 +33,7 @@ class Outcomes(ABC):
     def __init__(self, classes: Sequence[str], size: int) -> None:
         self.classes, self.size = classes, size
         self._seen: dict[int, Any] = {}  # facts of each image, by its position
-        self.examples = evenly_spaced(size, self.shown)  # drawn whatever their errors
+        self.examples = evenly_spaced(size, self.shown)  # drawn regardless of their errors
 
     @property
     def shown(self) -> int:
@@ -48,11 +48,11 @@ class Outcomes(ABC):
     @classmethod
     @abstractmethod
     def has(cls, sample: Any) -> bool:
-        """True if a data sample has what is true and predicted in this task."""
+        """True if a data sample has a ground truth and a prediction of this task."""
 
     @abstractmethod
     def add(self, position: int, sample: Any) -> None:
-        """Record an image, the one at this position of the data set."""
+        """Record the image at this position of the data set."""
 
     def join(self, other: 'Outcomes') -> None:
         """Take over the images that another process has recorded."""
@@ -60,11 +60,14 @@ class Outcomes(ABC):
 
     @abstractmethod
     def scores(self) -> dict[str, Any] | None:
-        """Scores in per cent: ``per_class``, a list of dicts, and means of it. None: no classes."""
+        """Scores in per cent: ``per_class``, a list of dicts, and their means.
+
+        None without classes.
+        """
 
     @abstractmethod
     def confusion_matrix(self) -> np.ndarray | None:
-        """Counts of true (rows) and predicted (columns) classes. None with several in an image."""
+        """Counts of true (rows) and predicted (columns) classes. None for multi-label images."""
 
     @abstractmethod
     def figures(self) -> Iterator[tuple[str, Figure]]:
@@ -82,7 +85,7 @@ class Outcomes(ABC):
         """For each page of images its name, heading and the positions of its images."""
         errors = self.errors()
         order = sorted(errors, key=lambda position: (-errors[position], position))
-        half = len(order) // 2  # few images are not on both pages
+        half = len(order) // 2  # so that no image is on both pages
         worst = [position for position in order[: len(order) - half] if errors[position] > 0]
         return {
             'val_predictions': ('images to validate', self.examples),

@@ -1,4 +1,4 @@
-"""A page in the browser: give it a picture, see what the model says and what it sees in it."""
+"""A page in the browser: drop a picture, see the prediction and what the model sees."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import gradio
 
 EXAMPLES = 3
-# Bytes of an upload; how many pixels it may have, the reader of images says.
+# Limit of an upload in bytes. The image reader limits the pixels.
 MAX_UPLOAD_BYTES = 64_000_000
 HEIGHT = 420  # height of the picture's frame, in pixels
 STYLE = '.gradio-container {max-width: 1100px !important; margin: 0 auto}'
@@ -32,9 +32,9 @@ PRIVATE = 'A picture stays on this machine, and is deleted after at most two hou
 
 
 def examples(trained: TrainedModel) -> list[str]:
-    """Image files of the model's test data, or none where they are not on this machine.
+    """Image files of the model's test data, if they are on this machine.
 
-    There are none either where only a checkpoint names them, whose config has no data.
+    A config from a checkpoint has no data, and so no examples.
     """
     dataset = (trained.cfg.get('test_dataloader') or {}).get('dataset') or {}
     if not dataset.keys() & {'data_root', 'data_prefix', 'ann_file'}:
@@ -52,11 +52,11 @@ def examples(trained: TrainedModel) -> list[str]:
 def page(
     trained: TrainedModel, title: str, size: int | None = None, images: Sequence[str] = ()
 ) -> 'gradio.Blocks':
-    """The page. It asks nothing of the network, and keeps the pictures for at most two hours.
+    """Build the page. It makes no network requests; uploads are deleted after at most two hours.
 
     Args:
         trained: the model.
-        title: of the page.
+        title: title of the page.
         size: shorter side of the pictures in pixels.
         images: files to offer as examples. Default: some of the model's test data.
 
@@ -92,11 +92,11 @@ def page(
 
 
 def place_of_picture(images: Sequence[str]) -> 'gradio.Image':
-    """The place for a picture, with files of images below it as examples."""
+    """The input for a picture, with example images below it."""
     import gradio as gr
 
     picture = gr.Image(image_mode=None, label='A picture', type='filepath', height=HEIGHT)
-    # Gradio would open the file first, with errors of its own. For a subclass it would write a stub
+    # Gradio would open the file first, with its own errors. For a subclass it would write a stub
     # file.
     picture.preprocess = lambda upload: upload and upload.path
     if images:
@@ -105,7 +105,7 @@ def place_of_picture(images: Sequence[str]) -> 'gradio.Image':
 
 
 def slider_of_blocks(trained: TrainedModel) -> 'gradio.Slider':
-    """The number of the block whose attention is drawn."""
+    """The slider for the block whose attention is drawn."""
     import gradio as gr
 
     count = find_backbone(trained.model)[1].num_layers
@@ -113,7 +113,7 @@ def slider_of_blocks(trained: TrainedModel) -> 'gradio.Slider':
 
 
 def answer_places(trained: TrainedModel, shown: Shown | None = None) -> list[Any]:
-    """The place for the prediction: of a picture, or before there is one."""
+    """The outputs for the prediction: for a picture, or before there is one."""
     import gradio as gr
 
     if not has_answer(trained):
@@ -125,14 +125,14 @@ def answer_places(trained: TrainedModel, shown: Shown | None = None) -> list[Any
 
 
 def markdown_place(text: str) -> 'gradio.Markdown':
-    """A text in Markdown, in which names have no formulas either."""
+    """A Markdown text that does not render names as formulas."""
     import gradio as gr
 
     return gr.Markdown(text, latex_delimiters=[])
 
 
 def section_places(names: Sequence[str], shown: Shown | None = None) -> list[Any]:
-    """A text and a place for a picture for each section: of a picture, or before there is one."""
+    """A text and an output picture for each section: for a picture, or before there is one."""
     import gradio as gr
 
     places: list[Any] = []
@@ -160,14 +160,16 @@ def section_places(names: Sequence[str], shown: Shown | None = None) -> list[Any
 
 
 def serve(blocks: 'gradio.Blocks', port: int) -> None:
-    """Show a :func:`page` at http://127.0.0.1:PORT until interrupted. No other site may ask it.
+    """Show a :func:`page` at http://127.0.0.1:PORT until interrupted.
+
+    Requests from other sites are refused.
 
     Raises:
         ConfigError: if the port is taken.
     """
     import gradio as gr
 
-    # Others come from the network.
+    # Other fonts would be downloaded.
     theme = gr.themes.Default(font=['system-ui', 'sans-serif'], font_mono=['monospace'])
     try:
         _, url, _ = blocks.launch(

@@ -1,4 +1,4 @@
-"""Sections of the page in the browser: what a model says and shows of a picture, without a page."""
+"""Sections of the page in the browser: prediction and pictures, independent of the page itself."""
 
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from vit_plugin.task import tasks
 from ..pictures.figure_files import as_pixels
 from ..pictures.pictures import PER_IMAGE, shown_by
 
-MAX_ASPECT_RATIO = 10  # sides of a picture; the weights of attention grow with the square of this
+MAX_ASPECT_RATIO = 10  # per picture; attention weights grow with its square
 NAMED = 8  # classes that the page names
 FOUND = 'found'  # the section with the prediction drawn over the picture
 # The title of each section, and its caption.
@@ -46,7 +46,7 @@ PAGE_SECTIONS = {
 
 
 class Shown(NamedTuple):
-    """What a model says and shows of a picture."""
+    """The prediction for a picture, and the pictures of what the model sees."""
 
     text: str  # the prediction in words, or why there is none
     scores: dict[str, float]  # most probable classes; empty for other tasks
@@ -54,7 +54,7 @@ class Shown(NamedTuple):
 
 
 def about(trained: TrainedModel) -> str:
-    """The model in sentences of Markdown, for somebody who has not yet given a picture."""
+    """Describe the model in Markdown, before there is a picture."""
     if not has_answer(trained):
         return 'The page shows what this model sees in a picture.'
     classes = ', '.join(map(markdown, trained.classes[:NAMED]))
@@ -64,7 +64,7 @@ def about(trained: TrainedModel) -> str:
 
 
 def has_answer(trained: TrainedModel) -> bool:
-    """True if a model predicts something, and its pixels are known."""
+    """True if a model has a prediction, and its preprocessing is known."""
     return trained.has_pixels and not isinstance(trained.model, Classifier)
 
 
@@ -75,7 +75,7 @@ def show(
     score_thr: float = SCORE_THR,
     size: int | None = None,
 ) -> Shown:
-    """What a model says and shows of an image file, a picture for each of its sections.
+    """Predict an image file, and draw a picture for each section.
 
     Args:
         trained: the model.
@@ -86,7 +86,7 @@ def show(
             :meth:`~.trained_model.TrainedModel.prepare`.
 
     Raises:
-        ConfigError: if it cannot be read, or is too long for its weights of attention.
+        ConfigError: if it cannot be read, or is too elongated for attention weights.
     """
     image = trained.prepare(path, size)._replace(beside=False)
     short, long = sorted(image.covered)
@@ -109,16 +109,16 @@ def show(
 def draw_all(
     trained: TrainedModel, image: PreparedImage, block: int = -1, label: int | None = None
 ) -> dict[str, np.ndarray | str]:
-    """Every picture of what a model sees that it can show, by its name.
+    """All pictures that a model supports, by name.
 
     Args:
         trained: the model.
         image: the image.
         block: the block for attention and rollout, from 1; -1 is the last.
-        label: the class that the evidence is for. Default: the most probable.
+        label: the class for class activation. Default: the most probable.
 
     Returns:
-        The pixels (H, W, 3) of a picture, or the sentence why there is none of this image.
+        For each picture the pixels (H, W, 3), or a sentence why there is none for this image.
     """
     options: dict[str, dict[str, Any]] = dict(
         attention=dict(blocks=[block]),

@@ -1,4 +1,4 @@
-"""A guard of a local server against requests of other sites."""
+"""Guard a local server against requests from other sites."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,8 @@ HOSTS = ['127.0.0.1', 'localhost']
 class SameSite:
     """Refuses cross-origin requests, by the header ``Origin`` that a browser sends.
 
-    Gradio only withholds its answers from other sites; a picture that they post would be read.
+    Gradio only withholds its answers from other sites; a picture that they post would still be
+    read.
     """
 
     def __init__(self, app: 'ASGIApp') -> None:
@@ -31,9 +32,9 @@ class SameSite:
 
 
 def guards() -> 'list[Middleware]':
-    """Guard of a local server: checks the host name of a request and the page that sends it.
+    """Middleware that checks the host name of a request and the page that sends it.
 
-    A site whose name is made to point at this machine (DNS rebinding) is none of :data:`HOSTS`.
+    A site that resolves to this machine (DNS rebinding) is not in :data:`HOSTS`.
     """
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware

@@ -11,7 +11,7 @@ from .annotations import ERRORS, IGNORED_PIXEL, Annotations, Instances, class_na
 from .style import shortened
 
 MAX_NAME_LETTERS = 20  # letters of a name next to a box
-MAX_DRAWN = 100  # predictions that are drawn in an image, those of the highest scores
+MAX_DRAWN = 100  # predictions drawn in an image, those with the highest scores
 
 
 def annotated(
@@ -39,7 +39,7 @@ def annotated(
 
 
 def _gray(picture: np.ndarray) -> np.ndarray:
-    """A picture in grays far from black and white."""
+    """A picture in mid grays."""
     gray = 64 + picture.mean(axis=-1, keepdims=True) / 2
     return np.repeat(gray, 3, axis=-1).astype(np.uint8)
 

@@ -9,9 +9,9 @@ import numpy as np
 from torch import Tensor
 
 IGNORED_PIXEL = 255  # the value of a pixel that has no class
-# Kinds of wrong pixels, and their colors, which no class has.
+# Kinds of wrong pixels, and their colors, which no class uses.
 ERRORS = {'missed': '#FFFFFF', 'invented': '#000000', 'another class': '#F0E442'}
-LEAST_SHARE = 0.02  # share of a mixed image that is named
+LEAST_SHARE = 0.02  # smallest share of a mixed image that is named
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class Instances:
     Args:
         boxes: left, top, right and bottom in pixels, of shape (N, 4).
         labels: their classes, of shape (N,).
-        scores: from 0 to 1, of shape (N,). None if they are true.
+        scores: from 0 to 1, of shape (N,). None for ground truth.
         masks: one COCO RLE for each box, or None.
-        crowd: whether a true box stands for a crowd, and is neither found nor missed, of shape
-            (N,).
+        crowd: of shape (N,): whether a true box is a crowd, which counts neither as found nor as
+            missed.
     """
 
     boxes: np.ndarray
@@ -37,7 +37,7 @@ class Instances:
         return len(self.labels)
 
     def where(self, keep: np.ndarray) -> 'Instances':
-        """Those where a mask of shape (N,) is true, or those of some indices, in their order."""
+        """Select instances by a mask of shape (N,) or by indices, in their order."""
         return Instances(
             self.boxes[keep],
             self.labels[keep],
@@ -54,25 +54,25 @@ class Instances:
             yield from map(decode, self.masks)
 
     def above(self, score: float) -> 'Instances':
-        """Those with at least this score."""
+        """Select the instances with at least this score."""
         return self if self.scores is None else self.where(self.scores >= score)
 
     @cached_property
     def objects(self) -> 'Instances':
-        """Those that are not crowds."""
+        """Select the instances that are not crowds."""
         return self if self.crowd is None else self.where(~self.crowd)
 
 
 @dataclass(frozen=True)
 class Annotations:
-    """The parts of an image that are drawn.
+    """What is drawn on an image.
 
     Args:
         frame: height and width in pixels of the image that boxes, masks and the map refer to.
-        caption: the classes of the image, in words.
+        caption: the classes of the image, as text.
         instances: its boxes.
         map: the class of each pixel, of shape (H, W), which may be smaller than the frame.
-        errors: what is wrong at each pixel, see :func:`errors_of`, likewise.
+        errors: the kind of error of each pixel, see :func:`errors_of`, of the same shape.
     """
 
     frame: tuple[int, int]
@@ -104,7 +104,10 @@ def true_instances(sample: Any) -> Instances | None:
 
 
 def instances_of(sample: Any, name: str) -> Instances | None:
-    """The boxes of a sample of MMDetection. None if it has none by that name, or rotated ones."""
+    """The boxes in this field of an MMDetection sample.
+
+    None if it is missing, or if boxes are rotated.
+    """
     found = sample.get(name) if name in sample else None
     if found is None or 'bboxes' not in found or 'labels' not in found:
         return None
@@ -128,19 +131,19 @@ def map_of(sample: Any) -> np.ndarray | None:
     """The true classes of pixels (H, W) in a sample of MMSegmentation."""
     if 'gt_sem_seg' not in sample:
         return None
-    pixels = sample.gt_sem_seg  # MMDetection has another name
+    pixels = sample.gt_sem_seg  # MMDetection names it differently
     return as_array((pixels.data if 'data' in pixels else pixels.sem_seg).squeeze(0))
 
 
 def errors_of(
     true: np.ndarray, predicted: np.ndarray, known: np.ndarray, background: Sequence[int]
 ) -> np.ndarray:
-    """What is wrong at each pixel (H, W): 0 for nothing, otherwise from 1 a row of :data:`ERRORS`.
+    """The kind of error of each pixel (H, W): 0 for none, otherwise a row of :data:`ERRORS` from 1.
 
     Args:
         true, predicted: the classes of pixels (H, W).
-        known: where there is a true class.
-        background: the classes of no object, so that taking another for them is to miss it.
+        known: True where a pixel has a true class.
+        background: the background classes: predicting one of them for an object misses it.
     """
     wrong = known & (true != predicted)
     missed, invented = np.isin(predicted, background), np.isin(true, background)
@@ -176,6 +179,6 @@ def _caption(sample: Any, classes: Sequence[str]) -> str:
         if shares[label] > LEAST_SHARE
     ]
     names = [class_name(label, classes) for label in most]
-    if len(most) < 2 or shares.sum() > 1.5:  # one class, or several that are all there
+    if len(most) < 2 or shares.sum() > 1.5:  # one class, or several that are all present
         return ', '.join(names)
     return ', '.join(f'{name} {shares[label]:.2f}' for name, label in zip(names, most, strict=True))

@@ -30,13 +30,13 @@ def attention_weights(
     Args:
         model: a :class:`~vit_plugin.models.VisionTransformer`, or a model that contains one.
         images: normalized images (B, C, H, W).
-        keep: what to keep of a block's weights (B, heads, N, N) and its grid (h, w), so that the
-            weights of only one block are in memory. Rows are queries and columns are keys. The last
-            h*w tokens are the patches. Default: the weights.
+        keep: a function of a block's weights (B, heads, N, N) and its grid (h, w) that returns what
+            to keep, so that the weights of only one block are in memory. Rows are queries and
+            columns are keys. The last h*w tokens are the patches. Default: the weights.
 
     Returns:
-        What was kept of each block. Patches in different windows have the weight 0, and the weight
-        of a window's padding is left out.
+        The result of ``keep`` for each block. Patches in different windows have the weight 0, and
+        the weight of a window's padding is left out.
 
     Raises:
         ConfigError: if the model has no such backbone, or if a block has more than
@@ -64,7 +64,7 @@ def attention_weights(
         for block in backbone.blocks:
             hooks.enter_context(block.attn.register_forward_pre_hook(record))
         outer: Any = next(module for module in model.modules() if isinstance(module, Backbone))
-        # The backbone's own forward could hide patches, or add queries.
+        # The backbone's own forward could mask patches, or add queries.
         (backbone.features if outer is backbone else outer)(images)
     return results
 
@@ -84,8 +84,8 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 def without_windows(weights: Tensor, grid: Grid, window: Grid) -> Tensor:
     """Weights (B * windows, heads, n, n) of windows -> full weights (B, heads, N, N).
 
-    A window has n tokens: perhaps some of its own, then its patches. In the full weights the
-    own tokens of all windows come first, then the h*w patches.
+    A window has n tokens: possibly prefix tokens, then its patches. In the full weights the prefix
+    tokens of all windows come first, then the h*w patches.
     """
     indices = torch.arange(1, math.prod(grid) + 1, dtype=torch.float64)[None, :, None]
     # (windows, rows*columns). The padding has index 0.
@@ -103,10 +103,9 @@ def without_windows(weights: Tensor, grid: Grid, window: Grid) -> Tensor:
 
 
 def _of_class(weights: Tensor, grid: Grid, backbone: Any) -> Tensor:
-    """The rows of the class token (..., N, N) -> (..., h, w): over the patches.
+    """Attention weights (..., N, N) -> those of the class token over the patches (..., h, w).
 
-    They are the mean of all class tokens where each window has one, and without a class token the
-    mean of all patches.
+    If each window has a class token, they are averaged; without one, the rows of all patches are.
     """
     before = weights.shape[-1] - math.prod(grid)
     if 'cls_token' in backbone.prefix_tokens:
@@ -145,8 +144,8 @@ def attention_rollout(model: nn.Module, images: Tensor) -> Tensor:
         model, images: see :func:`attention_weights`.
 
     Returns:
-        Maps (B, blocks, h, w): what of each patch has reached the class token after each block.
-        Without a class token, it is what has reached the mean of the patches.
+        Maps (B, blocks, h, w): how much of each patch has reached the class token after each block,
+        or without one, the mean of the patches.
 
     Raises:
         ConfigError: see ``attention_weights``.

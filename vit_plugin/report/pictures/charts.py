@@ -10,9 +10,9 @@ from anyfolder.pictures.palette import SERIES, hex_of
 
 from .style import charts
 
-MOST_CURVES = 12  # classes whose curves have a color and a name
+MOST_CURVES = 12  # classes with a colored and named curve
 ALL = 'all'
-SHOWN_LOSS_QUANTILE = 0.98  # share of the losses that fit into their chart
+SHOWN_LOSS_QUANTILE = 0.98  # quantile of the losses at the top of their chart
 
 
 class DetectionCurve(NamedTuple):
@@ -20,7 +20,7 @@ class DetectionCurve(NamedTuple):
 
     Attributes:
         recall, precision: points of the curve that AP50 is the area of, of shape (R,).
-        score, f1: the F1 if predictions count from this score on, of shape (S,).
+        score, f1: F1 at each score threshold, of shape (S,).
         ap50: average precision at an IoU of 0.5.
     """
 
@@ -50,14 +50,14 @@ def draw_learning_curve(
     below.set(xlabel=unit, ylabel='validation metric')
     steps = (np.arange(len(loss)) + 1) / iterations_per_step
     above.plot(steps, loss, color='0.8', linewidth=0.6, label='each iteration')
-    # The mean of an epoch; of few epochs it would be far above a falling loss.
+    # Smooth over an epoch, but over a tenth of the run at most, to follow a falling loss.
     window = min(max(int(iterations_per_step), min(100, len(loss) // 20)), len(loss) // 10)
     if window > 1:
         mean = np.convolve(loss, np.full(window, 1 / window), mode='valid')
         middles = np.convolve(steps, np.full(window, 1 / window), mode='valid')
         above.plot(middles, mean, color='0.2', label=f'mean of {window} around it')
         if (finite := loss[np.isfinite(loss)]).size:
-            # A few steps at the start can be so high that nothing else is seen.
+            # The first steps can be so high that nothing else would be visible.
             above.set_ylim(min(finite.min(), 0), 1.05 * np.quantile(finite, SHOWN_LOSS_QUANTILE))
     below.locator_params(axis='x', integer=True)
     below.set_prop_cycle(color=SERIES)
@@ -73,7 +73,7 @@ def draw_detection_curves(curves: Mapping[str, DetectionCurve], best: float) -> 
     """Draw precision over recall, and F1 over the score threshold, at an IoU of 0.5.
 
     Args:
-        curves: by class, and of all as ``'all'``.
+        curves: by class, with ``'all'`` for all together.
         best: the score with the highest F1 of all.
     """
     figure, (left, right) = charts(11, 4.5, columns=2)

@@ -44,7 +44,7 @@ def class_activation(
     _, backbone = find_backbone(model)
     grid = backbone.patch_embed.grid(tuple(images.shape[-2:]))
     before = [backbone.norm_pre, *backbone.blocks][-2]
-    tokens = images  # until the hook has those before the last block
+    tokens = images  # replaced by the hook with the tokens before the last block
 
     def start_graph(module: nn.Module, args: tuple, output: Tensor) -> Tensor:
         nonlocal tokens

@@ -15,7 +15,7 @@ TITLES = {
     'mask_AP50': 'mask AP50',
     'mask_AP75': 'mask AP75',
 }
-COUNT_COLUMNS = ('samples', 'objects', 'pixels')  # columns that are no per cent
+COUNT_COLUMNS = ('samples', 'objects', 'pixels')  # columns that are counts, not per cent
 
 
 def class_scores(counts: np.ndarray, classes: Sequence[str] | None = None) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def class_scores(counts: np.ndarray, classes: Sequence[str] | None = None) -> di
     Returns:
         ``macro``: precision, recall and F1, the mean over the classes that have samples or were
             predicted.
-        ``overall``: the same of all samples together, which for one label per sample all equal the
+        ``overall``: the same over all samples; with one label per sample, all three equal the
             accuracy.
         ``per_class``: a list of dicts with name, precision, recall, F1 and the number of samples.
     """
@@ -80,8 +80,8 @@ def map_scores(matrix: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
     Returns:
         ``macro``: their means, which are mIoU and mAcc. ``overall``: the share of all pixels that
             are right, aAcc.
-        ``per_class``: a list of dicts with name, IoU, Acc and the number of pixels. A score of
-            nothing is None.
+        ``per_class``: a list of dicts with name, IoU, Acc and the number of pixels. An undefined
+            score is None.
     """
     right, true, predicted = counts_of(matrix)[:, : len(classes)]
     with np.errstate(invalid='ignore'):

@@ -23,7 +23,7 @@ def draw_confusion_matrix(
     background: str = '',
     note: str = '',
 ) -> Figure:
-    """Draw which classes are taken for which. The color is the share of the true class, in rows.
+    """Draw a confusion matrix. The color is the share of the true class, so rows sum to 1.
 
     Up to 20 classes have numbers, up to 60 have names. Above 20, the most frequent confusions are
     listed next to the matrix.
@@ -31,10 +31,9 @@ def draw_confusion_matrix(
     Args:
         matrix: counts of true (rows) and predicted (columns) classes, of shape (classes, classes).
         classes: names of the classes.
-        unit: what was counted, if not images.
-        background: the name of the last row and column of a detector: what is found and not there,
-            and what is there and not found. The color of its row is the number over that of all
-            that is there.
+        unit: what was counted, such as images.
+        background: for a detector, the name of the last row (false positives) and column (missed
+            objects). The color of this row is relative to the number of all true objects.
         note: a second line of the title.
     """
     count = len(matrix)
@@ -48,7 +47,7 @@ def draw_confusion_matrix(
     if background:
         there[-1] = there[:-1].sum()
     shares = np.minimum(matrix / np.maximum(there, 1)[:, None], 1)
-    # The root, so that rare confusions show.
+    # The square root makes rare confusions visible.
     picture = axes.imshow(shares, cmap='Blues', norm=PowerNorm(0.5, 0, 1))
     figure.colorbar(
         picture,
@@ -59,7 +58,7 @@ def draw_confusion_matrix(
         ticks=[0, 0.01, 0.05, 0.2, 0.5, 1],
         format='{x:g}',
     )
-    number = there[-1] if background else there.sum()  # one that is not found is counted nowhere
+    number = there[-1] if background else there.sum()  # the number of true objects
     share = 100 * np.trace(matrix) / max(number, 1)
     title = ' '.join(filter(None, [f'{share:.2f} % of {number:,}', unit, 'right']))
     axes.set(xlabel='predicted', ylabel='true')

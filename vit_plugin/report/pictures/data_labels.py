@@ -1,4 +1,4 @@
-"""Labels of a data set: what a task declares of them, for charts and pictures of the data."""
+"""Labels of a data set, as a task declares them for charts and pictures of the data."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ CountLabels = Callable[[Any, Sequence[int], int], tuple[np.ndarray, np.ndarray |
 
 
 def no_panels(sample: Any) -> list[Panel]:
-    """The same for labels that are drawn over their image."""
+    """The default of ``panels``, for labels that are drawn over their image."""
     return []
 
 
@@ -27,10 +27,10 @@ class DataLabels:
     """Labels of the data sets of a task.
 
     Attributes:
-        field: of a listing that has them.
-        unit: what is counted, in words: one in each image are ``'images'``.
+        field: the field of a listing that has them.
+        unit: the name of what is counted; ``'images'`` if each image has one label.
         count: counts the labels of each class. None: there are no classes.
-        limit: samples whose labels are counted, evenly over a data set.
+        limit: number of samples whose labels are counted, evenly spaced in a data set.
         panels: a sample after augmentation -> what is drawn beside its image.
     """
 

@@ -41,8 +41,8 @@ def draw_data(
 ) -> list[Path]:
     """Write ``labels.png`` and ``train_batch.png``, images as the network sees them.
 
-    The data sets, the preprocessor and all generators of random numbers are left as they were. At
-    most 10,000 listings, 200 masks and 16 images are read, evenly over a data set.
+    The data sets, the preprocessor and all random generators are left unchanged. At most 10,000
+    listings, 200 masks and 16 images are read, evenly over a data set.
 
     Args:
         dataset: a built data set of MMPretrain, MMDetection or MMSegmentation with its pipeline, to
@@ -52,7 +52,7 @@ def draw_data(
         preprocessor: the model's, which may mix and pad images. If it communicates, all processes
             must call this.
         collate: makes a batch of samples, as the data loader's ``collate_fn`` does.
-        seed: of what is random in the augmentation.
+        seed: seed of the augmentation.
 
     Returns:
         The paths of what was written. A data set without labels, or without a length, has no
@@ -105,10 +105,10 @@ def data_labels(dataset: Any) -> DataLabels | None:
 
 @contextmanager
 def preserved_rng(seed: int | None = None) -> Iterator[None]:
-    """Give the random generators of Python, NumPy and torch their states back after a block.
+    """Within this context, keep the state of Python's, NumPy's and torch's random generators.
 
     Args:
-        seed: what they are seeded with for the block, if with anything.
+        seed: seed of the generators within the context, if given.
     """
     python, numpy = random.getstate(), np.random.get_state()
     devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
@@ -123,7 +123,10 @@ def preserved_rng(seed: int | None = None) -> Iterator[None]:
 
 
 def copy_dataset(dataset: Any) -> Any:
-    """A data set with the same list of samples, and steps of its own, which may remember images."""
+    """Copy a data set with its list of samples.
+
+    It has its own transforms, which may cache images.
+    """
     dataset = copy.copy(getattr(dataset, 'unseeded', dataset))
     if getattr(dataset, 'pipeline', None) is not None:
         dataset.pipeline = copy.deepcopy(dataset.pipeline)
@@ -135,7 +138,7 @@ def copy_dataset(dataset: Any) -> Any:
 
 
 def file_of(sample: Any) -> str:
-    """The name of the file of a data sample; empty if it does not say it."""
+    """The file name of a data sample, or an empty string."""
     return Path(sample.get('img_path') or '').name
 
 
@@ -163,7 +166,7 @@ def _labels(splits: Mapping[str, Any], classes: Sequence[str]) -> Figure | None:
 def _batch(
     dataset: Any, classes: Sequence[str], preprocessor: nn.Module | None, collate: Collate
 ) -> Figure | None:
-    """Images after augmentation, with what is true of them."""
+    """Images after augmentation, with their ground truth."""
     items = list(readable(dataset, evenly_spaced(len(dataset), SHOWN_SAMPLES), dataset.__getitem__))
     items = [
         one for one in items if isinstance(one, Mapping) and isinstance(one.get('inputs'), Tensor)

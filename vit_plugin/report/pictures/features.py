@@ -13,14 +13,14 @@ from vit_plugin.models.loading import find_backbone
 from .attention_maps import eval_mode
 from .style import panels
 
-# Values of a component beyond these shares have the darkest and the brightest color.
+# Values of a component outside these quantiles get the darkest and the brightest color.
 SPREAD = (0.01, 0.99)
 
 
 def patch_features(model: nn.Module, images: Tensor) -> Tensor:
     """The normed features of the patches after the last block, as maps (B, C, h, w).
 
-    Of a ViT-Adapter or an EoMT, they are those of the transformer alone.
+    For a ViT-Adapter or an EoMT, only the transformer runs.
 
     Args:
         model: a :class:`~vit_plugin.models.VisionTransformer`, or a model that contains one.
@@ -66,8 +66,8 @@ def draw_feature_colors(
     Args:
         images: images (H, W, 3) in RGB.
         models: for each model the colors (h, w, 3) of each image's patches.
-        beside: whether the image itself stands before them.
-        titles: of the columns.
+        beside: whether the image itself comes first.
+        titles: titles of the columns.
     """
     columns = [list(images)] if beside else []
     columns += [[one.cpu().numpy() for one in colors] for colors in models]
@@ -76,7 +76,7 @@ def draw_feature_colors(
     figure, axes = panels(aspects, len(columns), 3, 0.3 * bool(titles))
     for number, column in enumerate(columns):
         for panel, one, shape in zip(axes[number :: len(columns)], column, shapes, strict=True):
-            # Patches have other sides than the image.
+            # The grid of patches has another aspect ratio than the image.
             panel.imshow(one, interpolation='bicubic', extent=(0, shape[1], shape[0], 0))
     for panel, title in zip(axes, titles, strict=False):
         panel.set_title(title, pad=3)

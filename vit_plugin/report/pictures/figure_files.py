@@ -34,7 +34,7 @@ def as_pixels(figure: Figure) -> np.ndarray:
 
 
 def _take_as_text(figure: Figure) -> None:
-    """Names of classes are no formulas, as ``$`` in two of them would be, and have any letters."""
+    """Draw class names as plain text in any script; ``$`` in two of them would start a formula."""
     for text in figure.findobj(Text):
         text.set_parse_math(False)
         if not text.get_text().isascii():

@@ -27,7 +27,7 @@ class Panel(NamedTuple):
         image: RGB pixels (H, W, 3).
         annotations: what is drawn on it.
         title: a line above it.
-        good: False for red letters of the title.
+        good: False draws the title in red.
         file: another line above it.
     """
 
@@ -46,7 +46,7 @@ def draw_grid(
 ) -> Figure:
     """Draw images next to each other.
 
-    Maps and boxes have a legend of the classes that are there, of at most 24, and errors one.
+    Maps and boxes get a legend of at most 24 classes, and error maps a legend of errors.
 
     Args:
         panel_list: the images.

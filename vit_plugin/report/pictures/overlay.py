@@ -14,10 +14,10 @@ from .style import DPI, panels
 
 LINE_INCHES = 0.2  # inches of a title's line
 LETTERS_PER_INCH = 14  # letters of a title in an inch
-MAX_DPI = 300  # for a photograph
+MAX_DPI = 300  # limit for a photograph
 HEAT = 'inferno'
 OPACITY = 0.65
-# A few patches can have most of the weight; all above this share of the pixels are equally bright.
+# A few patches can have most of the weight, so values above this quantile are clipped.
 BRIGHTEST = 0.995
 OVERLAY_COLUMNS = (5, 4, 3)
 
@@ -39,11 +39,11 @@ def draw_over(
         covered: height and width in pixels that a map covers. The patches may reach beyond the
             image.
         bright: the smallest value that may be drawn brightest.
-        beside: whether the image itself stands before the maps.
+        beside: whether the image itself comes before the maps.
     """
     height, width = image.shape[:2]
     count = len(maps) + beside
-    # The fewest empty panels.
+    # Choose the number of columns with the fewest empty panels.
     columns = min(min(OVERLAY_COLUMNS, key=lambda columns: -count % columns), count)
     side = 8 / max(columns, 2.5)
     texts = [
@@ -52,7 +52,7 @@ def draw_over(
     ]
     line = LINE_INCHES * (1 + max(text.count('\n') for text in texts))
     figure, axes = panels([width / height] * -(-count // columns), columns, side, line)
-    # One dot for each pixel of the image, if so many are needed.
+    # Use one dot per image pixel, within DPI and MAX_DPI.
     figure.dpi = np.clip(width / side, DPI, MAX_DPI)
     for panel, text in zip(axes, texts, strict=False):
         panel.set_title(text, fontsize='small', pad=3)

@@ -1,4 +1,4 @@
-"""The pictures that the commands and the logs show: what a model sees in an image, as figures."""
+"""Figures of what a model sees in an image, for the commands and the logs."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -17,8 +17,8 @@ from .features import draw_feature_colors, feature_colors, patch_features
 from .overlay import draw_over
 from .position_similarity import draw_position_similarity, position_similarity
 
-# Attention of this many times the even share is drawn bright, so that even attention looks dark and
-# flat.
+# Attention of this many times the uniform value is drawn brightest, so that uniform attention looks
+# dark and flat.
 EVEN = 4
 
 
@@ -36,7 +36,7 @@ def draw_maps(
 
 
 def chosen(numbers: Sequence[int] | None, count: int, name: str) -> list[int]:
-    """Indices from 0 for numbers from 1, or from -1 for the last; None stands for all.
+    """Convert numbers from 1, or from -1 for the last, to indices from 0; None stands for all.
 
     Raises:
         ConfigError: if one is out of range.
@@ -74,7 +74,7 @@ def attention(
 
 
 def rollout(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (-1,)) -> Figure:
-    """The rollout of attention to some blocks, over the image."""
+    """Draw attention rollout to the chosen blocks, over the image."""
     maps = attention_rollout(model, prepared.inputs)[0]
     blocks = chosen(blocks, len(maps), 'block')
     titles = [f'rollout to block {i % len(maps) + 1}{_queries(model)}' for i in blocks]
@@ -87,7 +87,7 @@ def _queries(model: nn.Module) -> str:
 
 
 def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
-    """The features of patches as colors, next to each image."""
+    """Draw the features of patches as colors, next to each image."""
     colors = feature_colors(
         [one.without_padding(patch_features(model, one.inputs)[0]) for one in prepared]
     )
@@ -99,20 +99,20 @@ def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
 def cam(
     model: nn.Module, prepared: PreparedImage, label: int | None = None, classes: Sequence[str] = ()
 ) -> Figure:
-    """Class activation (of the most probable class by default), over the image."""
+    """Draw class activation (of the most probable class by default), over the image."""
     maps, (found,) = class_activation(model, prepared.inputs, None if label is None else [label])
     name = classes[found] if found < len(classes) else found
     return draw_maps(prepared, list(maps), [f'speaks for {name}'])
 
 
 def distance(model: nn.Module, prepared: Iterable[PreparedImage]) -> Figure:
-    """The mean distance of attention in each head, over some images."""
+    """Draw the mean attention distance of each head, averaged over images."""
     distances = [attention_distances(model, one.inputs) for one in prepared]
     return draw_attention_distances(torch.stack(distances).mean(dim=0))
 
 
 def posembed(model: nn.Module, _: Iterable[PreparedImage]) -> Figure:
-    """The similarity of each position to all others."""
+    """Draw the similarity of each position to all others."""
     return draw_position_similarity(position_similarity(model))
 
 
@@ -130,5 +130,5 @@ OF_ALL: dict[str, Callable[[nn.Module, Iterable[PreparedImage]], Figure]] = {
 
 
 def shown_by(model: nn.Module) -> list[str]:
-    """The names in :data:`PER_IMAGE` of what a model can show."""
+    """The names in :data:`PER_IMAGE` of the pictures that a model supports."""
     return [name for name in PER_IMAGE if name != 'cam' or is_classifier(model)]

@@ -13,7 +13,7 @@ from vit_plugin.models.loading import find_backbone
 
 from .style import COLORMAP, new_figure
 
-MAX_TILES = 14  # along one side; more could not be read
+MAX_TILES = 14  # along one side; more would be illegible
 
 
 def position_similarity(model: nn.Module) -> Tensor:
@@ -53,8 +53,8 @@ def position_similarity(model: nn.Module) -> Tensor:
 def draw_position_similarity(similarity: Tensor) -> Figure:
     """Draw a grid of grids: each tile shows the similarity of its own position to all positions.
 
-    Rows and columns are counted from 0. Of a grid with more than 14 rows or columns, every second,
-    third ... of them has a tile.
+    Rows and columns are counted from 0. With more than 14 rows or columns, only every second,
+    third, ... one has a tile.
 
     Args:
         similarity: similarities (h, w, h, w).

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from anyfolder.pictures.letters import composed, described, fonts_of
 from anyfolder.terminal import printable
 
-# Perceptually uniform, and legible for those who do not see red or green apart.
+# Perceptually uniform, and legible with red-green color blindness.
 COLORMAP = 'viridis'
 DPI = 150
 GAP = 0.04  # inches between pictures
@@ -43,14 +43,14 @@ def panels(
 ) -> tuple[Figure, list[Axes]]:
     """A figure with empty panels for pictures, row by row, and nothing around them.
 
-    All sizes are known, and to let Matplotlib find them takes longer than to draw.
+    All sizes are known; Matplotlib's own layout takes longer than drawing.
 
     Args:
         aspects: for each row, the width of a panel over its height.
         columns: number of columns.
         side: width of a panel in inches.
-        line: the same of the titles above each panel.
-        top, bottom: the same of the space above and below all.
+        line: height of a title line above each panel in inches.
+        top, bottom: space above and below all panels in inches.
     """
     heights = [side / aspect for aspect in aspects]
     width = columns * (side + GAP) - GAP
@@ -80,13 +80,13 @@ def abbreviated(number: float) -> str:
 
 
 def shortened(name: str, length: int) -> str:
-    """A name of at most so many letters, which can be printed and drawn."""
+    """Shorten a name to at most this many letters, printable and drawable."""
     name, _ = for_matplotlib(printable(name))
     return name if len(name) <= length else f'{name[: length - 1]}…'
 
 
 def for_matplotlib(text: str) -> tuple[str, list[str]]:
-    """Text as it can be drawn, and the names of the fonts."""
+    """Text that Matplotlib can draw, and the names of the fonts for it."""
     letters = composed(text)
     fonts = fonts_of(letters)
     is_shaped = hasattr(ft2font, '__libraqm_version__')
