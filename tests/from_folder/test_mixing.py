@@ -144,7 +144,7 @@ def test_no_image_is_mirrored_where_left_and_right_matter(tmp_path, monkeypatch)
 
 def test_the_summary_says_until_when(shapes, capsys):
     config('dense-o2o')
-    assert 'mixed of several images; that changes after epoch 5 and 9.' in capsys.readouterr().out
+    assert 'mix several images; that changes after epoch 5 and 9.' in capsys.readouterr().out
 
 
 def test_what_cannot_be_mixed_is_refused(shapes):

@@ -190,7 +190,7 @@ def test_a_tree_without_classes_is_learned_and_not_probed(folder, capsys):
     assert 'class' not in said.partition('Sizes')[0].partition('All images have')[0]
     assert 'a/b/1.png' in (config.parent / 'train.txt').read_text().splitlines()
     report = (config.parent / 'data_report.md').read_text()
-    assert 'which are to validate or to test: 1' in report
+    assert 'images of validation and test splits, left out: 1' in report
     assert 'cannot be read: 1' in report
     assert Probe(request, 'none.pth').nearest_neighbors() == []
 

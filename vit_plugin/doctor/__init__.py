@@ -1,6 +1,6 @@
-"""What a config or a run does that its author did not want, each with its cure.
+"""Find mistakes in a config or a run, each with its remedy.
 
-A check is a row of a table and a function of what was built once.
+A check is a row of a table, and a function of components that are built once.
 """
 
 from .checks import CHECKS, Check, diagnose

@@ -1,4 +1,4 @@
-"""The table of checks: what each looks at, how its faults show, and what cures them."""
+"""The table of checks: what each compares, and the symptom of a fault."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -11,10 +11,10 @@ class Check(NamedTuple):
     """A check.
 
     Attributes:
-        name: its name.
-        looks_at: what is compared with what.
-        symptom: how a fault shows in a training.
-        run: what was built -> what was found.
+        name: name of the check.
+        looks_at: what the check compares.
+        symptom: the symptom of a fault in training.
+        run: (examined config) -> pairs of a fault and its remedy.
     """
 
     name: str
@@ -27,10 +27,10 @@ class Finding(NamedTuple):
     """A fault.
 
     Attributes:
-        check: the name of its check.
-        symptom: how it shows.
-        found: what it is, with its place in the config.
-        cure: what to change.
+        check: name of the check that found it.
+        symptom: its symptom.
+        found: a description, with the place in the config.
+        cure: the remedy.
     """
 
     check: str
@@ -173,9 +173,10 @@ CHECKS = (
 
 
 def diagnose(examined: Examined) -> Iterator[Finding]:
-    """What the checks of :data:`CHECKS` find, in their order.
+    """Run the checks of :data:`CHECKS` in their order.
 
-    The first one says why a model cannot be built. Others that need the model then find nothing.
+    If the model cannot be built, the first check reports it, and the others that need the model
+    find nothing.
     """
     for check in CHECKS:
         for found, cure in check.run(examined):

@@ -17,12 +17,12 @@ from .examined import Examined, Findings
 from .named_weights import sections_of
 
 LABEL_BATCHES = 4  # number of batches whose labels are read
-SHARE = 0.9  # share of images in one class that makes batches of one class likely
+SHARE = 0.9  # with this share of images in one class, single-class batches are likely
 
 
 def settings(examined: Examined) -> Findings:
-    """What is wrong with the sections but the model, one sentence for each."""
-    if examined.is_data:  # their classes are not looked up
+    """Check all sections except the model, with one sentence for each fault."""
+    if examined.is_data:  # classes in a run's files are not looked up
         return
     for name in (*CONFIG_SECTIONS, 'default_hooks'):
         value = examined.settings.get(name)
@@ -32,22 +32,23 @@ def settings(examined: Examined) -> Findings:
         try:
             check_sections(section, LOADER_SECTIONS)
         except ConfigError as error:
-            if 'there is no file' not in f'{error}':  # a metric's file may be on another machine
+            # The file of a metric may be on another machine.
+            if 'there is no file' not in f'{error}':
                 yield f'{error}', ''
         except MissingExtraError as error:
             examined.unseen.append(f'{name}: {error}')
 
 
 def classes(examined: Examined) -> Findings:
-    """Classes that are a text, that are too many for a head, or that differ in validation."""
+    """Find class names in one string, too many for a head, or different in validation."""
     known: dict[str, Any] = {
         part: examined.metainfo(part).get('classes') for part in ('train', 'val', 'test')
     }
     for part, names in known.items():
         if isinstance(names, str):
             yield (
-                f'{part}_dataloader: metainfo.classes={names!r} is a text, whose letters are taken '
-                'for classes',
+                f'{part}_dataloader: metainfo.classes={names!r} is a string, whose letters are '
+                'taken for classes',
                 f'write a tuple with a comma: classes=({names!r},)',
             )
             return
@@ -74,7 +75,7 @@ def _shown(names: Sequence[str]) -> str:
 
 
 def one_class(examined: Examined) -> Findings:
-    """Batches whose images have one label, of data with several."""
+    """Find batches of a single class in data with several."""
     data = examined.training_data
     loader = examined.settings.get('train_dataloader') or {}
     size, sampler = loader.get('batch_size') or 1, loader.get('sampler')
@@ -98,7 +99,7 @@ def one_class(examined: Examined) -> Findings:
 
 
 def _label(data: Any, index: int) -> Any:
-    """The one label of an image, or None if it has none or several."""
+    """The label of an image, or None if it has none or several."""
     try:
         found = data.get_cat_ids(int(index))
     except (AttributeError, KeyError, NotImplementedError, TypeError):
@@ -107,7 +108,7 @@ def _label(data: Any, index: int) -> Any:
 
 
 def validation(examined: Examined) -> Findings:
-    """A metric with other annotations than the images that are predicted."""
+    """Find a metric with other annotations than the predicted images."""
     for part in ('val', 'test'):
         dataset = examined.dataset_config(part)
         file = dataset.get('ann_file')

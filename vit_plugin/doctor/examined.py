@@ -1,4 +1,4 @@
-"""A config with what is built of it once: the model, its weights, its optimizer and its data."""
+"""A config with its components, built once: model, weights, optimizer and data."""
 
 import copy
 import logging
@@ -34,19 +34,19 @@ from .initialization import Initialization, Initialized
 from .named_weights import NamedWeights, named_weights, without_downloads
 from .optimizer_groups import Group, groups_of
 
-# Pairs of a finding and its cure; a sentence may hold both.
+# Pairs of a fault and its remedy; one sentence may hold both.
 Findings = Iterator[tuple[str, str]]
 
 
 class Examined:
-    """A config with what is built of it once.
+    """A config with its components, built once.
 
     Nothing is downloaded: weights and data that are not on this machine are named in ``unseen``.
 
     Args:
         cfg: the config.
-        is_data: whether it comes from the files of a run, so that classes are built by the names
-            in :mod:`vit_plugin.untrusted` alone.
+        is_data: whether it comes from the files of a run, so that only classes in the table of
+            :mod:`vit_plugin.untrusted` are built.
 
     Attributes:
         settings: the config as plain values.
@@ -64,7 +64,7 @@ class Examined:
 
     @cached_property
     def model_config(self) -> dict[str, Any]:
-        """The section ``model``, with the preprocessor that may be beside it."""
+        """The section ``model``, with the preprocessor that may be next to it."""
         beside = self.settings.get('data_preprocessor')
         return {'data_preprocessor': beside, **self.settings['model']}
 
@@ -85,12 +85,12 @@ class Examined:
 
     @cached_property
     def model(self) -> nn.Module | None:
-        """The model without values, or None if it cannot be built."""
+        """The model without weights, or None if it cannot be built."""
         return self._structure[0]
 
     @property
     def build_error(self) -> str:
-        """Why the model cannot be built, or nothing."""
+        """Why the model cannot be built, or ''."""
         return self._structure[1]
 
     @cached_property
@@ -99,7 +99,7 @@ class Examined:
         if teacher := self._absent_teacher():
             self.unseen.append(f'the model: its teacher {teacher} is not on this machine')
             return None, error
-        for device in ('meta', 'cpu'):  # some layers of the frameworks need values
+        for device in ('meta', 'cpu'):  # some layers of the frameworks cannot be built on meta
             try:
                 with torch.device(device), self.building(), offline():
                     return MODELS.build(without_downloads(self.model_config)), ''
@@ -108,7 +108,7 @@ class Examined:
         return None, error
 
     def _absent_teacher(self) -> str:
-        """Where the model of which another one learns is, if that is not here, or nothing."""
+        """The source of the teacher if it is not on this machine, or ''."""
         teacher = self.model_config.get('teacher')
         source = teacher.get('source') if isinstance(teacher, Mapping) else teacher
         is_here = not isinstance(source, str) or Path(source).exists()
@@ -116,7 +116,7 @@ class Examined:
 
     @contextmanager
     def building(self) -> Iterator[None]:
-        """A context in which names are the framework's, and its log is not shown."""
+        """A context in which names are those of the framework, and its log is silent."""
         logging.disable(logging.WARNING)
         try:
             with in_scope(self.scope), reading_safely(), redirect_stdout(StringIO()):
@@ -126,7 +126,7 @@ class Examined:
 
     @cached_property
     def sources(self) -> list[NamedWeights]:
-        """The weights that the config names, in the order in which they are read."""
+        """The weights that the config names, in the order of loading."""
         found = [*named_weights(self.model, self.model_config, self.settings)]
         for one in found:
             if not (one.opened or one.error):
@@ -134,7 +134,7 @@ class Examined:
         return found
 
     def sources_of(self, module: str) -> list[NamedWeights]:
-        """The weights for a module, a part of it or the whole model."""
+        """The weights for a module, a submodule or the whole model."""
         return [
             source
             for source in self.sources
@@ -143,7 +143,7 @@ class Examined:
 
     @cached_property
     def initialized(self) -> Initialized | None:
-        """The model with its values, or None if none of its weights can be read here."""
+        """The model with its weights, or None if none of them can be read on this machine."""
         here = {source.at for source in self.sources if source.opened}
         if not here or self.model is None:
             return None
@@ -177,7 +177,7 @@ class Examined:
 
     @property
     def optimizer_error(self) -> str:
-        """Why the optimizer cannot be built for this model, or nothing."""
+        """Why the optimizer cannot be built for this model, or ''."""
         return self._groups[1]
 
     def dataset_config(self, part: str) -> Mapping[str, Any]:
@@ -192,13 +192,13 @@ class Examined:
             return {}
 
     def metainfo(self, part: str) -> Mapping[str, Any]:
-        """What is known of a data set's classes without its files."""
+        """What is known about a data set's classes without its files."""
         dataset = self.dataset_config(part)
         kind = self._class_of(dataset.get('type'), DATASETS)
         return {**getattr(kind, 'METAINFO', {}), **(dataset.get('metainfo') or {})}
 
     def _class_of(self, kind: Any, registry: Registry) -> Any:
-        """A class by its name, or None. The names of a run's files import nothing."""
+        """A class by its name, or None. Names in a run's files import nothing."""
         if not isinstance(kind, str):
             return kind
         if self.is_data and not registered_in(registry, kind, str(self.scope))[0]:
@@ -212,7 +212,7 @@ class Examined:
 
     @cached_property
     def training_data(self) -> Any:
-        """The data set of the training, or None if its files are not here."""
+        """The training data set, or None if its files are not on this machine."""
         config = (self.settings.get('train_dataloader') or {}).get('dataset')
         missing = next(missing_files(self.dataset_config('train')), None) if config else None
         if missing or not config or self.is_data:

@@ -1,4 +1,4 @@
-"""A model after the framework's own order of initialization, compared with one of another seed."""
+"""Initialize a model in the framework's own order, and compare two seeds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -15,7 +15,7 @@ from vit_plugin.weights.report import Report
 
 from .named_weights import INIT, START_SETTINGS, NamedWeights, file_name, leave_out
 
-WRAPPED = r'^module\.'  # names in a checkpoint of several processes, as MMEngine's runner reads it
+WRAPPED = r'^module\.'  # prefix in checkpoints of DDP, which MMEngine's runner strips
 
 
 class Initialized(NamedTuple):
@@ -23,11 +23,11 @@ class Initialized(NamedTuple):
 
     Attributes:
         model: the model.
-        before: names of the parameters with random values after ``init_weights``, that is, with
-            other values for another seed.
-        after: the same after ``load_from``, too.
-        reports: on what was loaded into modules of this package, by the place of its source.
-        replaced: names of what ``load_from`` gave other values than such a source, by its place.
+        before: names of the parameters that are random after ``init_weights``, that is, differ
+            between seeds.
+        after: names of the parameters that are random after ``load_from``, too.
+        reports: loading reports of modules of this package, by the place of the source.
+        replaced: names of tensors that ``load_from`` replaced after such a source, by its place.
         errors: sentences on what could not be loaded, by the place of its source.
     """
 
@@ -45,8 +45,8 @@ class Initialization(NamedTuple):
     Attributes:
         build: makes the model.
         sources: the weights that its config names.
-        building: a context in which names are the framework's.
-        errors: gets sentences on what could not be loaded, by the place of its source.
+        building: a context in which names are those of the framework.
+        errors: collects sentences about sources that could not be loaded, by their place.
     """
 
     build: Callable[[], nn.Module]
@@ -84,7 +84,7 @@ class Initialization(NamedTuple):
         return model
 
     def _reports(self, model: nn.Module) -> dict[str, Report]:
-        """Load what ``init_cfg`` names again, to learn what became of every key."""
+        """Load the weights of ``init_cfg`` again, to get their loading reports."""
         reports = {}
         for source in self.sources:
             named = source.opened and source.at.endswith(INIT) and not self.errors
@@ -108,7 +108,7 @@ def _start(model: nn.Module, name: str) -> None:
 
 
 def _differing(first: nn.Module, second: nn.Module) -> frozenset[str]:
-    """The parameters of a model that have other values than those of the same model."""
+    """The parameters that differ between two instances of a model."""
     others = dict(second.named_parameters())
     return frozenset(
         name for name, value in first.named_parameters() if not torch.equal(value, others[name])

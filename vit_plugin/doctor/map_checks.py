@@ -1,4 +1,4 @@
-"""Checks whether the components of a model fit together."""
+"""Check whether the components of a model fit together."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from vit_plugin.models.protocol import HasStrides
 
 from .examined import Examined, Findings
 
-# Necks that halve the resolution from one map to the next, or expect it of their input.
+# Necks that halve the resolution from map to map, or expect that of their input.
 PYRAMIDS = {
     *('FPN', 'PAFPN', 'FPN_CARAFE', 'NASFPN', 'BFP', 'HRFPN', 'ChannelMapper', 'YOLOXPAFPN'),
     *('UPerHead', 'FPNHead', 'SegformerHead', 'LRASPPHead', 'MSDeformAttnPixelDecoder'),
@@ -18,13 +18,13 @@ PYRAMIDS = {
 
 
 def built(examined: Examined) -> Findings:
-    """Why the model cannot be built."""
+    """Report why the model cannot be built."""
     if examined.build_error:
         yield f'the model cannot be built: {examined.build_error}', ''
 
 
 def fit(examined: Examined) -> Findings:
-    """Channels or strides that differ from what a part takes."""
+    """Find channels or strides that a component does not take."""
     if examined.model is None:
         return
     try:
@@ -35,7 +35,7 @@ def fit(examined: Examined) -> Findings:
 
 
 def one_resolution(examined: Examined) -> Findings:
-    """Maps of one stride for what takes a pyramid."""
+    """Find maps of one stride where a pyramid is expected."""
     backbone: Any = getattr(examined.model, 'backbone', None)
     if (
         not isinstance(backbone, HasStrides)
@@ -61,7 +61,7 @@ def one_resolution(examined: Examined) -> Findings:
 def _takers(
     examined: Examined, outputs: MetaOutputs
 ) -> Iterator[tuple[str, Mapping[str, Any], MetaOutputs]]:
-    """Necks and heads with their places, and the outputs that they get."""
+    """Necks and heads with their places, and their inputs."""
     for field, neck in components_of(examined.model_config, 'neck'):
         yield field, neck, outputs
         with examined.building():

@@ -13,8 +13,9 @@ from vit_plugin.weights.hub import offline
 from vit_plugin.weights.opening import Checkpoint, may_be_here, open_checkpoint
 
 INIT = 'init_cfg'
-START_SETTINGS = ('load_from', 'begin_from')  # settings of a runner; the first one given counts
-OFFLINE = 'offline mode'  # in errors of the hub's library within `offline`
+# Settings of a runner; the first one that is set counts.
+START_SETTINGS = ('load_from', 'begin_from')
+OFFLINE = 'offline mode'  # occurs in errors of the hub's client within `offline`
 
 
 class NamedWeights(NamedTuple):
@@ -22,11 +23,11 @@ class NamedWeights(NamedTuple):
 
     Attributes:
         at: the place in the config.
-        module: the name of the module that they are for; of the whole model, ''.
-        name: where they are.
-        entry: the section that names them.
+        module: the name of their module; '' for the whole model.
+        name: their source.
+        entry: the section of the config that names them.
         opened: the checkpoint, or None if it is not on this machine.
-        error: why it cannot be read, or nothing.
+        error: why it cannot be read, or ''.
     """
 
     at: str
@@ -47,9 +48,9 @@ def named_weights(
     """The weights that a config names, in the order in which they are read.
 
     Args:
-        model: what was built of it, without values. None: only the config is searched.
-        config: its section ``model``.
-        settings: all of it.
+        model: the model without weights. None: only the config is searched.
+        config: the section ``model``.
+        settings: the whole config.
     """
     for at, section in sections_of(config, 'model'):
         file = _file_of(section)
@@ -85,7 +86,7 @@ def _entries(module: nn.Module) -> list[Mapping[str, Any]]:
 
 
 def leave_out(module: Any) -> None:
-    """Leave out the weights that a module names, which are not here."""
+    """Leave out weights of a module that are not on this machine."""
     given = module.init_cfg
     entries = [given] if isinstance(given, Mapping) else given
     named = _entries(module)
@@ -103,14 +104,14 @@ def sections_of(value: Any, at: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _file_of(section: Mapping[str, Any]) -> str:
-    """The file that timm takes the weights of a model from, if a section names one."""
+    """The file from which timm loads the weights of a model that a section names, if any."""
     kwargs = section.get('model_kwargs')
     overlay = kwargs.get('pretrained_cfg_overlay') if isinstance(kwargs, Mapping) else None
     return str(overlay.get('file') or '') if isinstance(overlay, Mapping) else ''
 
 
 def without_downloads(model: Mapping[str, Any], keep: Container[str] = ()) -> ConfigDict:
-    """A config of a model to build, whose constructors load no weights but at these places."""
+    """A config of a model whose constructors load only the weights at these places."""
 
     def part(value: Any, at: str) -> Any:
         if isinstance(value, (list, tuple)):
@@ -126,5 +127,5 @@ def without_downloads(model: Mapping[str, Any], keep: Container[str] = ()) -> Co
 
 
 def file_name(source: str) -> str:
-    """A source of weights, without the folders of a machine."""
+    """A source of weights, without the folders of this machine."""
     return source if '://' in source else Path(source).name

@@ -1,4 +1,4 @@
-"""The learning rate and the weight decay that each parameter gets, as a run builds them."""
+"""The learning rate and weight decay of each parameter, as a run would set them."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 from mmengine.optim import build_optim_wrapper
 from torch import nn
 
-# Arguments of optimizers that ask for values on a device.
+# Arguments of optimizers that need parameters on a device.
 OF_DEVICES = ('fused', 'foreach', 'capturable')
 
 
 class Group(NamedTuple):
-    """What the optimizer knows of a parameter.
+    """The optimizer settings of a parameter.
 
     Attributes:
-        name: of the parameter.
-        rate: its learning rate at the factor 1 of the schedule.
+        name: name of the parameter.
+        rate: its learning rate at schedule factor 1.
         decay: its weight decay.
     """
 
@@ -28,11 +28,11 @@ def groups_of(model: nn.Module, wrapper: Mapping[str, Any]) -> list[Group]:
     """The trained parameters with their settings.
 
     Args:
-        model: the model, which needs no values.
+        model: the model, which needs no weights.
         wrapper: the section ``optim_wrapper``.
 
     Raises:
-        Exception: whatever the constructor raises of this model.
+        Exception: whatever the optimizer's constructor raises.
     """
     optimizer = {
         name: value for name, value in wrapper['optimizer'].items() if name not in OF_DEVICES
@@ -40,7 +40,7 @@ def groups_of(model: nn.Module, wrapper: Mapping[str, Any]) -> list[Group]:
     built: Any = build_optim_wrapper(
         model,
         {
-            'type': 'OptimWrapper',  # mixed precision changes no group
+            'type': 'OptimWrapper',  # mixed precision does not change the groups
             'optimizer': optimizer,
             'paramwise_cfg': wrapper.get('paramwise_cfg'),
             'constructor': wrapper.get('constructor', 'DefaultOptimWrapperConstructor'),

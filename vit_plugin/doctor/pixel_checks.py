@@ -1,4 +1,4 @@
-"""Checks whether preprocessing matches that of the weights."""
+"""Check whether preprocessing matches that of the weights."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -10,9 +10,9 @@ from vit_plugin.zoo.data_config import stated_pixels
 from .examined import Examined, Findings
 from .named_weights import START_SETTINGS, file_name
 
-PIXEL_TOLERANCE = 3.0  # out of 255: roundings of the same numbers
+PIXEL_TOLERANCE = 3.0  # on the scale to 255, for differently rounded constants
 RATIO = 1.05  # ratio of standard deviations
-LARGEST_FRACTION = 1.5  # no mean of values to 255 is below, and none of values to 1 above
+LARGEST_FRACTION = 1.5  # means of 0 to 255 are above this, means of 0 to 1 below
 STRETCH = 2.0  # ratio of image sides
 CROPS = (
     'RandomCrop', 'RandomResizedCrop', 'CenterCrop', 'FloorCenterCrop', 'ResizeEdge', 'Resize',
@@ -21,7 +21,7 @@ CROPS = (
 
 
 class Expected(NamedTuple):
-    """Mean and deviation (0 to 255, RGB) of the images of weights, and where these are."""
+    """Mean and standard deviation (0 to 255, RGB) that weights expect, with their source."""
 
     mean: list[float]
     std: list[float]
@@ -29,7 +29,7 @@ class Expected(NamedTuple):
 
 
 def _expected(examined: Examined) -> Expected | None:
-    """What the weights of the backbone expect, where their name or file says it."""
+    """What the weights of the backbone expect, if their name or file states it."""
     backbone = examined.backbone
     arch = backbone.get('arch') or f'timm://{backbone.get("model_name")}'
     for source in reversed(examined.sources_of('backbone')):
@@ -44,7 +44,7 @@ def _expected(examined: Examined) -> Expected | None:
 
 
 def normalization(examined: Examined) -> Findings:
-    """Pixels that are not normalized as the weights expect, or twice."""
+    """Find pixels that are normalized differently from what the weights expect, or twice."""
     sources = examined.sources_of('backbone')
     mean, std = (examined.preprocessor.get(name) for name in ('mean', 'std'))
     steps = [str(step.get('type')) for step in examined.pipeline('train')]
@@ -82,7 +82,7 @@ def normalization(examined: Examined) -> Findings:
 
 
 def _takes_images(examined: Examined) -> bool:
-    """True if the backbone has weights of images with three channels."""
+    """True if the backbone has weights for images with three channels."""
     backbone: Any = getattr(examined.model, 'backbone', None)
     return getattr(backbone, 'in_channels', 0) == 3
 
@@ -96,7 +96,7 @@ def _alike(mean: Sequence[float], std: Sequence[float], expected: Expected) -> b
 
 
 def order(examined: Examined) -> Findings:
-    """Images in BGR for weights of RGB."""
+    """Find images in BGR where the weights expect RGB."""
     steps = [str(step.get('type')).rpartition('.')[2] for step in examined.pipeline('train')]
     given = examined.preprocessor
     if 'LoadImageFromFile' not in steps or len(given.get('mean') or ()) != 3:
@@ -113,9 +113,9 @@ def order(examined: Examined) -> Findings:
 
 
 def positions(examined: Examined) -> Findings:
-    """A learned table of another size than the images."""
+    """Find a learned position table of another size than the images."""
     backbone: Any = getattr(examined.model, 'backbone', None)
-    backbone = getattr(backbone, 'backbone', backbone)  # an adapter holds the backbone
+    backbone = getattr(backbone, 'backbone', backbone)  # an adapter wraps the backbone
     side = _training_side(examined)
     if not side or not isinstance(getattr(backbone, 'position', None), LearnedPosEmbed):
         return
@@ -131,7 +131,7 @@ def positions(examined: Examined) -> Findings:
 
 
 def _training_side(examined: Examined) -> int:
-    """The shorter side of training images in pixels, by the last step that sets one; else 0."""
+    """The shorter side of training images in pixels, by the last transform that sets it; else 0."""
     for step in reversed(examined.pipeline('train')):
         if str(step.get('type')).rpartition('.')[2] in CROPS:
             size = step.get('crop_size') or step.get('scale')

@@ -1,4 +1,4 @@
-"""Checks of learning rates, weight decay and schedules."""
+"""Check learning rates, weight decay and schedules."""
 
 from collections.abc import Mapping
 from math import log
@@ -21,7 +21,7 @@ DEFAULT_CONSTRUCTORS = (
     'mmengine.DefaultOptimWrapperConstructor',
 )
 LOWEST = 1e-5  # share of the head's rate; published decays come down to 8e-5 (MAE, H/14: 0.75)
-ADAPTIVE = ('Adam', 'Lion', 'Lamb')  # in the names of optimizers whose steps are of one length
+ADAPTIVE = ('Adam', 'Lion', 'Lamb')  # parts of the names of optimizers with normalized steps
 MAX_PRETRAINED_LR = 1e-3  # rate of such an optimizer for a pretrained backbone
 HALF_LIFE = 40_000  # steps in which a norm without gradients halves; it is 69,000 of ViTDet's
 MIN_PREFIX_LETTERS = 5  # letters of a part of a name that is meant by a longer key
@@ -29,7 +29,7 @@ WARMUP_FACTOR = 0.5  # a schedule that begins below this factor is a warm-up
 
 
 def custom_keys(examined: Examined) -> Findings:
-    """Keys that are in no name."""
+    """Find custom_keys that match no parameter."""
     if examined.model is None:
         return
     names = [name for name, _ in examined.model.named_parameters()]
@@ -43,7 +43,7 @@ def custom_keys(examined: Examined) -> Findings:
             if len(part) >= MIN_PREFIX_LETTERS and (part in word or word in part)
         ]
         near = meant or closest(word, parts, 3, 0.5)
-        # A base config names tables that few models have, to leave them out of weight decay.
+        # A base config may name tables that few models have, to exempt them from weight decay.
         counts = meant or factors.get('lr_mult', 1.0) != 1.0
         if counts and not any(key in name for name in names):
             yield (
@@ -53,7 +53,7 @@ def custom_keys(examined: Examined) -> Findings:
 
 
 def layer_decay(examined: Examined) -> Findings:
-    """A decay that nothing reads, that cannot be computed, or that stops the first layers."""
+    """Find a layer decay that is not read, cannot be applied, or freezes the first layers."""
     paramwise = examined.wrapper.get('paramwise_cfg') or {}
     given = [name for name in DECAYED if name in paramwise]
     constructor = examined.wrapper.get('constructor')
@@ -71,13 +71,13 @@ def layer_decay(examined: Examined) -> Findings:
     if rates and constructor not in DEFAULT_CONSTRUCTORS and 0 < min(rates) < LOWEST * highest:
         yield (
             f'optim_wrapper.paramwise_cfg.{given[0] if given else "..."}: the first layers learn '
-            f'at {min(rates) / highest:.0e} of the rate of the head, which is nothing',
+            f'at {min(rates) / highest:.0e} of the rate of the head, which is next to nothing',
             'take a decay nearer to 1, such as 0.65 to 0.8 for 12 blocks and 0.8 to 0.9 for 24',
         )
 
 
 def rate(examined: Examined) -> Findings:
-    """A rate of 0, or one for training from scratch on a backbone with weights."""
+    """Find a learning rate of 0, or one for training from scratch on a pretrained backbone."""
     if examined.groups and not any(one.rate for one in examined.groups):
         yield 'optim_wrapper.optimizer.lr: all parameters have the rate 0', 'give a larger one'
     optimizer = examined.wrapper.get('optimizer') or {}
@@ -98,7 +98,7 @@ def rate(examined: Examined) -> Findings:
 
 
 def weight_decay(examined: Examined) -> Findings:
-    """Norms, positions or tokens of a backbone with weights that decay."""
+    """Find norms, positions or tokens of a pretrained backbone with weight decay."""
     model: Any = examined.model
     if model is None or not examined.sources_of('backbone'):
         return
@@ -134,7 +134,7 @@ def _undecayed(module: nn.Module) -> set[str]:
 
 
 def schedule(examined: Examined) -> Findings:
-    """A warm-up that ends after the training."""
+    """Find a warm-up that ends after the training."""
     loop = examined.settings.get('train_cfg') or {}
     schedules = examined.settings.get('param_scheduler') or []
     epochs = examined.settings.get('schedule_length') or loop.get('max_epochs')
@@ -161,7 +161,7 @@ def schedule(examined: Examined) -> Findings:
 
 
 def _iterations(examined: Examined, epochs: int) -> int | None:
-    """The length of a run in iterations, if its data are here."""
+    """The length of a run in iterations, if its data are on this machine."""
     data = examined.training_data
     batch = (examined.settings.get('train_dataloader') or {}).get('batch_size', 1)
     return epochs * -(-len(data) // batch) if data is not None else None

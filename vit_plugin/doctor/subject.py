@@ -1,4 +1,4 @@
-"""What is examined: a config that a person gives, or that of a run, which is data."""
+"""Read the config to examine: a config file, or that of a run, which is treated as data."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ from .named_weights import INIT
 
 
 def examine(subject: str, options: Mapping[str, Any] | None = None) -> Examined:
-    """Read a config, or that of a run.
+    """Read a config file, or the config of a run.
 
     Args:
         subject: a config, which is a program, or a recipe's name; or the folder of a run or a
@@ -27,8 +27,8 @@ def examine(subject: str, options: Mapping[str, Any] | None = None) -> Examined:
         options: settings to change.
 
     Raises:
-        ConfigError: if it cannot be read, or if a model of a run has classes that
-            :mod:`vit_plugin.untrusted` does not know.
+        ConfigError: if it cannot be read, or if the model of a run has classes that are not in the
+            table of :mod:`vit_plugin.untrusted`.
     """
     if subject.startswith(SHIPPED_PREFIX) or Path(subject).suffix in CONFIG_SUFFIXES:
         return Examined(read_config(subject, options))
@@ -52,7 +52,7 @@ def _of_run(subject: str) -> Checkpoint:
 
 
 def _with_starts(model: Any, settings: Any) -> Any:
-    """An admitted model, with the weights that its settings name to begin with."""
+    """An admitted model, with the weights that its settings name as a start."""
     if isinstance(model, (list, tuple)):
         return type(model)(map(_with_starts, model, settings))
     if not isinstance(model, Mapping):

@@ -1,4 +1,4 @@
-"""Checks whether pretrained weights arrive, and what is frozen."""
+"""Check whether pretrained weights are loaded, and what is frozen."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,14 +15,14 @@ from .examined import Examined, Findings
 from .named_weights import START_SETTINGS, NamedWeights, file_name
 
 NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm)
-# Beginning of the names of heads that read features without the last norm.
+# Prefixes of head names that read features without the last norm.
 HEADS_WITHOUT_NORM = 'DPT'
-OTHER_CODE = 'the weights are of code with'  # beginning of a note on numerics
-PLENTY = 0.5  # share of a foreign module's tensors that must arrive
+OTHER_CODE = 'the weights are of code with'  # how a note on numerics begins
+PLENTY = 0.5  # share of a foreign module's tensors that must be loaded
 
 
 def arrive(examined: Examined) -> Findings:
-    """Weights that cannot be read, do not arrive, or are overwritten by an initialization."""
+    """Find weights that cannot be read, are not loaded, or are overwritten by an initialization."""
     for source in examined.sources:
         if source.error:
             yield f'{source.at}: {source.error}', ''
@@ -88,7 +88,7 @@ def _no_start(source: NamedWeights, what: str) -> tuple[str, str]:
 
 
 def _others(model: nn.Module, module: str) -> list[str]:
-    """Other initializations of a module and of what it is in, by their places."""
+    """Other initializations of a module and of its parents, by place."""
     found = []
     parts = module.split('.')
     for end in range(len(parts), -1, -1):
@@ -101,7 +101,7 @@ def _others(model: nn.Module, module: str) -> list[str]:
 
 
 def replaced(examined: Examined) -> Findings:
-    """Weights that ``load_from`` gives other values."""
+    """Find weights that ``load_from`` overwrites."""
     state, start = examined.initialized, examined.settings.get('load_from')
     for source in examined.sources:
         names = state.replaced.get(source.at, ()) if state else ()
@@ -114,7 +114,7 @@ def replaced(examined: Examined) -> Findings:
 
 
 def skipped(examined: Examined) -> Findings:
-    """Parts of an encoder that ``skip`` leaves out, although the file has them."""
+    """Find parts of an encoder that ``skip`` leaves out although the file has them."""
     for source in examined.sources:
         state = examined.initialized
         report = state.reports.get(source.at) if state else None
@@ -140,7 +140,7 @@ def _of_encoder(name: str) -> bool:
 
 
 def last_norm(examined: Examined) -> Findings:
-    """An encoder without the last norm, before parts that have none of their own."""
+    """Find an encoder without the last norm before components without their own norm."""
     model: Any = examined.model
     backbone = getattr(model, 'backbone', None)
     if not isinstance(backbone, VisionTransformer) or not isinstance(backbone.norm, nn.Identity):
@@ -163,7 +163,7 @@ def _has_norm(module: nn.Module) -> bool:
 
 
 def numerics(examined: Examined) -> Findings:
-    """Weights of code with another GELU or eps."""
+    """Find weights that expect another GELU or eps."""
     state = examined.initialized
     for source in examined.sources:
         report = state.reports.get(source.at) if state else None
@@ -174,7 +174,7 @@ def numerics(examined: Examined) -> Findings:
 
 
 def frozen(examined: Examined) -> Findings:
-    """Frozen parameters that have random values, and a model of which nothing learns."""
+    """Find frozen parameters with random values, and models without trainable parameters."""
     model = examined.model
     if model is None or _is_self_supervised(model):
         return

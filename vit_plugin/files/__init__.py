@@ -1,1 +1,1 @@
-"""Files that are written completely or not at all, and those that come with the package."""
+"""Files that come with the package, paths in configs, resizing, and text from unknown sources."""

@@ -1,4 +1,4 @@
-"""Paths in a run's folder, in configs that move with it."""
+"""Relative paths in configs, which can be moved with the folder of their run."""
 
 import os
 import re
@@ -9,14 +9,14 @@ HERE = '{{ fileDirname }}'  # MMEngine replaces it by the folder of the config f
 
 
 def placed(text: str, before: str, folder: str) -> str:
-    """A config's text in which paths in one folder are those in that of the config.
+    """Rewrite paths in one folder as relative to the folder of the config.
 
-    They move with it, unless its name has letters that cannot stand between quotes.
+    Then they move with it, unless the folder's name has characters that cannot be quoted.
 
     Args:
         text: the config.
-        before: the folder that it names.
-        folder: the one for which it is written.
+        before: the folder in its paths.
+        folder: the folder for which it is written.
     """
     named, path = (repr(os.path.abspath(one))[1:-1] for one in (before, folder))
     movable = path == os.path.abspath(folder) and not re.search(r'[\'"]', path)
@@ -25,7 +25,7 @@ def placed(text: str, before: str, folder: str) -> str:
 
 
 def relocated(value: Any, before: str, folder: str) -> Any:
-    """Settings in which the files of a run's former folder are those that its present one has."""
+    """Settings with paths in a run's former folder replaced by those in its present one."""
     if isinstance(value, str):
         rest = value.removeprefix(before.rstrip(os.sep) + os.sep)
         path = os.path.join(folder, rest)

@@ -1,4 +1,4 @@
-"""Images of another size, and their middle, as the frameworks compute them; no torch, for ONNX."""
+"""Resize and center-crop images as the frameworks do, without torch."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ INTERPOLATIONS = dict(  # OpenCV's, by the frameworks' names
 
 
 def edge_size(width: int, height: int, edge: str, length: int) -> tuple[int, int]:
-    """The size with this edge at a length, as with MMPretrain's ``ResizeEdge``.
+    """The size after one edge is resized to a length, as by MMPretrain's ``ResizeEdge``.
 
     torchvision's ``Resize`` of one number does the same.
     """
@@ -27,10 +27,10 @@ def edge_size(width: int, height: int, edge: str, length: int) -> tuple[int, int
 
 
 def center_start(side: int, wanted: int, rounds_down: bool = False) -> int:
-    """The first pixel of the middle part of a side.
+    """The first pixel of a center crop along a side.
 
-    Half of what is left over is rounded to even, as by mmcv, torchvision and timm, or down, as by
-    transformers. A side that is smaller begins at 0.
+    Half of the remainder is rounded to even, as in mmcv, torchvision and timm, or down, as in
+    transformers. A side smaller than the crop begins at 0.
     """
     left_over = max(side - wanted, 0)
     return left_over // 2 if rounds_down else round(left_over / 2)
@@ -39,10 +39,10 @@ def center_start(side: int, wanted: int, rounds_down: bool = False) -> int:
 def resize_image(
     image: np.ndarray, size: Sequence[int], interpolation: str, backend: str = 'cv2'
 ) -> np.ndarray:
-    """An image (H, W, C) of another width and height, as the frameworks resize it.
+    """Resize an image (H, W, C) as the frameworks do.
 
     Args:
-        image: its pixels, for Pillow in uint8.
+        image: the pixels, uint8 for Pillow.
         size: the new width and height.
         interpolation: a key of :data:`INTERPOLATIONS`, or one of Pillow's methods.
         backend: ``'cv2'`` or ``'pillow'``.

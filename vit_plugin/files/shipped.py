@@ -13,8 +13,8 @@ CONFIG_SUFFIXES = ('.py', '.yml', '.yaml', '.json')  # config files that MMEngin
 def shipped(name: str) -> Path:
     """The path of ``configs``, ``tools`` or ``model-index.yml``.
 
-    An installed package has them in its folder ``.mim``, where mim and MMEngine look for them. A
-    clone that is not installed has them next to the package.
+    An installed package has them in its folder ``.mim``, where mim and MMEngine look. A clone that
+    is not installed has them next to the package.
 
     Raises:
         ConfigError: if they are in neither folder.
@@ -30,8 +30,8 @@ def recipe(config: str) -> str:
     """The path of a config. ``'vit_plugin::vit/x.py'`` is the package's recipe ``vit/x.py``.
 
     Raises:
-        ConfigError: if there is no such file, or if it is something else. Of a recipe, the message
-            names the nearest.
+        ConfigError: if there is no such file, or if it is not a config. For a recipe, with the
+            nearest name.
     """
     if not config.startswith(SHIPPED_PREFIX):
         path = Path(config)

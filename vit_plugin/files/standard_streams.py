@@ -1,4 +1,4 @@
-"""What a command prints: any text, also where nobody reads it any more, and how Ctrl-C ends it."""
+"""Standard streams that take any text and outlast their readers, and the end after Ctrl-C."""
 
 import errno
 import io
@@ -6,17 +6,17 @@ import os
 import sys
 from typing import Any
 
-INTERRUPTED = 130  # the status after Ctrl-C: 128 and the number of the signal, as of any command
-UNREAD = 141  # the same of a command whose reader has ended
-# Errors of a pipe or a terminal without a reader. A full disk is another matter: what is lost
-# counts.
+INTERRUPTED = 130  # the exit status after Ctrl-C: 128 + SIGINT
+UNREAD = 141  # the exit status after a broken pipe: 128 + SIGPIPE
+# Errors of a pipe or a terminal without a reader. A full disk is not among them: there, output
+# would be lost.
 GONE = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
 
 
 class Outlasting(io.FileIO):
-    """The descriptor of an output. From the moment that its reader is gone, it drops everything.
+    """A file descriptor for output that drops everything once its reader is gone.
 
-    So a training does not end with the ``head`` or the terminal that shows it.
+    So a training survives the ``head`` or the terminal that shows it.
     """
 
     is_read = True
@@ -28,7 +28,7 @@ class Outlasting(io.FileIO):
             if error.errno not in GONE:
                 raise
             self.is_read = False
-            _open_nowhere(self.fileno())  # for libraries in C, too
+            _open_nowhere(self.fileno())  # C libraries write to the descriptor, too
             return len(content)
 
 
@@ -36,8 +36,8 @@ def set_up_streams() -> None:
     """Let standard output and error take any text, and outlast their readers.
 
     Characters that the encoding lacks, and the bytes of a file name that is not in UTF-8, are
-    printed as escapes. An output that the caller has closed is opened to nowhere: otherwise the
-    next file to be opened would have its number, and get what libraries in C print.
+    printed as escapes. An output that the caller has closed is opened to /dev/null: otherwise the
+    next file to be opened would get its number, and the output of C libraries.
     """
     for number, name in ((1, 'stdout'), (2, 'stderr')):
         stream = getattr(sys, name)
@@ -54,13 +54,13 @@ def set_up_streams() -> None:
 
 def _open_nowhere(number: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    if nowhere != number:  # it is, if that was closed
+    if nowhere != number:  # they are equal if the descriptor was closed
         os.dup2(nowhere, number)
         os.close(nowhere)
 
 
 def _raw(stream: Any) -> Any:
-    """The descriptor below a stream, which has no buffer with ``PYTHONUNBUFFERED``."""
+    """The raw file below a stream, which has no buffer with ``PYTHONUNBUFFERED``."""
     buffer = getattr(stream, 'buffer', None)
     return getattr(buffer, 'raw', buffer)
 
@@ -77,7 +77,7 @@ def _outlasting(stream: io.TextIOWrapper) -> io.TextIOWrapper:
 
 
 def is_read() -> bool:
-    """False once nobody reads what the command prints."""
+    """False once nobody reads the output."""
     return getattr(_raw(sys.stdout), 'is_read', True)
 
 

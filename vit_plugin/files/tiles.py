@@ -7,23 +7,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 OVERLAP = 0.2  # share of a tile that each neighbor overlaps
-# Share of a box from which on its part in a tile is an object there, as in DOTA's tools.
+# An object counts in a tile that holds at least this share of its box, as in DOTA's tools.
 MIN_VISIBLE_SHARE = 0.7
-# Pixels: side of a square as large as the smallest object that is seen in the whole.
+# Side in pixels of a square with the area of the smallest object that is visible in the whole
+# image.
 VISIBLE_PIXELS = 8
 
 Area = tuple[int, int, int, int]  # left, top, right and bottom in pixels of the image
 
 
 class View(NamedTuple):
-    """What a model sees at once: a tile of an image, or all of it.
+    """One input of the model: a tile of an image, or the whole image.
 
     Attributes:
         image: the number of the image.
-        area: where it is.
-        objects: the numbers of the objects of which a part is in it.
-        boxes: left, top, right and bottom (N, 4) of these parts, in pixels from its corner.
-        ignored: whether each is neither to be learned nor background (N,).
+        area: its position in the image.
+        objects: the numbers of the objects that are at least partly in it.
+        boxes: left, top, right and bottom (N, 4) of their visible parts, in pixels from its corner.
+        ignored: whether each is ignored, as neither object nor background (N,).
     """
 
     image: int
@@ -50,15 +51,15 @@ def tiles_of(width: int, height: int, side: int) -> list[Area]:
 def views_of(
     images: Iterable[tuple[tuple[int, int], ArrayLike, Sequence[bool]]], side: int
 ) -> list[View]:
-    """Every tile with an object, as many without, evenly spaced, and each image that has several.
+    """Every tile with an object, as many without, evenly spaced, and images with several tiles.
 
-    A part of an object of less than 70 % of its box is ignored, and so is one that would be smaller
-    than 8 pixels in a complete image that is made as small as a tile.
+    Objects with less than 70 % of their box in a tile are ignored there, as are objects below 8
+    pixels in a whole image that is reduced to the size of a tile.
 
     Args:
-        images: width and height of each, the left, top, right and bottom of its boxes, and whether
-            they are ignored in any case.
-        side: of a tile, in pixels of the image.
+        images: for each image its width and height, the left, top, right and bottom of its boxes,
+            and whether they are always ignored.
+        side: side of a tile, in pixels of the image.
     """
     views: list[View] = []
     for number, ((width, height), boxes, crowd) in enumerate(images):

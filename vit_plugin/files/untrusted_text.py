@@ -1,6 +1,6 @@
-"""Text of unknown people where it is shown: names of files and classes, metadata, errors.
+"""Escape text from unknown sources for display: names of files and classes, metadata, errors.
 
-JSON needs none of this: it escapes what has to be, and keeps the value.
+JSON needs none of this: it escapes by itself, and keeps the value.
 """
 
 import csv
@@ -13,14 +13,13 @@ from typing import Any
 
 from anyfolder.terminal import printable, printable_lines
 
-FORMULA = ('=', '+', '-', '@')  # how a formula begins in Excel, LibreOffice and Google Sheets
-# Characters of Markdown, and those that GitHub, the hub and Gradio add; a backslash takes the
-# meaning of each.
+FORMULA = ('=', '+', '-', '@')  # beginnings of a formula in Excel, LibreOffice and Google Sheets
+# Special characters of Markdown, GitHub, the hub and Gradio; a backslash escapes each.
 SYNTAX = re.compile(r'([\\`*_\[\]<>#|~&$@]|:(?=//)|(?<=www)\.)', re.IGNORECASE)
 
 
 def markdown(text: Any) -> str:
-    """Text as Markdown that shows it: without links, pictures, HTML, formulas or columns."""
+    """Escape text for Markdown, so that it has no links, pictures, HTML, formulas or columns."""
     return SYNTAX.sub(r'\\\1', printable(text))
 
 
@@ -30,21 +29,21 @@ def markdown_code(text: Any) -> str:
 
 
 def as_html(text: Any) -> str:
-    """Text as HTML that shows it."""
+    """Escape text for HTML."""
     return html.escape(printable(text))
 
 
 def markdown_table(rows: Sequence[Sequence[str]], numbers: int = 0) -> str:
-    """A table of Markdown cells, the titles first; so many of the last columns hold numbers."""
+    """A Markdown table, titles first. The last ``numbers`` columns are right-aligned."""
     rule = '|---' * (len(rows[0]) - numbers) + '|--:' * numbers
     titles, *lines = (f'| {" | ".join(row)} |' for row in rows)
     return '\n'.join([titles, f'{rule}|', *lines])
 
 
 def csv_cell(value: Any) -> Any:
-    """A value for a CSV file. Text that a spreadsheet would run as a formula has a ``'`` before it.
+    """A value for a CSV file. Text that a spreadsheet would run as a formula gets a leading ``'``.
 
-    Numbers, also those in text, stay as they are.
+    Numbers, also as text, are unchanged.
     """
     if not isinstance(value, str):
         return value
@@ -62,12 +61,12 @@ def _is_number(text: str) -> bool:
 def as_csv(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None, titled: bool = True
 ) -> str:
-    """A table, empty where a row lacks a column, whose cells are those of :func:`csv_cell`.
+    """Rows as CSV, with cells escaped by :func:`csv_cell` and empty where a row lacks a column.
 
     Args:
         rows: the rows.
-        columns: their names. Default: all that any row has.
-        titled: whether the first line names the columns.
+        columns: names of the columns. Default: all that any row has.
+        titled: whether to write a header line.
     """
     if columns is None:
         columns = list(dict.fromkeys(column for row in rows for column in row))
@@ -78,7 +77,7 @@ def as_csv(
 
 
 class PrintableMessages(logging.Filter):
-    """Lets every message of a log through, as :func:`printable_lines`."""
+    """A logging filter that makes every message printable, by :func:`printable_lines`."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = printable_lines(record.getMessage()), ()

@@ -1,1 +1,1 @@
-"""A config generated for a folder of data: ``vit-plugin train --data FOLDER``."""
+"""Generate a config for a folder of data: ``vit-plugin train --data FOLDER``."""

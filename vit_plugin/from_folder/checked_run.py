@@ -1,4 +1,4 @@
-"""A run that is only checked: begun like any other, and ended before its first step."""
+"""Check a run: start it like any other, and end it before its first step."""
 
 from pathlib import Path
 
@@ -13,10 +13,10 @@ DATA_PICTURES = ('labels.png', 'train_batch.png')  # drawn by ReportHook before 
 
 
 def check_run(runner: Runner) -> None:
-    """Begin a run, load a batch of each of its data sets, and end it before its first step.
+    """Start a run, load a batch of each of its data sets, and end it before its first step.
 
     Raises:
-        Exception: what the run would raise until then.
+        Exception: whatever the run raises up to that point.
     """
     runner.register_hook(CheckHook())
     try:
@@ -27,7 +27,7 @@ def check_run(runner: Runner) -> None:
 
 
 class Checked(BaseException):
-    """Ends a run before its first step. No handler of errors reports it."""
+    """Ends a run before its first step, past all error handlers."""
 
 
 class CheckHook(Hook):

@@ -1,4 +1,4 @@
-"""The names that a command line takes, known before torch is imported."""
+"""The choices of command line flags, known before torch is imported."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from vit_plugin.project import declared
 from vit_plugin.suggestions import alternatives, check_choice
 from vit_plugin.task import Option, tasks
 
-DIGITS = 'digits'  # a folder that is written if it is not there
+DIGITS = 'digits'  # a folder that is written if it does not exist
 DEFAULT_TASK, PRETRAINING = 'classification', 'pretraining'
 CONTINUATIONS = tuple(declared('continuations'))
 METHOD_NAMES = ('mocov3', 'dino', 'dinov2', 'mae', 'simmim', 'distill', *CONTINUATIONS)
@@ -16,14 +16,14 @@ AUGMENTS = ('mosaic', 'dense-o2o')
 
 
 def models_of(task: str) -> Mapping[str, str]:
-    """Where the models of a task are, by their names; the default is the first."""
+    """The models of a task: name -> where it is defined. The first is the default."""
     if task not in tasks():
         return {}
     others = {name: place for (of, name), place in declared('models').items() if of == task}
     return {**tasks()[task].models, **others}
 
 
-# A task whose models are left out with their projects is not there.
+# A task that lost all its models with their projects is left out.
 TASKS = (
     *(name for name, task in tasks().items() if models_of(name) or not task.chooses_model),
     PRETRAINING,
@@ -34,7 +34,7 @@ TASK_OPTIONS: dict[str, Option] = {
 
 
 class TaskFlag(NamedTuple):
-    """A flag that not every task takes: the tasks that do, and the remedy for the others."""
+    """A flag that only some tasks take, and the remedy for the others."""
 
     tasks: tuple[str, ...]
     remedy: str = 'leave it out, or give such a task'
@@ -56,7 +56,7 @@ TASK_FLAGS = _task_flags()
 
 
 def check_task_flags(task: str, given: Mapping[str, Any]) -> None:
-    """Raise a ``ConfigError`` if a task does not take one of the flags that have a value."""
+    """Raise a ``ConfigError`` if a flag with a value is not one of the task's."""
     for flag, (takers, remedy) in TASK_FLAGS.items():
         if given.get(flag) and task not in takers:
             name = flag.replace('_', '-')

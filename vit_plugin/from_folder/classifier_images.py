@@ -1,4 +1,4 @@
-"""Images as classifiers take them: in folders of classes, and all of one size."""
+"""Images for classifiers: folders of classes, and the image size."""
 
 import math
 
@@ -12,11 +12,11 @@ from .schedule import Schedule
 from .starting_point import StartingPoint
 from .task_recipe import Pipeline, rounded_up, typical_size
 
-# Pixels, and patches along a side, of an image from scratch.
+# Bounds for training from scratch: the largest side in pixels, and the fewest patches along a side.
 MAX_SCRATCH_SIDE, FEWEST_PATCHES = 224, 4
 LARGEST_OF_SMALL = 128  # pixels
 # From scratch: arXiv:2111.06377, Appendix A.2; arXiv:2205.01580, with twice its rate, since small
-# sets of images give fewer steps. The BatchNorm of the small hybrid needs some images.
+# sets of images give fewer steps. The BatchNorm of the small hybrid needs a minimum of images.
 SMALL_MODEL = Schedule(1500, (10, 100), (16, 128), 1e-3, 64, 20, weight_decay=0.1)
 CLASSIFIER_SCHEDULES = dict(
     small=SMALL_MODEL,
@@ -39,10 +39,10 @@ def read_classes(tree: Tree, request: Request) -> Listing:
 
 
 def image_size(start: StartingPoint, listing: Listing) -> int:
-    """The image size of the weights, or from scratch that of the data.
+    """The image size of the weights, or of the data for training from scratch.
 
-    From scratch it has at least 4 x 4 patches and at most 224 px, unless another library's config
-    says the size.
+    Then it has at least 4 x 4 patches and at most 224 px, unless another library's config states
+    the size.
     """
     if not start.from_scratch or (start.wrapped and start.of_vector):
         return start.native_size()
@@ -55,12 +55,12 @@ def image_size(start: StartingPoint, listing: Listing) -> int:
 
 
 def resizing(start: StartingPoint) -> Section:
-    """How pixels are resized: as timm and transformers do it."""
+    """Options of a resize step that resizes as timm and transformers do."""
     return dict(interpolation=start.pixels['interpolation'], backend='pillow')
 
 
 def evaluation_pipeline(start: StartingPoint, size: int) -> Pipeline:
-    """The steps for an image in a test, with timm's ``crop_pct`` and ``crop_mode``."""
+    """The test transforms, with timm's ``crop_pct`` and ``crop_mode``."""
     pixels, resize = start.pixels, resizing(start)
     larger, squash = math.floor(size / pixels['crop_pct']), pixels['crop_mode'] == 'squash'
     step = (

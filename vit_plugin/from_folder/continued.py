@@ -1,4 +1,4 @@
-"""A complete model that was trained for other data: what is kept of it."""
+"""Adapt a complete model to new data: which weights are kept."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from vit_plugin.errors import ConfigError
 
 from .task_recipe import counted
 
-# Sections of a model that say its number of classes, and their arguments.
+# Sections of a model that state its number of classes, and their arguments.
 CLASS_COUNT_ARGUMENTS = {
     'bbox_head': 'num_classes',
     'backbone': 'num_classes',
@@ -21,10 +21,10 @@ CLASS_COUNT_ARGUMENTS = {
 
 
 def continued(saved: Config, listing: Listing) -> dict[str, Any]:
-    """The section ``model`` of its config, with a head for the data's classes.
+    """The section ``model`` of its config, with a head for the new classes.
 
     Raises:
-        ConfigError: if the images have another number of bands than its own had.
+        ConfigError: if the images have another number of bands than the model takes.
     """
     model, classes = saved.model.to_dict(), listing.classes
     bands = len(model['data_preprocessor']['mean'])
@@ -44,7 +44,8 @@ def continued(saved: Config, listing: Listing) -> dict[str, Any]:
             model[part].pop('unused_rows', None)
         if 'num_stuff_classes' in model.get(part, ()):
             model[part] |= dict(num_things_classes=len(classes) - stuff, num_stuff_classes=stuff)
-    if 'class_weight' in head.get('loss_cls', ()):  # the last is that of no object
+    # The last weight is that of the class "no object".
+    if 'class_weight' in head.get('loss_cls', ()):
         weights = head['loss_cls']['class_weight']
         head['loss_cls']['class_weight'] = [1.0] * len(classes) + weights[-1:]
     if 'panoptic_on' in model['test_cfg']:
@@ -58,7 +59,7 @@ def continued(saved: Config, listing: Listing) -> dict[str, Any]:
 
 
 def described(saved: Config, classes: Sequence[str], weights: str) -> str:
-    """What is kept, in a sentence."""
+    """A sentence about which weights are kept."""
     new = saved.classes != list(classes)
     return f'The model is that of {weights}' + (
         f', with {counted(len(classes), "new class")}: the layers of its classes start untrained, '

@@ -7,11 +7,11 @@ from typing import Any
 from vit_plugin.files.untrusted_text import markdown
 from vit_plugin.report.data_table import data_table
 
-MAX_EXAMPLES = 200  # examples of a kind in the page
+MAX_EXAMPLES = 200  # examples per kind of problem
 
 
 def report_as_markdown(facts: Mapping[str, Any]) -> str:
-    """The page ``data_report.md``: images and objects by class and part, omissions and repairs."""
+    """The page ``data_report.md``: images and objects by class and split, omissions and repairs."""
     lines = [
         f'# {markdown(facts["folder"])}',
         '',
@@ -23,7 +23,7 @@ def report_as_markdown(facts: Mapping[str, Any]) -> str:
 
 
 def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
-    """A section of a page for each kind of what was left out or repaired."""
+    """A section for each kind of omission or repair."""
     lines = []
     for kind in problems:
         lines += [
@@ -36,5 +36,5 @@ def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
 
 
 def as_json(facts: Mapping[str, Any]) -> str:
-    """The same as ``data_report.json``."""
+    """The content of ``data_report.json``."""
     return json.dumps(facts, indent=1) + '\n'

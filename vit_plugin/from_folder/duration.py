@@ -22,24 +22,23 @@ from vit_plugin.report.pictures.data_pictures import preserved_rng
 from .memory import TRACED_IMAGES, Needed
 
 HOUR, MINUTE = 3600.0, 60.0  # seconds
-# Seconds of a step that are measured well enough, and those of one that is at its first time.
+# A timing of ENOUGH_SECONDS is accurate enough, and a first step of LONG_SECONDS is not repeated.
 ENOUGH_SECONDS, LONG_SECONDS = 0.5, 2.0
-SEEN = 448**2  # pixels of an image, up to which memory is measured at its own size
+SEEN = 448**2  # pixels of an image; up to this size, memory is measured at full size
 SIZE_ARGUMENTS = {'scale', 'crop_size'}  # arguments of the steps that resize or cut images
-FEWEST_PIXELS = 64  # smallest side that is proposed
+FEWEST_PIXELS = 64  # smallest side to propose
 
 
 class DurationHook(Hook):
-    """Says the memory of the training and how long it takes, and over an hour, what shortens it.
+    """Logs the memory and the duration of the training and, over an hour, how to shorten it.
 
     It traces the memory of a step of two images, see :class:`~.memory.Needed`, and times steps of a
     copy of the model on the first images, with more and more of them until a step takes half a
     second or has a whole batch. The run stays bit-identical: the copy is dropped, and the random
-    generators get their states back. It says nothing of a run in several processes or of a compiled
-    one.
+    generators are restored. Runs with several processes and compiled runs are not estimated.
 
     Raises:
-        ConfigError: if the memory is more than this machine, or its GPU, has.
+        ConfigError: if the training needs more memory than this machine or its GPU has.
     """
 
     priority = 'VERY_LOW'
@@ -69,7 +68,7 @@ def say_duration(runner: Runner) -> None:
 
 
 def learn(runner: Runner, model: Any, batch: Any) -> None:
-    """A step up to the gradients."""
+    """Run a step up to the gradients."""
     optim_wrapper: Any = runner.optim_wrapper
     with optim_wrapper.optim_context(model):
         losses = model._run_forward(model.data_preprocessor(batch, True), mode='loss')
@@ -79,8 +78,8 @@ def learn(runner: Runner, model: Any, batch: Any) -> None:
 def memory_of(runner: Runner) -> Needed:
     """The memory of a run.
 
-    Images of more than :data:`SEEN` pixels would take minutes. Then it is that of smaller ones of
-    two sizes, and grows by the same for each further pixel.
+    Images of more than :data:`SEEN` pixels would take minutes. Their memory is extrapolated
+    linearly from two smaller sizes.
     """
     loader: Any = runner.train_dataloader
     images = min(TRACED_IMAGES, loader.batch_size, len(loader.dataset))
@@ -104,18 +103,18 @@ def memory_of(runner: Runner) -> Needed:
 
 
 def pixels_per_image(runner: Runner, batch: Any) -> int:
-    """The pixels of an image of a batch as the model sees it. Several views count as none."""
+    """The pixels of an image in a batch at the model's input; 0 for several views."""
     preprocessor: Any = runner.model.data_preprocessor
     inputs = preprocessor(copy.deepcopy(batch), True)['inputs']
     return inputs.shape[-2:].numel() if isinstance(inputs, torch.Tensor) else 1
 
 
 def smaller(runner: Runner, loader: Any, images: int, share: float) -> Any:
-    """The first batch of images with this share of the sides that the pipeline gives them."""
+    """The first batch, with images scaled by this factor."""
     steps = copy.deepcopy(runner.cfg.train_dataloader.dataset.pipeline)
     for step in steps:
         for key in SIZE_ARGUMENTS & step.keys():
-            if np.min(step[key]) > 1:  # others are shares of an image
+            if np.min(step[key]) > 1:  # smaller values are fractions of an image
                 sides = np.broadcast_to(step[key], 2)
                 step[key] = tuple(max(int(share * side), 1) for side in sides)
     whole = loader.dataset.pipeline
@@ -128,7 +127,7 @@ def smaller(runner: Runner, loader: Any, images: int, share: float) -> Any:
 
 
 def forecast(runner: Runner) -> float:
-    """The seconds that are left of a run. Its loops must be built."""
+    """The seconds that remain of a run. Its loops must be built."""
     model: Any = copy.deepcopy(runner.model)
     use = partial(learn, runner, model)
     steps = runner.max_iters - runner.iter
@@ -150,10 +149,10 @@ def seconds_of_batch(loader: Any, use: Callable[[Any], Any], model: nn.Module) -
         images = min(2 * images, whole)
         batch, reading = time_call(first_batch, loader, images)
         using = seconds_of_use(use, batch, model)
-        if using < LONG_SECONDS:  # it also prepared what is kept for this shape
+        if using < LONG_SECONDS:  # the first call also prepared caches for this shape
             using = seconds_of_use(use, batch, model)
     if next(model.parameters()).device.type == 'cpu':
-        together = using + reading / cores()  # the workers take cores from the model
+        together = using + reading / cores()  # the data workers take cores from the model
     else:
         together = max(using, reading / max(loader.num_workers, 1))
     return together * whole / images
@@ -168,7 +167,7 @@ def seconds_of_use(use: Callable[[Any], Any], batch: Any, model: nn.Module) -> f
 
 
 def first_batch(loader: Any, images: int) -> Any:
-    """The first images of a data loader, as its batch."""
+    """The first images of a data loader, collated."""
     return loader.collate_fn([loader.dataset[i] for i in range(images)])
 
 
@@ -182,7 +181,7 @@ def time_call(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float
 
 
 def plan_of(runner: Runner, seconds: float) -> str:
-    """A sentence on this time, and over an hour, one with flags that make it about an hour."""
+    """A sentence about the duration and, over an hour, flags that reduce it to about an hour."""
     text = f'The training takes about {time_in_words(seconds)} on this machine.'
     if seconds <= HOUR:
         return text
@@ -197,7 +196,7 @@ def plan_of(runner: Runner, seconds: float) -> str:
 
 
 def time_in_words(seconds: float) -> str:
-    """A time as people say it: 40 seconds, 12 minutes, 3.5 hours."""
+    """Format a duration for people: 40 seconds, 12 minutes, 3.5 hours."""
     if seconds < 2 * MINUTE:
         return f'{max(round(seconds), 2)} seconds'
     if seconds < 2 * HOUR:

@@ -1,4 +1,4 @@
-"""Reading a folder by anyfolder, whose sentences name the flags of ``vit-plugin train`` here."""
+"""Read a folder with anyfolder, and name the flags of ``vit-plugin train`` in its messages."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Any
 from anyfolder.wording import as_flag, worded
 from vit_plugin.errors import ConfigError
 
-# Options whose flags have other names.
+# Options of anyfolder with a flag of another name.
 RENAMED_FLAGS = {
     'decode_all': 'train --check',
     'window': 'read by LoadImage(window={}) in training and prediction; change it in the config',
@@ -15,16 +15,16 @@ RENAMED_FLAGS = {
 
 
 def as_train_flag(name: str, value: Any = None) -> str:
-    """An option of :func:`anyfolder.read` as ``vit-plugin train`` has it."""
+    """The flag of ``vit-plugin train`` for an option of :func:`anyfolder.read`."""
     return RENAMED_FLAGS[name].format(value) if name in RENAMED_FLAGS else as_flag(name, value)
 
 
 @contextmanager
 def reading_folder(flag: str = '--data') -> Iterator[None]:
-    """Name flags in what the readers say of a folder, and begin their errors with this one.
+    """Within this context, messages about a folder name flags, and errors begin with ``flag``.
 
     Raises:
-        ConfigError: in place of theirs.
+        ConfigError: in place of anyfolder's errors.
     """
     with worded(as_train_flag):
         try:

@@ -1,4 +1,4 @@
-"""The images of a listing as the files that MMPretrain, MMSegmentation and MMEngine read."""
+"""Write a listing as the annotation files of MMPretrain, MMSegmentation and MMEngine."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ def as_lines(listing: Listing, part: Records, labeled: bool) -> str:
     """Images as lines of text, each with the number of its class if ``labeled``.
 
     Raises:
-        ConfigError: for a path that cannot be a line.
+        ConfigError: for a path that does not fit on a line.
     """
     lines = []
     for record in part:

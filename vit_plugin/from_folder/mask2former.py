@@ -1,4 +1,4 @@
-"""Mask2Former around a backbone, for instances and for segments of things and stuff."""
+"""Mask2Former on a backbone, for instance and panoptic segmentation."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from vit_plugin.config import framework_model
 from vit_plugin.config.task_model import ModelFacts, TaskModel
 
 MMDET_MASK2FORMER = 'mmdet::mask2former/mask2former_r50_8xb2-lsj-50e_coco.py'
-# Models with queries; not measured.
+# Schedules for models with queries, not tuned.
 QUERY_SCHEDULES: Section = dict(
     small=dict(clip=0.1),
     scratch=dict(rate=2e-4, clip=0.1),
@@ -17,7 +17,7 @@ QUERY_SCHEDULES: Section = dict(
 
 
 def of_width(section: Any, width: int) -> Any:
-    """A section of a query decoder with this width, and fewer layers if it is not 256."""
+    """The section of a query decoder of this width, with fewer layers unless the width is 256."""
     sizes = dict(
         embed_dims=width,
         feat_channels=width,

@@ -1,4 +1,4 @@
-"""Memory of a training on this machine, by torch's trackers of a plan."""
+"""Memory of a training on this machine, by the same trackers as ``vit-plugin plan``."""
 
 import copy
 import logging
@@ -12,26 +12,26 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.measure.planning.cost import GIB
 from vit_plugin.measure.planning.tracing import memory_tracker
 
-TRACED_IMAGES = 2  # images of the traced step; a batch norm of small maps rejects a single one
-# Memory beside the tensors that are traced: buffers of libraries, and gaps between tensors. On a
-# CPU as measured (docs/benchmarks.md), on a GPU as a plan reserves it.
+TRACED_IMAGES = 2  # images in the traced step; BatchNorm on small maps rejects a single one
+# Memory beyond the traced tensors: buffers of libraries, and fragmentation. Measured on a CPU
+# (docs/benchmarks.md); on a GPU as in a plan.
 OVERHEAD = dict(cpu=1.5, cuda=1.1)
-ADAMW_STATES = 2  # values of AdamW for each that is learned; Muon keeps fewer
+ADAMW_STATES = 2  # AdamW's values per parameter; Muon keeps fewer
 
 
 class Needed:
-    """The bytes of a training.
+    """The memory of a training, in bytes.
 
     Args:
         model: the model.
-        learn: a step of a model with a batch, up to the gradients.
+        learn: runs a step of a model with a batch, up to the gradients.
         batch: some images.
         images: their number.
 
     Attributes:
-        held: what the process has before the first step.
-        learned: gradients and the state of the optimizer.
-        per_image: of the tensors that each image of a step adds.
+        held: memory of the process before the first step.
+        learned: memory of gradients and optimizer state.
+        per_image: memory that each image of a step adds.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class Needed:
         self.learned = (1 + ADAMW_STATES) * trained
 
     def say(self, logger: logging.Logger, batch_size: int) -> None:
-        """Log the peak with so many images in a step, where the memory of the device is known.
+        """Log the peak with this many images in a step, if the memory of the device is known.
 
-        It warns where that is more than there is.
+        It warns if the peak exceeds the memory.
 
         Raises:
-            ConfigError: if the tensors alone are more than the machine or the GPU has.
+            ConfigError: if the tensors alone exceed the memory of the machine or the GPU.
         """
         if not self.held or self.device.type not in OVERHEAD:
             return
@@ -69,8 +69,8 @@ class Needed:
         fitting = int((free - self.learned) / (overhead * self.per_image))
         size = f'--batch-size {fitting}' if fitting > 0 else 'a smaller --arch'
         said += (
-            f': give {size}, a smaller --img-size, or --cfg-options '
-            'model.backbone.with_cp=True, which computes blocks twice in place of keeping them.'
+            f': give {size}, a smaller --img-size, or --cfg-options model.backbone.with_cp=True, '
+            'which recomputes blocks instead of storing their activations.'
         )
         if self.learned + tensors > free:
             raise ConfigError(said)
@@ -78,14 +78,14 @@ class Needed:
 
 
 def held_on(device: torch.device) -> int:
-    """The bytes that this process has: of a GPU, or of the machine where that is known."""
+    """The bytes that this process holds on a GPU, or on the machine if that is known."""
     if device.type == 'cuda':
         return torch.cuda.memory_allocated(device)
     return _sizes('/proc/self/status').get('VmRSS', 0)
 
 
 def free_on(device: torch.device) -> int | None:
-    """The bytes that this process can still take, or None where that is not known."""
+    """The bytes that this process can still allocate, or None if unknown."""
     if device.type == 'cuda':
         kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + kept
@@ -93,7 +93,7 @@ def free_on(device: torch.device) -> int | None:
 
 
 def _sizes(path: str) -> dict[str, int]:
-    """The sizes in a file of Linux's, in bytes by their names; nothing on other systems."""
+    """The sizes in a file of Linux's /proc, in bytes by name; empty on other systems."""
     if not Path(path).is_file():
         return {}
     rows = (line.partition(':') for line in Path(path).read_text().splitlines())

@@ -1,4 +1,4 @@
-"""Ways to learn from images without labels, as parts of a config."""
+"""Self-supervised methods, as sections of a config."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,7 +18,7 @@ COLOR_AUGMENTATIONS: list[Section] = [  # color augmentation of MoCo v3 and DINO
     ),
     dict(type='Solarize', thr=128, prob=0.1),
 ]
-FEATURES: list[Section] = [  # losses for a teacher with other classes, or none
+FEATURES: list[Section] = [  # losses for a teacher with other classes or without classes
     dict(type='vit_plugin.VectorDistillation', distance='cosine'),
     dict(type='vit_plugin.MapDistillation', distance='cosine'),
 ]
@@ -26,14 +26,14 @@ SIMILARITIES = dict(type='vit_plugin.SimilarityDistillation')
 
 
 class Student(NamedTuple):
-    """A backbone that is to be pre-trained.
+    """A backbone to pre-train.
 
     Attributes:
-        backbone: its arguments, with the size of the images.
+        backbone: its arguments, with the image size.
         width: channels of its tokens.
         size, stride: side of an image and of a patch in pixels.
-        hybrid: whether a CNN stands before the blocks.
-        flip: whether images are mirrored.
+        hybrid: whether a CNN precedes the blocks.
+        flip: whether images are flipped.
     """
 
     backbone: Section
@@ -44,7 +44,7 @@ class Student(NamedTuple):
     flip: bool
 
     def crop(self, least: float, most: float = 1.0, size: int = 0) -> list[Section]:
-        """A random part of an image, of so much of its area, maybe mirrored."""
+        """A random resized crop with this range of areas, flipped if ``flip``."""
         cropped = dict(
             type='RandomResizedCrop',
             scale=size or self.size,
@@ -56,13 +56,13 @@ class Student(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A way to learn without labels.
+    """A self-supervised method.
 
     Attributes:
-        base: the file of ``_base_/selfsup`` with its necks and heads, or nothing.
-        model: what a student adds to it.
-        steps: the steps for an image after it was read.
-        pixels: the preprocessor.
+        base: the file of ``_base_/selfsup`` with its necks and heads, or ''.
+        model: (student) -> what it adds to the base.
+        steps: (student) -> the transforms after loading.
+        pixels: (student) -> the preprocessor.
         continues: whether it continues a model, at its native size and by LoRA.
     """
 
@@ -74,7 +74,7 @@ class Method(NamedTuple):
 
 
 def _mocov3(student: Student) -> Section:
-    # A patch projection that learns makes it unstable (arXiv:2104.02057, Section 4).
+    # Training is unstable unless the patch projection is frozen (arXiv:2104.02057, Section 4).
     frozen = {} if student.hybrid else dict(patch_embed=dict(frozen=True))
     return dict(backbone={**student.backbone, **frozen}, neck=dict(in_channels=student.width))
 
@@ -105,7 +105,7 @@ def _simmim(student: Student) -> Section:
 
 
 def _masked(student: Student) -> list[Section]:
-    """A crop with a mask of squares of two patches where these fit, 32 pixels at most."""
+    """A crop with a mask whose squares are two patches wide if these fit, at most 32 pixels."""
     square = 2 * student.stride
     fits = student.size % square == 0 and square <= 32
     mask = dict(

@@ -1,4 +1,4 @@
-"""Training on mixed images: the steps of ``train --data --augment NAME``, and when they end."""
+"""Mixed images in training: the steps of ``train --data --augment NAME``, and when they end."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -11,11 +11,11 @@ RATIOS = (0.8, 1.25)  # range of the scale of an image that is mixed into anothe
 
 
 class Phase(NamedTuple):
-    """A part of a training.
+    """A phase of a training.
 
     Attributes:
-        end: the share of the epochs that are over when it ends.
-        before, after: the steps before an image is resized, and behind that.
+        end: the share of the epochs after which it ends.
+        before, after: the transforms before and after an image is resized.
     """
 
     end: float
@@ -28,9 +28,9 @@ def _mix(*transforms: Section) -> Section:
 
 
 def _mosaic(scale: Scale) -> Section:
-    """Four images, of which as much as of one is kept, from half to one and a half times as large.
+    """Mosaic of four images, cropped to the size of one, and scaled by 0.5 to 1.5.
 
-    MMDetection's YOLOX has the same, for all images, with rotation and shear.
+    MMDetection's YOLOX has the same for all images, plus rotation and shear.
     """
     border = (-(scale[0] // 2), -(scale[1] // 2))
     affine = dict(type='mmdet.RandomAffine', max_rotate_degree=0.0, max_shear_degree=0.0)
@@ -39,13 +39,13 @@ def _mosaic(scale: Scale) -> Section:
 
 
 def _quarters(scale: Scale) -> Section:
-    """Four images of half of the width and height in the place of one (DEIM, arXiv:2412.04234)."""
+    """Four images at half width and height in the place of one (DEIM, arXiv:2412.04234)."""
     return _mix(dict(type='mmdet.Mosaic', img_scale=(scale[0] // 2, scale[1] // 2)))
 
 
 def _mix_up(scale: Scale) -> Section:
-    # All or no images are mirrored: by the step behind it, where left and right do not matter.
-    never = dict(flip_ratio=1.0)  # above which a random number has to be
+    # MixUp flips no image by itself: the flip step after it does, unless left and right matter.
+    never = dict(flip_ratio=1.0)  # the threshold for a random number
     return _mix(dict(type='mmdet.MixUp', img_scale=scale, ratio_range=RATIOS, **never))
 
 
@@ -61,16 +61,16 @@ PHASES = {
         Phase(0.9, (), (_copy_blend,)),
     ),
 }
-# Parts of objects that are left at a border; an image without objects is kept.
+# Filter for objects cut off at a border. Images without objects are kept.
 FILTER = dict(type='FilterAnnotations', min_gt_bbox_wh=(1, 1), keep_empty=False)
 
 
 class Mixing(NamedTuple):
-    """The pipelines of a training, one after another, behind the steps that load an image.
+    """The successive pipelines of a training, after the steps that load an image.
 
     Attributes:
-        pipelines: of each part of the training; the last one mixes nothing.
-        ends: the epochs after which all but the last one end.
+        pipelines: one for each phase; the last one mixes nothing.
+        ends: the epochs at which all but the last phase end.
     """
 
     pipelines: Sequence[Pipeline]
@@ -78,7 +78,7 @@ class Mixing(NamedTuple):
 
     @property
     def hooks(self) -> list[Section]:
-        """MMDetection's hooks that exchange the pipelines."""
+        """MMDetection's hooks that switch the pipelines."""
         return [
             dict(type='PipelineSwitchHook', switch_epoch=end, switch_pipeline=pipeline)
             for end, pipeline in zip(self.ends, self.pipelines[1:], strict=True)
@@ -86,9 +86,9 @@ class Mixing(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """The epochs, in a sentence."""
+        """A sentence about the phases."""
         ends = ' and '.join(map(str, self.ends))
-        return f' Half of the samples are mixed of several images; that changes after epoch {ends}.'
+        return f' Half of the samples mix several images; that changes after epoch {ends}.'
 
 
 def mixing_of(name: str, epochs: int, scale: Scale, resizing: Pipeline, ending: Pipeline) -> Mixing:
@@ -96,9 +96,9 @@ def mixing_of(name: str, epochs: int, scale: Scale, resizing: Pipeline, ending: 
 
     Args:
         name: a key of :data:`PHASES`.
-        epochs: of the training.
+        epochs: length of the training in epochs.
         scale: see :data:`Scale`.
-        resizing, ending: the steps of the last pipeline: up to the size, and behind it.
+        resizing, ending: the transforms of the last pipeline: up to the resize, and after it.
     """
 
     def made(steps: Sequence[Callable[[Scale], Section]]) -> Pipeline:

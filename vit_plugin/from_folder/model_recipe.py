@@ -15,7 +15,7 @@ from .request import Request
 from .schedule import CONTINUED_DETECTOR, Schedule
 from .task_recipe import TaskRecipe
 
-# Tasks whose models are continued.
+# Tasks whose complete models can be trained further.
 CONTINUED_TASKS: tuple[str, ...] = ('detection', 'instance', 'segmentation')
 DENSE_SCHEDULES = dict(
     small=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12),
@@ -23,9 +23,8 @@ DENSE_SCHEDULES = dict(
     stem=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12, stem_rate=0.1),
     fine_tuned=Schedule(2000, (12, 36), (4, 4), 1e-4, 16, 12, layer_decay=0.8),
 )
-REPORT_HOOKS: Sequence[
-    Mapping[str, Any]
-] = (  # repeats those of _base_, since a list replaces another
+# Repeats the hooks of _base_, since lists are not merged.
+REPORT_HOOKS: Sequence[Mapping[str, Any]] = (
     dict(type='vit_plugin.ReportHook'),
     dict(type='vit_plugin.ProgressHook'),
 )
@@ -37,10 +36,10 @@ class ModelRecipe(TaskRecipe):
     Attributes:
         runtime: the file of ``_base_``.
         changes: of :data:`DENSE_SCHEDULES`.
-        sections: more sections of the config, besides those of the model.
+        sections: additional sections of the config.
 
     Raises:
-        ConfigError: if there is no such model, or if the weights are of another complete one.
+        ConfigError: if there is no such model, or if the weights are of another complete model.
     """
 
     takes = CONTINUED_TASKS
@@ -53,7 +52,7 @@ class ModelRecipe(TaskRecipe):
         self.name = request.model or next(iter(places))
         if self.name in places:
             self.row: TaskModel = resolve_name(places[self.name])
-            self.packages = (*self.row.imports, *self.packages)  # our ops before mmdet
+            self.packages = (*self.row.imports, *self.packages)  # imports our ops before mmdet
             self.named_arch = self.row.arch
         super().__init__(request, decode_all)
         if self.start.wrapped and not self.row.wraps:
@@ -73,7 +72,7 @@ class ModelRecipe(TaskRecipe):
 
     @property
     def schedules(self) -> Mapping[str, Schedule]:  # type: ignore[override]
-        """Those of the model."""
+        """The schedules of the model."""
         if self.start.detector:
             return dict(fine_tuned=CONTINUED_DETECTOR)
         return {
@@ -91,9 +90,9 @@ class ModelRecipe(TaskRecipe):
 
     @property
     def more(self) -> Mapping[str, Any]:  # type: ignore[override]
-        """What the task and the model add: sections, imports and hooks."""
+        """Sections, imports and hooks that the task and the model add."""
         sections: Section = {**self.sections}
-        # Losses of queries are MMDetection's.
+        # MMDetection has the losses of query-based models.
         imports = ['vit_plugin.detection'] if self.start.detector else [*self.row.imports]
         if imports:
             sections['custom_imports'] = dict(imports=imports)
@@ -110,7 +109,7 @@ class ModelRecipe(TaskRecipe):
 
     @property
     def padding(self) -> Section:
-        """What the preprocessor of a complete model has of the data."""
+        """What the preprocessor of a complete model takes from the data."""
         raise NotImplementedError
 
     def new_model(self) -> Section:
@@ -118,7 +117,7 @@ class ModelRecipe(TaskRecipe):
         raise NotImplementedError
 
     def model(self) -> Section:
-        """A complete model with the classes of the data, or the row's."""
+        """A complete model adapted to the classes of the data, or a new one."""
         if not self.start.detector:
             return self.new_model()
         model = continued(self.start.detector, self.listing)
@@ -136,7 +135,7 @@ class ModelRecipe(TaskRecipe):
         return arguments
 
     def facts(self, size: tuple[int, int], without_token: bool = True, **more: Any) -> ModelFacts:
-        """What a new model of this height and width follows from."""
+        """The facts for a new model at this height and width."""
         arguments = self.arguments(without_token)
         arguments.pop('out_type', None)
         arguments = self.start.for_size(arguments, size, varies=True)
@@ -144,18 +143,18 @@ class ModelRecipe(TaskRecipe):
         return ModelFacts(len(self.listing.classes), size, arguments, build, **more)
 
     def built(self, facts: ModelFacts, pixels: Mapping[str, Any]) -> Section:
-        """The section ``model``, with this preprocessor."""
+        """Complete the section ``model``, with this preprocessor."""
         model = self.row.build(facts)
         if not self.start.from_scratch:
             weights = dict(type='Pretrained', checkpoint=self.start.weights)
             model['backbone']['init_cfg'] = weights
-        if self.row.base:  # deletes or changes entries of its base
+        if self.row.base:  # entries replace or change those of its base
             changed = ['backbone', *['neck'] * (model['neck']['type'] != 'FPN')]
             model |= {name: dict(_delete_=True, **model[name]) for name in changed}
         return dict(data_preprocessor=dict(pixels), **model)
 
     def segmentor(self, kind: str, facts: ModelFacts) -> Section:
-        """The section ``model`` of MMSegmentation."""
+        """The section ``model`` for MMSegmentation."""
         pixels = dict(
             type='SegDataPreProcessor',
             **self.start.normalization,

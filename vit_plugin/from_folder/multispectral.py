@@ -1,6 +1,6 @@
-"""Images of several bands in a recipe: their reader, their statistics, and the stem for them.
+"""Multispectral images in a recipe: their reader, statistics and stem.
 
-All that bands change in a config is here.
+Everything that bands change in a config is here.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,14 @@ from vit_plugin.config import data_workers
 from .starting_point import StartingPoint
 
 STATISTICS_IMAGES = 500  # images for the statistics
-COLORS = ('PhotoMetricDistortion', 'RandAugment')  # steps that change colors, which bands are not
+COLORS = ('PhotoMetricDistortion', 'RandAugment')  # steps that need colors
 
 
 def steps_of_bands(pipeline: Sequence[Section], bands: int) -> list[Section]:
-    """The steps of a pipeline for images of bands, whose first step reads an image.
+    """A pipeline adapted to multispectral images. Its first step reads an image.
 
-    No step changes colors, and none resizes by Pillow, which knows no bands.
+    Color augmentation is removed, and nothing resizes with Pillow, which has no multispectral
+    images.
     """
     return [
         dict(type='vit_plugin.LoadImage', bands=bands),
@@ -37,10 +38,10 @@ def steps_of_bands(pipeline: Sequence[Section], bands: int) -> list[Section]:
 
 
 def multispectral_backbone(start: StartingPoint, size: int, bands: int) -> Section:
-    """See :meth:`StartingPoint.backbone`; its stem takes so many bands.
+    """See :meth:`StartingPoint.backbone`; its stem takes this number of bands.
 
     Raises:
-        ConfigError: if it is another library's module, whose stem takes colors.
+        ConfigError: if it is another library's module, whose stem takes three channels.
     """
     backbone = start.backbone(size)
     if not bands:
@@ -48,7 +49,7 @@ def multispectral_backbone(start: StartingPoint, size: int, bands: int) -> Secti
     if start.wrapped:
         raise start.not_wrapped(f'--data: a training on images of {bands} bands')
     stem = dict(backbone.get('patch_embed', {}), in_channels=bands)
-    if stem.get('whitened'):  # principal components of 2 x 2 pixels, and their opposites
+    if stem.get('whitened'):  # principal components of 2 x 2 pixels, with both signs
         stem['channels'] = (8 * bands, *stem['channels'][1:])
     return dict(backbone, patch_embed=stem)
 
@@ -56,7 +57,7 @@ def multispectral_backbone(start: StartingPoint, size: int, bands: int) -> Secti
 def band_normalization(start: StartingPoint, listing: Listing) -> Section:
     """The mean and standard deviation of each channel, as arguments of a ``data_preprocessor``.
 
-    Those of bands are of the images to train on, at most 500, unless the weights say theirs.
+    For bands, they are computed from at most 500 training images, unless the weights state theirs.
 
     Raises:
         ConfigError: if an image cannot be read, or if images have other numbers of bands.
@@ -68,7 +69,7 @@ def band_normalization(start: StartingPoint, listing: Listing) -> Section:
         count, total, squares = np.sum(list(pool.map(_moments, paths)), axis=0)
     mean = total / count
     std = np.sqrt(np.maximum(squares / count - mean**2, 0))
-    std[std < 1e-6 * np.abs(mean) + 1e-12] = 1.0  # a band of one value
+    std[std < 1e-6 * np.abs(mean) + 1e-12] = 1.0  # a constant band
     return {
         key: [float(f'{value:.5g}') for value in values]
         for key, values in dict(mean=mean, std=std).items()

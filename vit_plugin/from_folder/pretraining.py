@@ -1,4 +1,4 @@
-"""A pre-training on any tree of images, without labels."""
+"""Pre-train on any tree of images, without labels."""
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -32,17 +32,17 @@ from .model_recipe import CONTINUED_TASKS
 from .request import Request
 from .task_recipe import Pipeline, TaskRecipe, counted, rounded_up
 
-FEATURE_BATCH = 64  # images whose features are computed at once
+FEATURE_BATCH = 64  # images per batch when features are computed
 FEATURE_IMAGES = 4  # images in the picture of features
-LARGE_VIEW_SIDE = 224  # pixels of a large view of a model that is continued
-BACKBONE = 'backbone.'  # the prefix in weights of a whole model
-CONTINUED_FOLDER = 'continued'  # the folder of what is written in the form of the weights
-# Names in a checkpoint that are not those of the backbone.
+LARGE_VIEW_SIDE = 224  # pixels; side of a large view when a model is continued
+BACKBONE = 'backbone.'  # prefix of the backbone in the weights of a whole model
+CONTINUED_FOLDER = 'continued'  # folder for the result in the format of the original weights
+# Prefixes of names in a checkpoint outside the backbone.
 NOT_OF_BACKBONE = ('head.{rest}', 'neck.{rest}', 'bbox_head.{rest}', 'backbone.mask_token')
 
 
 class Pretraining(TaskRecipe):
-    """A training on all images of a folder but those to validate and to test.
+    """Training on all images of a folder except its validation and test splits.
 
     Raises:
         ConfigError: if the method is unknown, or does not fit the teacher.
@@ -77,7 +77,7 @@ class Pretraining(TaskRecipe):
             )
         if self.start.wrapped:
             raise self.start.not_wrapped('vit-plugin pretrain')
-        # A run of the same method with its neck and head; weights of others have none of ours.
+        # Weights of a run with the same method include neck and head; other weights do not.
         self.loads_model = is_mmengine_training(request.weights) and not self.method.continues
 
     @cached_property
@@ -87,14 +87,14 @@ class Pretraining(TaskRecipe):
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """The side of an image, twice, in whole patches."""
+        """Height and width of the images, in whole patches."""
         usual = LARGE_VIEW_SIDE if self.method.continues else image_size(self.start, self.listing)
         side = self.request.img_size or usual
         side = rounded_up(side, self.stem(side).stride)
         return side, side
 
     def backbone(self, side: int) -> Section:
-        """The backbone for crops of this side. One that is continued keeps its native size."""
+        """The backbone for crops of this side. A continued model keeps its native size."""
         kind = dict(type='vit_plugin.VisionTransformer')
         if not self.method.continues:
             return {**kind, **self.start.backbone(side), 'img_size': side}
@@ -105,7 +105,7 @@ class Pretraining(TaskRecipe):
         return {name: value for name, value in kept.items() if name != 'frozen_stages'}
 
     def stem(self, side: int) -> Any:
-        """The stem of the backbone, without memory for its weights."""
+        """The stem of the backbone on the meta device."""
         with torch.device('meta'):
             return MODELS.build(self.backbone(side)).patch_embed
 
@@ -162,7 +162,7 @@ class Pretraining(TaskRecipe):
         return [dict(type='vit_plugin.LoadImage'), *steps, dict(type='PackInputs')], []
 
     def dataset(self, split: Split) -> Section:
-        """MMPretrain's data set of images alone."""
+        """MMPretrain's data set without labels."""
         return dict(
             type='CustomDataset',
             data_prefix=str(self.listing.root),
@@ -172,7 +172,7 @@ class Pretraining(TaskRecipe):
 
 
 def is_mmengine_training(weights: str | None) -> bool:
-    """True if weights are those of a training by MMEngine."""
+    """True if weights come from a training with MMEngine."""
     return bool(
         weights
         and timm_name(weights) is None
@@ -181,7 +181,7 @@ def is_mmengine_training(weights: str | None) -> bool:
 
 
 def read_images(tree: Tree, data: str) -> Listing:
-    """All images of a folder, without labels. Those of a part to validate or to test are left out.
+    """All images of a folder, without labels, except validation and test splits.
 
     Raises:
         ConfigError: if there are fewer than two.
@@ -191,27 +191,27 @@ def read_images(tree: Tree, data: str) -> Listing:
     for path in tree.images:
         name = str(path.absolute())
         if tree.split(path) in ('val', 'test'):
-            findings.warn('images left out, which are to validate or to test', path)
+            findings.warn('images of validation and test splits, left out', path)
         elif not is_encodable(name) or name.splitlines() != [name]:
-            findings.warn('images left out, whose names are no line of text', ascii(name))
+            findings.warn('images whose names do not fit on a line of text, left out', ascii(name))
         else:
             records.append(ImageRecord(path))
     records = read_sizes(tree, records, findings, MOST_HEADERS)
     if len(records) < 2:
         raise ConfigError(
-            f'{data!r} has {counted(len(records), "image")} to learn from, and two '
-            'are the least; give another folder.'
+            f'{data!r} has {counted(len(records), "image")} to learn from, and at least two are '
+            'needed; give another folder.'
         )
     parts: dict[Any, list[ImageRecord]] = dict(train=records, val=[], test=[])
     return Listing('images without labels', tree.folder, (), parts, False, findings)
 
 
 class Probe:
-    """A backbone before and after its pre-training.
+    """Compares a backbone before and after pre-training.
 
     Args:
         request: the pre-training.
-        checkpoint: what it ended with.
+        checkpoint: the final checkpoint.
     """
 
     def __init__(self, request: Request, checkpoint: str) -> None:
@@ -234,7 +234,7 @@ class Probe:
             yield model
 
     def write_original(self, work_dir: Path) -> str:
-        """Write what was continued again, see :func:`export_to_source_layout`."""
+        """Write a continued model in its original format, see :func:`export_to_source_layout`."""
         original = open_checkpoint(str(self.task.start.weights))
         target = work_dir / CONTINUED_FOLDER
         shutil.rmtree(target, ignore_errors=True)
@@ -248,14 +248,14 @@ class Probe:
     def nearest_neighbors(self) -> list[float]:
         """The accuracies in per cent of nearest neighbors by features before and after.
 
-        They are those of images to validate or to hold out, in a folder of folders of classes. For
-        any other folder there are none.
+        Measured on the validation or held-out images of a folder with class folders. For any other
+        folder there are none.
         """
         from vit_plugin.measure.probing import NEIGHBORS, features_of, probe
 
         try:
             found = read_classes(self.task.tree(), self.task.request)
-        except ConfigError:  # a tree without classes
+        except ConfigError:  # the folder has no classes
             return []
         if found.multi_label or len(found.train) < NEIGHBORS:
             return []
@@ -269,7 +269,7 @@ class Probe:
         return scores
 
     def draw(self, path: Path) -> None:
-        """Draw features of a few images before and after, in colors."""
+        """Draw the features of a few images before and after, as colors."""
         from vit_plugin.report.pictures import draw_feature_colors, feature_colors, patch_features
         from vit_plugin.report.pictures.figure_files import save_figure
 
@@ -285,7 +285,7 @@ class Probe:
 
 
 def samples_of(found: Listing, part: Sequence[ImageRecord], prepare: Callable) -> Iterator[Any]:
-    """Labeled images in batches, each after the steps of a test."""
+    """Labeled images after the test transforms, in batches."""
     for first in range(0, len(part), FEATURE_BATCH):
         records = part[first : first + FEATURE_BATCH]
         samples = [dict(img_path=str(p.path), gt_label=found.numbers[p.labels[0]]) for p in records]

@@ -1,4 +1,4 @@
-"""A config that a person reads and changes: its sections, and its text."""
+"""The text of a config that people can read and edit."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,21 +22,21 @@ from .request import Request
 from .schedule import training_sections, validation_interval
 from .task_recipe import TaskRecipe, counted
 
-# Before these sections stands a comment.
+# Comments above these sections of the written config.
 COMMENTS = {
     'data_license': 'As the folder of the data states it; checkpoints keep it.',
     'work_dir': 'Logs, checkpoints and results: the folder of this file.',
     'load_from': 'The weights to start from.',
-    'load_pipeline': 'What is done to each image before some of them are mixed.',
-    'train_pipeline': 'What is done to an image in training, and in a test.',
-    'train_dataloader': 'The images, by a process for each core, up to 4 (`num_workers`).',
+    'load_pipeline': 'Transforms of each image before some of them are mixed.',
+    'train_pipeline': 'Transforms of an image in training, and in a test.',
+    'train_dataloader': 'The images, loaded by one process per core, up to 4 (`num_workers`).',
     'optim_wrapper': 'The schedule of `schedule_length` epochs is scaled to `max_epochs`.',
 }
 
 
 @dataclass(frozen=True)
 class Reference:
-    """The name of an earlier section, which stands for its value."""
+    """A reference to an earlier section, by its name."""
 
     section: str
 
@@ -46,17 +46,17 @@ class Reference:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A config that is not yet written."""
+    """A config to be written."""
 
     title: str  # the model and the data
-    text: str  # describes it in sentences
-    sections: Mapping[str, Any]  # settings in order, with a Reference where one is used again
+    text: str  # a description in sentences
+    sections: Mapping[str, Any]  # settings in order, with a Reference where a section is reused
     bases: Sequence[str]  # files of _base_
     files: Mapping[str, str]  # the lists of images, for the work directory: name -> content
 
 
 def recipe_of(task: TaskRecipe) -> Recipe:
-    """The recipe of a task for its data."""
+    """Build the recipe of a task."""
     request, start, listing = task.request, task.start, task.listing
     sections: Section = {}
     if task.loads_model and not start.from_scratch:
@@ -102,7 +102,7 @@ def recipe_of(task: TaskRecipe) -> Recipe:
 
 
 def contents(listing: Listing) -> str:
-    """The number of classes of some data, or where there are none, of images."""
+    """The number of classes, or of images if there are no classes, as text."""
     if listing.classes:
         return counted(len(listing.classes), 'class')
     return counted(len(listing.train), 'image')
@@ -111,8 +111,8 @@ def contents(listing: Listing) -> str:
 def data_sections(task: TaskRecipe) -> Section:
     """Pipelines, loaders and metrics.
 
-    A test reads its own split of the data, or that of validation. Without classes there is only
-    the training.
+    A test reads the test split, or else the validation split. Without labels there is only
+    training.
     """
     listing = task.listing
     train_pipeline, test_pipeline = task.pipelines()
@@ -155,7 +155,7 @@ def _loader(task: TaskRecipe, split: Split) -> Section:
     dataset['pipeline'] = Reference(f'{kind}_pipeline')
     if not training:
         dataset['test_mode'] = True
-    elif task.request.balance:  # classes with less than the mean share are repeated
+    elif task.request.balance:  # images of classes below the mean frequency are repeated
         dataset = dict(
             type='ClassBalancedDataset', oversample_thr=1 / len(classes), dataset=dataset
         )

@@ -13,7 +13,7 @@ from .choices import DEFAULT_TASK, PRETRAINING
 
 @dataclass
 class Request:
-    """A request in place of a config. The fields are flags of ``vit-plugin train``.
+    """The flags of ``vit-plugin train`` that stand in for a config.
 
     Raises:
         ConfigError: if there are no such weights.
@@ -25,20 +25,20 @@ class Request:
     # The backbone, see vit_plugin.arch.parse_arch; default: that of the weights, or a small hybrid.
     arch: str = ''
     weights: str | None = None  # a path, a run, https://, timm:// or hf://; None: from scratch
-    epochs: int | None = None  # None, here and below: the recipe chooses
+    epochs: int | None = None  # None, here and below: chosen by the recipe
     batch_size: int | None = None
     img_size: int | None = None
-    tiles: int | None = None  # train on squares of so many pixels, and predict by slices of them
+    tiles: int | None = None  # train and predict on tiles with this side in pixels
     no_flip: bool = False  # left and right matter, as in letters
     balance: bool = False  # take images of rare classes more often (arXiv:1908.03195, Appendix B.2)
     augment: str = ''  # a key of AUGMENTS: mix several images in a sample
-    patience: int | None = None  # end when so many validations in a row have not improved
+    patience: int | None = None  # stop after this many validations in a row without improvement
     # A run, a checkpoint or timm://NAME to learn from, see vit_plugin.projects.distillation.
     teacher: str | None = None
     method: str = ''  # a key of METHODS, for a pre-training
-    skip_invalid: bool = False  # leave out boxes and images that cannot be right, rather than stop
-    layout: str | None = None  # a file that says what is in the folder; None: anyfolder.yaml in it
-    options: dict[str, Any] = field(default_factory=dict)  # flags that one task alone takes
+    skip_invalid: bool = False  # leave out invalid boxes and images instead of stopping
+    layout: str | None = None  # a layout file; None: anyfolder.yaml in the folder
+    options: dict[str, Any] = field(default_factory=dict)  # flags that only some tasks take
     work_dir: str = ''  # default: work_dirs/ and the name of the data
 
     def __post_init__(self) -> None:
@@ -54,17 +54,17 @@ class Request:
 
     @property
     def absolute_work_dir(self) -> str:
-        """The work directory, found from any directory."""
+        """The absolute path of the work directory."""
         return os.path.abspath(self.work_dir)
 
     def given(self) -> dict[str, Any]:
-        """The values of the flags, in the order of a command line."""
+        """The values of the flags that were given, in the order of a command line."""
         fields = asdict(self)
         folder, options = fields.pop('work_dir'), fields.pop('options')
         return {**fields, **options, 'work_dir': folder}
 
     def command(self) -> str:
-        """The command line that says the same."""
+        """The equivalent command line."""
         flags = [
             f'--{name.replace("_", "-")}' + ('' if value is True else f' {shlex.quote(str(value))}')
             for name, value in self.given().items()

@@ -1,4 +1,4 @@
-"""The folder of a training on data: a second try gets one of its own."""
+"""The work directory of a training on data: each new attempt gets its own."""
 
 import ast
 import json
@@ -21,14 +21,14 @@ RELEASED = '.released.json'  # digests of the files of a training that ended wit
 
 @contextmanager
 def released(folder: str | Path, at_end: bool = False) -> Iterator[None]:
-    """Let other flags have the folder if what runs in this context fails before a checkpoint.
+    """Release the folder for other flags if this context fails before the first checkpoint.
 
-    A download that fails or a check would otherwise leave a config behind that the next training
-    avoids. Files that somebody changes until then are still theirs.
+    Otherwise a failed download or a check would leave a config behind that the next training
+    avoids. Files that a person has changed are not released.
 
     Args:
         folder: the work directory, with a config that was written for this training.
-        at_end: whether it is released without an error, too.
+        at_end: whether to release it without an error, too.
     """
     try:
         yield
@@ -46,18 +46,18 @@ def _digest(path: Path) -> str:
 
 
 def free_folder(folder: str, files: Mapping[str, str], given: bool, resume: bool) -> str:
-    """The folder to write a training's files to, or with its run to continue.
+    """The folder for a training's files, or the one with the run to continue.
 
     Args:
-        folder: the folder that was given, or the first of those that may be taken. The others are
-            ``folder-2`` and so on.
-        files: what will be in it, by name.
-        given: whether it must be this one.
+        folder: the folder that was given, or the first candidate. The next are ``folder-2`` and so
+            on.
+        files: the content to write, by file name.
+        given: whether it must be this folder.
         resume: whether to continue the run of the same config.
 
     Raises:
-        ConfigError: if the one that was given holds another config or run, or if there is nothing
-            to continue.
+        ConfigError: if a given folder holds another config or run, or if there is nothing to
+            continue.
     """
     if given:
         if other := _other(folder, files):
@@ -97,7 +97,7 @@ def _there(folder: str) -> Iterator[str]:
 
 
 def _other(folder: str, files: Mapping[str, str]) -> str:
-    """The first of the files that is there with another content and not released, or nothing."""
+    """The first file that exists with other content and is not released, or ''."""
     free = {}
     with suppress(OSError, ValueError):
         free = json.loads(read_text(Path(folder, RELEASED)))
@@ -111,7 +111,7 @@ def _other(folder: str, files: Mapping[str, str]) -> str:
 
 
 def _content(name: str, text: str) -> str:
-    """What a file says: of a config, its settings but the name of its folder."""
+    """The content to compare: for a config, its settings without the name of its folder."""
     if name != CONFIG_NAME:
         return text
     try:

@@ -8,31 +8,31 @@ from vit_plugin.arguments.fields import Section
 
 
 def adamw(rate: float, weight_decay: float) -> Section:
-    """AdamW, in one kernel for all parameters."""
+    """AdamW, with one kernel for all parameters."""
     return dict(type='AdamW', lr=rate, weight_decay=weight_decay, fused=True)
 
 
 def muon(rate: float, weight_decay: float) -> Section:
-    """Muon, whose cost in each step only small models repay on a CPU."""
+    """Muon. Its cost per step pays off on a CPU only for small models."""
     return dict(type='vit_plugin.Muon', lr=rate, weight_decay=weight_decay)
 
 
-STEM = 'backbone.patch_embed.backbone'  # the CNN of a stem, by its name in a model
+STEM = 'backbone.patch_embed.backbone'  # the name of a stem's CNN in a model
 
 
 class Schedule(NamedTuple):
-    """How long a model of some kind is trained, and how fast it learns.
+    """Length and learning rates of a training, by the kind of model.
 
     Attributes:
-        steps: optimizer steps that a training aims at.
-        epochs: the fewest and the most epochs.
-        batch: the fewest and the most images of a batch.
+        steps: target number of optimizer steps.
+        epochs: minimum and maximum of epochs.
+        batch: minimum and maximum of images in a batch.
         rate, at: the learning rate for batches of ``at`` images.
-        length: epochs that the schedule is written for; its warm-up is one of them.
-        weight_decay: of all but norms, biases and positions.
+        length: epochs that the schedule is written for, one of them for warm-up.
+        weight_decay: weight decay, except for norms, biases and positions.
         layer_decay: factor of the rate from a block to the one before it.
         stem_rate: factor of the rate of the stem's CNN.
-        optimizer: the section of a config for a rate and a weight decay.
+        optimizer: (learning rate, weight decay) -> a section of a config.
         clip: the largest norm of a step's gradient.
     """
 
@@ -49,12 +49,12 @@ class Schedule(NamedTuple):
     clip: float = 1.0
 
     def batch_size_for(self, count: int) -> int:
-        """The largest power of two of which an epoch has 20 steps, within bounds."""
+        """The largest power-of-two batch size that leaves 20 steps per epoch, within bounds."""
         least, most = self.batch
         return min(max(2 ** int(math.log2(max(count / 20, 1))), least), most, count)
 
     def epochs_for(self, count: int, batch_size: int) -> int:
-        """The epochs that have about as many steps, within bounds."""
+        """The number of epochs with about ``steps`` steps, within bounds."""
         least, most = self.epochs
         return min(max(round(self.steps * batch_size / count), least), most)
 
@@ -66,8 +66,7 @@ class Schedule(NamedTuple):
         return float(f'{self.rate * math.sqrt(batch_size / self.at):.1e}')
 
 
-# A complete model that was trained, for other data: LW-DETR's rates, and fewer steps than
-# RetinaNet's.
+# Fine-tune a complete model on other data: LW-DETR's rates, and fewer steps than RetinaNet's.
 CONTINUED_DETECTOR = Schedule(
     1000, (6, 36), (4, 4), 1e-4, 16, 12, weight_decay=1e-4, layer_decay=0.8
 )
@@ -86,16 +85,16 @@ def training_sections(
     patience: int | None,
     val_share: float = 0.0,
 ) -> Section:
-    """An optimizer with a warm-up and the cosine; 50 validations and checkpoints at most.
+    """Optimizer, warm-up and cosine schedule, with at most 50 validations and checkpoints.
 
     Args:
-        schedule: how fast the model learns.
+        schedule: learning rates and weight decay.
         epochs: length of the run.
-        batch_size: images of a step.
-        monitor, patience: the run ends when so many validations have not improved this metric.
-            None: it does not.
-        val_share: images to validate, as a share of those to train on. A run learns from at least
-            as many images as it validates on.
+        batch_size: images per step.
+        monitor, patience: stop after ``patience`` validations without a better ``monitor`` metric.
+            None: never.
+        val_share: validation images relative to training images. Between validations, at least as
+            many images are trained on as validated.
     """
     interval = validation_interval(epochs, val_share)
     hooks: dict[str, Section] = dict(checkpoint=dict(interval=interval), logger=dict(interval=10))

@@ -1,4 +1,4 @@
-"""Where a training starts: the model and its weights, and what they say of their images."""
+"""The starting point of a training: the model, its weights, and their preprocessing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ from vit_plugin.weights.unread_kinds import check_kind
 from vit_plugin.weights.wrapped_model import wrapped_model
 from vit_plugin.zoo.data_config import data_config_of
 
-POOLED_OUT_TYPES = ('cls_token', 'avg_featmap')  # outputs that a classifier takes without a neck
-# The model without --arch and --weights, by the shorter side of the images in pixels: the row that
-# is the last one not above it. It learns few small images in minutes of one core (docs/results.md).
+POOLED_OUT_TYPES = ('cls_token', 'avg_featmap')  # outputs that a classifier uses without a neck
+# The model without --arch and --weights, by the shorter side of the images in pixels: the last row
+# not above it. It learns from few small images within minutes on one core (docs/results.md).
 SMALL_SIDE, LARGE_SIDE = 64, 144
 NEW_BLOCKS: Section = dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384)
 SMALL_HYBRIDS: dict[int, Section] = {
@@ -69,14 +69,14 @@ class StartingPoint:
     """The model that a training starts from.
 
     Attributes:
-        arch: see :func:`vit_plugin.arch.parse_arch`. Nothing: what the weights say, or one of
+        arch: see :func:`vit_plugin.arch.parse_arch`. Empty: that of the weights, or one of
             :data:`SMALL_HYBRIDS`.
         weights: see :class:`Request`. None: from scratch.
         small_rows: the first and the last row of :data:`SMALL_HYBRIDS` that fits the task.
-        takes: the tasks of the complete models that the weights may be of.
+        takes: the tasks whose complete models are accepted as weights.
 
     Raises:
-        ConfigError: if the arch is unknown, or if the weights do not say their model.
+        ConfigError: if the arch is unknown, or if the weights do not name their model.
     """
 
     arch: str
@@ -89,8 +89,9 @@ class StartingPoint:
             return
         if is_of_hub(self.arch):
             raise ConfigError(
-                f'--arch {self.arch!r} is of an encoder that is computed here, or of none; give it '
-                'as --weights to begin with its weights, or its size as --arch, such as B/16.'
+                f'--arch {self.arch!r} is an encoder that this package computes itself, or not an '
+                'encoder; give it as --weights to start from its weights, or its size as --arch, '
+                'such as B/16.'
             )
         if self.arch:
             parse_arch(self.arch)
@@ -102,7 +103,7 @@ class StartingPoint:
             )
 
     def not_wrapped(self, what: str) -> ConfigError:
-        """The error of what needs a ``VisionTransformer``, in place of another library's module."""
+        """The error for another library's module where a ``VisionTransformer`` is needed."""
         kind = self.wrapped['type'].removeprefix('vit_plugin.')
         return ConfigError(
             f'{what} takes no {kind}, which computes {self.arch or self.weights}; give the --arch '
@@ -121,14 +122,14 @@ class StartingPoint:
 
     @property
     def kind(self) -> str:
-        """The key of a task's schedules."""
+        """The key into a task's schedules."""
         if self.is_small:
             return 'small'
         return 'scratch' if self.from_scratch else 'stem' if self.is_stem else 'fine_tuned'
 
     @cached_property
     def is_stem(self) -> bool:
-        """True if the weights are of the CNN of the stem, on which the blocks begin anew."""
+        """True if the weights are only those of the stem's CNN, and the blocks are new."""
         if self.wrapped or not (self.arch and self.weights):
             return False
         stem = self.meta_backbone(0).patch_embed
@@ -138,7 +139,7 @@ class StartingPoint:
 
     @property
     def title(self) -> str:
-        """The model, in words."""
+        """The model's name in a sentence."""
         return self.arch or ('A small hybrid' if self.is_small else f'The model of {self.weights}')
 
     def backbone(self, size: int) -> Section:
@@ -159,7 +160,10 @@ class StartingPoint:
 
     @cached_property
     def opened(self) -> Any:
-        """The weights. Without ``arch`` they are open, and a published model has its config."""
+        """The weights.
+
+        Without ``arch``, as an open checkpoint; a published model comes with its config.
+        """
         if self.arch or not self.weights:
             return self.weights
         found = self._found
@@ -167,7 +171,7 @@ class StartingPoint:
 
     @cached_property
     def _found(self) -> Checkpoint | None:
-        """The weights as they are, unless an arch says their model."""
+        """The weights, opened unless an arch names their model."""
         return open_checkpoint(self.weights) if self.weights and not self.arch else None
 
     @cached_property
@@ -177,17 +181,17 @@ class StartingPoint:
 
     @cached_property
     def of_vector(self) -> Section:
-        """Arguments with which another library's backbone gives what its classifier gets, or {}."""
+        """Arguments for another library's backbone to return its classifier's input, or {}."""
         pooled: Section = dict(out_type='pooled')
         try:
             self.meta_backbone(0, **pooled)
-        except ConfigError:  # a model without one averages its last map
+        except ConfigError:  # a model without a classifier averages its last map
             return {}
         return pooled
 
     @cached_property
     def wrapped_classes(self) -> list[str]:
-        """The names of the classes of another library's classifier in the weights, or none."""
+        """The class names of another library's classifier in the weights, or ()."""
         if not (self.wrapped and self.of_vector and self._found):
             return []
         return [*as_run(self._found).dataset_meta.get('classes', ())]
@@ -202,9 +206,9 @@ class StartingPoint:
 
     @cached_property
     def detector(self) -> Config | None:
-        """The config of the whole model in the weights, if it can be trained for other data.
+        """The config of the complete model in the weights, if it can be trained on other data.
 
-        It has the names of its ``classes``, and as ``tasks`` what it can be trained for.
+        It adds the names of its ``classes``, and the ``tasks`` that it can be trained for.
         """
         if not (self.takes and self.weights) or self.arch or self.wrapped:
             return None
@@ -235,7 +239,7 @@ class StartingPoint:
 
     @cached_property
     def saved_backbone(self) -> Section:
-        """The backbone in a checkpoint, built once, so that it is checked before it is a config."""
+        """The backbone in a checkpoint, built once to check it before it goes into a config."""
         arguments = saved_backbone(self.opened)
         if arguments:
             with torch.device('meta'):
@@ -244,7 +248,7 @@ class StartingPoint:
 
     @cached_property
     def neck(self) -> Section:
-        """The pooling of tokens behind the backbone in the weights, or {}."""
+        """The token pooling after the backbone in the weights, or {}."""
         return {} if self.arch or self.from_scratch or self.wrapped else saved_neck(self.opened)
 
     @cached_property
@@ -272,10 +276,10 @@ class StartingPoint:
         return size if isinstance(size, int) else max(size)
 
     def assumed(self, of_size: bool) -> str:
-        """A sentence on what the weights do not say of their images, or nothing.
+        """A note on preprocessing that the weights do not state, or ''.
 
         Args:
-            of_size: whether the size of the images is that of the weights.
+            of_size: whether the image size is that of the weights.
         """
         known = self.weights is None or self.weights.startswith(('timm://', 'hf://'))
         if known or self.detector or self.wrapped:
@@ -296,12 +300,13 @@ class StartingPoint:
     def for_size(self, arguments: Section, img_size: Any, varies: bool = False) -> Section:
         """Arguments of the backbone for images of this height and width, or side, in pixels.
 
-        A backbone of another library is tried, and gets the size if it takes no images without.
+        A backbone of another library is tried out, and gets the size if it rejects images without
+        it.
 
         Args:
-            arguments: the others.
+            arguments: the other arguments of the backbone.
             img_size: see above.
-            varies: whether there are images of other sizes too, whose maps follow their strides.
+            varies: whether images of other sizes occur, so that maps must scale with the image.
 
         Raises:
             ConfigError: if a backbone of another library does not take these images.
@@ -324,12 +329,12 @@ class StartingPoint:
                 if varies
                 else f'; give --img-size {built.img_size[0]}.'
                 if {*built.img_size} == {built.img_size[0]}
-                else '; take another, since images of classes are squares.'
+                else '; take another, since classification uses square images.'
             )
         )
 
     def meta_backbone(self, size: int, **arguments: Any) -> Any:
-        """The backbone without memory for its weights."""
+        """The backbone on the meta device."""
         made = dict(type='vit_plugin.VisionTransformer') | self.backbone(size) | arguments
         with torch.device('meta'):
             return OURS.build(made)

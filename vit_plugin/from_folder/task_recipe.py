@@ -1,4 +1,4 @@
-"""Recipe of a training on a folder of data, and the numbers that tasks share."""
+"""The base recipe of a training on a folder of data."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -31,26 +31,26 @@ from .starting_point import SMALL_SIDE, StartingPoint
 
 Pipeline = list[Section]
 START_WORDS = dict(fine_tuned='Fine-tuned', stem='New blocks on a trained stem')
-MIN_SIDE = 2  # pixels of a side; the frameworks cannot pack a single one that is mirrored
+MIN_SIDE = 2  # pixels; the frameworks cannot pack a flipped image that is one pixel wide
 
 
 class TaskRecipe:
-    """Recipe of a training. A subclass reads the folder, and has its own parts of the config.
+    """Recipe of a training. A subclass reads the folder, and provides its sections of the config.
 
     Attributes:
         packages: what must be installed.
-        named_arch: the arch without ``--arch`` and ``--weights``. Nothing: a small hybrid.
+        named_arch: the default arch without ``--arch`` and ``--weights``. Empty: a small hybrid.
         small_rows: see :class:`StartingPoint`.
-        schedules: by :attr:`StartingPoint.kind`, and ``small_on_gpu`` where that differs.
-        held_out: what is validated if the data set does not say it.
+        schedules: schedules by :attr:`StartingPoint.kind`, and ``small_on_gpu`` if that differs.
+        held_out: how validation images are chosen if the data set has no split, in words.
         takes: the tasks of the complete models that the weights may be of.
-        loads_model: whether the weights are loaded into the whole model, rather than its backbone.
-        pixels_of_bands: changes of the ``data_preprocessor`` for images of several bands. None: it
-            takes photographs alone.
+        loads_model: whether the weights are loaded into the whole model instead of its backbone.
+        pixels_of_bands: changes of the ``data_preprocessor`` for multispectral images. None: only
+            photographs are supported.
         mixing: how several images are mixed in training, if they are.
-        loader: more arguments of the training's data loader.
-        more: more sections.
-        checkpoint_hook: more arguments of the checkpoint hook.
+        loader: additional arguments of the training's data loader.
+        more: additional sections.
+        checkpoint_hook: additional arguments of the checkpoint hook.
 
     Raises:
         MissingExtraError: if a package is not installed.
@@ -74,7 +74,7 @@ class TaskRecipe:
         check_model(request.task, request.model)
         check_choice('--augment', request.augment, AUGMENTS)
         check_task_flags(request.task, request.given())
-        # Before a checkpoint's parts are looked up, which imports them.
+        # Checked before the classes in a checkpoint are looked up, which imports them.
         for package in self.packages:
             with needed_by(f'--task {request.task}'):
                 import_module(package)
@@ -117,11 +117,11 @@ class TaskRecipe:
             **more,
         )
 
-    # Parts that a subclass provides.
+    # Provided by a subclass.
 
     @cached_property
     def listing(self) -> Listing:
-        """The data, read and checked when they are first asked for."""
+        """The data, read and checked at the first access."""
         raise NotImplementedError
 
     @cached_property
@@ -136,7 +136,7 @@ class TaskRecipe:
 
     @property
     def saves_best(self) -> bool:
-        """Whether a validation chooses a checkpoint, rather than that the last one is taken."""
+        """Whether validation selects the checkpoint, instead of the last one being used."""
         return True
 
     @property
@@ -153,19 +153,19 @@ class TaskRecipe:
         return multispectral_backbone(self.start, size, self.listing.bands)
 
     def preprocessor(self) -> Section:
-        """The section ``data_preprocessor``. Nothing if the model has one."""
+        """The section ``data_preprocessor``; {} if the model has one."""
         return {}
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
-        """The steps for an image in training, and in a test."""
+        """The transforms in training, and in a test."""
         raise NotImplementedError
 
     def list_name(self, split: Split) -> str:
-        """The file with the images of a split, in the work directory."""
+        """The name of the file that lists the images of a split, in the work directory."""
         return f'{split}.txt'
 
     def list_of(self, split: Split) -> str:
-        """The content of this file: a path on each line."""
+        """The content of this file: one path per line."""
         return as_lines(self.listing, self.listing.parts[split], labeled=False)
 
     def dataset(self, split: Split) -> Section:
@@ -173,24 +173,24 @@ class TaskRecipe:
         raise NotImplementedError
 
     def metric(self, split: Split) -> Section:
-        """What a validation computes."""
+        """The metric of a validation."""
         raise NotImplementedError
 
     def write_maps(self, folder: Path) -> None:
-        """Write the maps that go with the lists, if there are any, into the work directory."""
+        """Write the masks or maps that belong to the lists, if any, into the work directory."""
 
-    # Facts that follow from the request and the data.
+    # Derived from the request and the data.
 
     @cached_property
     def schedule(self) -> Schedule:
-        """How long this model is trained, and how fast it learns."""
+        """The schedule for this model."""
         kind = self.start.kind
         on_gpu = kind == 'small' and get_device() != 'cpu'
         return self.schedules.get('small_on_gpu' if on_gpu else kind) or self.schedules[kind]
 
     @cached_property
     def batch_size(self) -> int:
-        """The images of a step."""
+        """Images per step."""
         count = self.passes('train')
         return min(self.request.batch_size or self.schedule.batch_size_for(count), count)
 
@@ -200,7 +200,7 @@ class TaskRecipe:
 
     @cached_property
     def epochs(self) -> int:
-        """The length of the training."""
+        """Length of the training in epochs."""
         count = self.passes('train')
         return self.request.epochs or self.schedule.epochs_for(count, self.batch_size)
 
@@ -209,7 +209,7 @@ class TaskRecipe:
         return str(Path(self.request.absolute_work_dir, name))
 
     def flip(self, **arguments: Any) -> Pipeline:
-        """The step that mirrors half of the images, unless left and right matter."""
+        """The transform that flips half of the images, or [] with ``--no-flip``."""
         return [] if self.request.no_flip else [dict(type='RandomFlip', prob=0.5, **arguments)]
 
     def summary(self) -> str:
@@ -237,7 +237,7 @@ class TaskRecipe:
         """The data's width and height, with a longer side of at most ``largest``.
 
         Raises:
-            ConfigError: if an image is so thin or small that hardly anything is left of it.
+            ConfigError: if an image is so thin or small that hardly anything would be left of it.
         """
         sides = typical_size(self.listing.train)
         longer = self.request.img_size or min(max(sides), largest)
@@ -253,7 +253,7 @@ class TaskRecipe:
 
 
 def typical_size(records: Sequence[ImageRecord]) -> tuple[int, int]:
-    """The median width and height of these images in pixels, as far as they are known."""
+    """The median width and height of the images of known size, in pixels."""
     width, height = np.median([one.size for one in records if any(one.size)], axis=0)
     return int(width), int(height)
 
@@ -264,6 +264,6 @@ def rounded_up(size: int, stride: int) -> int:
 
 
 def counted(number: int, thing: str) -> str:
-    """A number of things, in words."""
+    """A number with its noun, in the plural if needed."""
     ending = 'es' if thing.endswith('s') else 's'
     return f'{number} {thing}{ending * (number != 1)}'

@@ -34,26 +34,26 @@ def recipe_class(task: str) -> type[TaskRecipe]:
 def write_config(request: Request, resume: bool = False, check: bool = False) -> Path:
     """Write ``config.py``, the image lists and ``data_report.*``, and print their summary.
 
-    They are in the work directory. Where that holds a run, nothing is written: it is continued, or
-    the next folder is taken, see :func:`~vit_plugin.from_folder.run_folder.free_folder`.
+    All files go into the work directory. If it already holds a run, that run is continued or
+    another folder is chosen, see :func:`~vit_plugin.from_folder.run_folder.free_folder`.
 
     Args:
-        request: what to train. Its ``work_dir`` becomes the folder that is taken.
-        resume: whether a run is continued.
-        check: whether all images are decoded, rather than a sample.
+        request: what to train. Its ``work_dir`` is set to the chosen folder.
+        resume: whether to continue a run.
+        check: whether to decode all images instead of a sample.
 
     Returns:
         The path of the config.
 
     Raises:
-        ConfigError: if the data cannot be trained on, or if the work directory that was given holds
-            another config or run, which is left as it is.
+        ConfigError: if the data cannot be trained on, or if a given work directory holds another
+            config or run, which is left unchanged.
     """
     check_choice('--task', request.task, TASKS)
     task = recipe_class(request.task)(request, check)
     if request.data == DIGITS and not Path(DIGITS).exists():
         write_digits(Path(DIGITS))
-        print(f"There was no folder {DIGITS!r}: it now has scikit-learn's handwritten digits.")
+        print(f"Created the folder {DIGITS!r} with scikit-learn's handwritten digits.")
     with reading_folder(), answering(request.data, request.task):
         listing = task.listing
         bands, decoded = listing.bands, task.probes.summary
@@ -82,7 +82,7 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
         for name, text in files.items():
             write_text(folder / name, text)
         (folder / RELEASED).unlink(missing_ok=True)
-    classes = f'{contents(listing)}. ' * bool(listing.classes)  # the text has the images
+    classes = f'{contents(listing)}. ' * bool(listing.classes)  # the text mentions the images
     print(
         f'{request.data}: {classes}{recipe.text}\n{as_text(facts)}'
         f'\n{decoded}'

@@ -1,1 +1,1 @@
-"""What a run costs, as plans, and what features are worth, as probes."""
+"""Measure the cost of a run (planning) and the quality of features (probing)."""

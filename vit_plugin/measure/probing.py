@@ -52,7 +52,7 @@ PROBES: dict[str, Callable[[], ClassifierMixin]] = {
 
 
 def prepare(cfg: Config) -> None:
-    """Let the training images come once each, in their order and as in the validation.
+    """Set the training loader to yield each image once, in order, with the validation transforms.
 
     Raises:
         ConfigError: if this is not a classifier with images for training and validation.
@@ -61,8 +61,8 @@ def prepare(cfg: Config) -> None:
     if cfg.get('default_scope') != 'mmpretrain' or not (loader and tested):
         raise ConfigError(
             'Only a config of MMPretrain with a train_dataloader and a val_dataloader can be '
-            'probed, since its images are what is asked; give --config with one that has both, '
-            'such as the config of a run on your data.'
+            'probed, since the probes need its images; give --config with one that has both, such '
+            'as the config of a run on your data.'
         )
     _with_pipeline(loader.dataset).pipeline = _with_pipeline(tested.dataset).pipeline
     loader.update(
@@ -71,13 +71,13 @@ def prepare(cfg: Config) -> None:
         drop_last=False,
     )
     loader.pop('batch_sampler', None)
-    # The runner wants these next to the data, and uses none of them: nothing is trained.
+    # The runner requires these settings next to the data, although nothing is trained.
     cfg.setdefault('train_cfg', dict(by_epoch=True, max_epochs=1))
     cfg.setdefault('optim_wrapper', dict(optimizer=dict(type='SGD', lr=1.0)))
 
 
 def _with_pipeline(dataset: ConfigDict) -> ConfigDict:
-    """The part of a data set's config that has its pipeline. Other wrappers may repeat images."""
+    """The config of a data set that has the pipeline. Other wrappers may repeat images."""
     if 'dataset' in dataset and DATASETS.get(dataset.type) is not stratified_subset:
         raise ConfigError(
             'train_dataloader.dataset and val_dataloader.dataset need a pipeline of their own to '
@@ -109,10 +109,10 @@ def features_of(model: nn.Module, loader: Iterable[dict[str, Any]]) -> Sample:
 
 
 def draw_shots(labels: np.ndarray, shots: int, seed: int) -> np.ndarray:
-    """The positions of so many images of each class.
+    """Draw the positions of ``shots`` images of each class.
 
     Raises:
-        ConfigError: if a class has fewer.
+        ConfigError: if a class has fewer images.
     """
     generator, positions = np.random.default_rng(seed), []
     for label in np.unique(labels):
@@ -132,17 +132,17 @@ def probe(
     """The accuracies, in per cent, of classifiers on features.
 
     Args:
-        train, val: features and labels, of :func:`features_of`.
+        train, val: features and labels from :func:`features_of`.
         probes: names of ``PROBES``.
-        shots: the images of each class that ``'fewshot'`` gets.
-        seeds: how often ``'fewshot'`` draws them.
+        shots: images per class for ``'fewshot'``.
+        seeds: number of draws for ``'fewshot'``.
 
     Returns:
-        The accuracy by the name of the probe. Of ``'fewshot'``: by the number of images, a list
-        with one for each draw.
+        The accuracy by the name of the probe. For ``'fewshot'``, a dict by the number of images,
+        with a list over the draws.
 
     Raises:
-        ConfigError: if there are fewer training images than ``'knn'`` asks, or than shots of a
+        ConfigError: if there are too few training images for ``'knn'``, or for the shots of a
             class.
     """
     if 'knn' in probes and len(train[1]) < NEIGHBORS:

@@ -8,8 +8,8 @@ from vit_plugin.models import ResNetEmbed
 
 from . import processor
 
-MARK = 'is_channels_last'  # the attribute of a stem that this pass has changed
-CHANNELS_LAST_INSTRUCTION_SETS = ('AMX',)  # on which it is faster (docs/speed.md)
+MARK = 'is_channels_last'  # attribute that marks a stem changed by this pass
+CHANNELS_LAST_INSTRUCTION_SETS = ('AMX',)  # instruction sets on which it is faster (docs/speed.md)
 
 
 def use_channels_last(model: nn.Module) -> None:
@@ -22,7 +22,7 @@ def use_channels_last(model: nn.Module) -> None:
 
 
 def convert_stems(model: nn.Module) -> None:
-    """The same on any processor."""
+    """Convert the stems to channels-last, on any processor."""
     for stem in model.modules():
         if isinstance(stem, ResNetEmbed) and not any(
             isinstance(one, DTensor) for one in stem.parameters()
@@ -32,7 +32,7 @@ def convert_stems(model: nn.Module) -> None:
 
 
 def use_contiguous(model: nn.Module) -> None:
-    """Undo :func:`use_channels_last`. A format that somebody else chose stays."""
+    """Undo :func:`use_channels_last`. A memory format that was set elsewhere stays."""
     for stem in model.modules():
         if stem.__dict__.pop(MARK, False):
             stem.backbone.to(memory_format=torch.contiguous_format)

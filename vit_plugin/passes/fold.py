@@ -28,14 +28,14 @@ FOLDED_METHODS: tuple[tuple[type[nn.Module], str], ...] = (
 class Folded:
     """Replaces one of ``FOLDED_METHODS``, and reuses its last result for the same arguments.
 
-    It compares the parameter with what it was, see :func:`~.tensor_states.memory`. It calls the
-    method itself for a parameter that needs a gradient or is not plain (as under ``torch.func``),
-    and while a graph is traced.
+    It checks that the parameter is unchanged, see :func:`~.tensor_states.memory`. It calls the
+    method itself if the parameter needs a gradient or is not a plain tensor (as under
+    ``torch.func``), and while a graph is traced.
     """
 
     method: Callable[..., Tensor]
     frozen: bool = False
-    # what tells whether the parameter is the same, other arguments, result
+    # state of the parameter, other arguments, result
     cached: tuple[Any, tuple, Tensor] | None = None
 
     def __call__(self, source: Tensor | None, *others: Any) -> Tensor:
@@ -44,7 +44,7 @@ class Folded:
         remember, same = memory(self.frozen)
         cached = self.cached  # other threads may replace self.cached
         if cached is None or cached[1] != others or not same(cached[0], source):
-            # An inference tensor could not train later.
+            # An inference tensor could not be trained later.
             with torch.inference_mode(False), torch.no_grad():
                 self.cached = cached = remember(source), others, self.method(source, *others)
         return cached[2]
@@ -61,7 +61,7 @@ def _is_at_rest(source: Tensor | None) -> bool:
 
 
 def fold(model: nn.Module, frozen: bool = False) -> None:
-    """Cache what standardized convolutions and position tables compute from their parameters.
+    """Cache standardized kernels and position tables.
 
     Args:
         model: changed in place.

@@ -1,7 +1,6 @@
-"""The first layer of an MLP and its GELU as one product of oneDNN, for inference on a CPU.
+"""Fuse the first layer of an MLP with its GELU by oneDNN, for inference on a CPU.
 
-torch computes the product and then the GELU, and so reads and writes the widest tensor of a block
-once more.
+torch computes one after the other, and so reads and writes the widest tensor of a block twice.
 """
 
 import torch
@@ -14,11 +13,12 @@ from vit_plugin.models.layers.mlp import Mlp
 
 from . import processor
 
-ONEDNN_INSTRUCTION_SETS = ('AMX', 'AVX-512')  # on which it is faster (docs/speed.md)
-# With fewer multiply-adds, the dispatch costs more time than oneDNN saves.
+# Instruction sets on which it is faster (docs/speed.md).
+ONEDNN_INSTRUCTION_SETS = ('AMX', 'AVX-512')
+# With fewer multiply-adds, dispatch costs more time than oneDNN saves.
 MIN_PRODUCTS = 2**28
-# For each number of rows that it has seen, oneDNN keeps memory until the process ends, whatever the
-# capacity of its cache: 3 to 8 MiB above 512 rows of S, and below next to nothing.
+# oneDNN keeps memory for each number of rows until the process ends, regardless of its cache
+# capacity: 3 to 8 MiB above 512 rows of S, and next to nothing below.
 MOST_ROWS = 512
 
 
@@ -28,12 +28,12 @@ def is_available() -> bool:
 
 
 class OneDnnMlp(Mlp):
-    """An MLP whose first product also computes the GELU, where that is possible and faster.
+    """An MLP whose first layer is fused with the GELU, where that is possible and faster.
 
-    Everything else is computed as in :class:`Mlp`: with gradients, on other devices and dtypes,
+    In all other cases it computes as :class:`Mlp`: with gradients, on other devices and dtypes,
     under autocast, in compilers, exporters and transforms, with hooks, with layers of another
-    class. The layer, the dtype and the number of rows alone decide which kernel runs, never what
-    was computed before.
+    class. Only the layer, the dtype and the number of rows decide which kernel runs, never earlier
+    calls.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ def use_onednn(model: nn.Module) -> None:
 
 
 def convert_mlps(model: nn.Module) -> None:
-    """Turn them on any processor, if there is oneDNN."""
+    """Convert the MLPs on any processor that oneDNN supports."""
     if is_available():
         for module in model.modules():
             if type(module) is Mlp:

@@ -1,4 +1,4 @@
-"""Put layers in place that leave the size of images open while a model is exported."""
+"""Replace layers that would fix the image size of an exported graph."""
 
 import sys
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 
 class OpenPool(nn.Module):
-    """``nn.AdaptiveAvgPool2d`` as products of matrices, which a graph has for maps of any size.
+    """``nn.AdaptiveAvgPool2d`` as matrix products, which can be exported for maps of any size.
 
     Shape: (B, C, H, W) -> (B, C, h, w).
     """
@@ -29,7 +29,10 @@ class OpenPool(nn.Module):
 
 
 def bins(side: int, count: int, like: Tensor) -> Tensor:
-    """The weights (count, side) of elements in bins that cover a side and may overlap by one."""
+    """The weights (count, side) of elements in bins that cover a side.
+
+    Neighboring bins may share one element.
+    """
     numbers = torch.arange(count, device=like.device)
     first, last = numbers * side // count, ((numbers + 1) * side + count - 1) // count
     elements = torch.arange(side, device=like.device)
@@ -39,10 +42,10 @@ def bins(side: int, count: int, like: Tensor) -> Tensor:
 
 @contextmanager
 def open_sizes(model: nn.Module) -> Iterator[None]:
-    """In this context, a graph that is traced of the model has no size of its example.
+    """In this context, tracing the model does not fix the size of the example.
 
-    Pools with a number of bins are :class:`OpenPool`, and MMSegmentation's ``resize`` does not
-    compare sizes to warn of some. Afterward the model is restored.
+    Adaptive pools become :class:`OpenPool`, and MMSegmentation's ``resize`` does not compare sizes
+    for its warnings. Afterward the model is restored.
     """
     pools = [
         (parent, name, child)

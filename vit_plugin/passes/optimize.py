@@ -15,17 +15,16 @@ def optimize(
     """Make a model faster on its device, for inference.
 
     Names, parameters and state dict stay the same. The outputs stay the same up to rounding. On a
-    CPU, standardized kernels and position tables are computed once, twin convolutions are one,
-    oneDNN computes the GELU of an MLP within its first product where that is faster, and a ResNet
-    has another memory format on some processors. On other devices there is nothing to do yet, nor
-    for a model in training mode.
+    CPU, standardized kernels and position tables are computed once, twin convolutions are merged,
+    oneDNN fuses the GELU of an MLP with its first layer where that is faster, and a ResNet uses
+    channels-last on some processors. On other devices, and in training mode, nothing changes.
 
     Args:
         model: the model, or any module that contains it. It is changed in place.
         device: the device where the model will run. Default: the device of its parameters.
-        frozen: the parameters will not change, so no forward compares them with those that the
-            results were computed from. A write that autograd counts is seen all the same, and one
-            past it (``p.data.copy_``, a collective) is not.
+        frozen: the parameters will not change, so no forward checks them by value. Writes that
+            autograd counts are still noticed; those past it (``p.data.copy_``, a collective) are
+            not.
 
     Returns:
         The model.

@@ -1,4 +1,4 @@
-"""Kernels, position tables and twin convolutions become plain parameters in an export.
+"""Turn kernels, position tables and twin convolutions into plain parameters for an export.
 
 A graph that is traced meanwhile does not compute them.
 """
@@ -38,9 +38,9 @@ class Precomputed(NamedTuple):
 
 @contextmanager
 def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> Iterator[None]:
-    """In this context, parameters hold the results of these methods, which return them unchanged.
+    """In this context, parameters hold precomputed results, and the methods return them.
 
-    A graph that is traced in this context does not compute them. Afterward the model is restored.
+    A graph that is traced here does not compute them. Afterward the model is restored.
 
     Args:
         model: the model, or any module that contains it.
@@ -70,13 +70,13 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
             setattr(owner, name, twin)
         for one, parameter in zip(tensors, before, strict=True):
             if parameter is None:
-                delattr(one.owner, one.name)  # otherwise the name would remain a parameter
+                delattr(one.owner, one.name)  # removes the parameter with this name
             setattr(one.owner, one.name, parameter)
             vars(one.module).pop(one.method, None)
 
 
 def _twins_of(model: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
-    """Modules that one module can replace in eval mode, which their method ``single`` returns."""
+    """Modules with a method ``single``, which returns a replacement for eval mode."""
     for owner in model.modules():
         for name, module in owner.named_children():
             if hasattr(module, 'single') and not module.training:
@@ -111,7 +111,7 @@ def _bias_of(module: PositionBias, grid: Grid) -> Precomputed:
 
 
 def _table_sizes(attention: Attention, grid: Grid | None) -> Grid | None:
-    """The number of rows and columns of the grid in attention. None means that it is open."""
+    """The number of rows and columns of the grid in attention. None if it is not fixed."""
     if not isinstance(attention, InWindows):
         return grid
     return attention.window.within(grid or (0, 0)) if grid or attention.window.size else None

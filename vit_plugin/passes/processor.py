@@ -29,7 +29,7 @@ def computes_in_bfloat16() -> bool | None:
 
 @cache
 def _cpuinfo() -> dict[str, str]:
-    """Linux's facts about the first processor. Empty on other systems."""
+    """The entries of /proc/cpuinfo for the first processor. Empty on other systems."""
     path = Path('/proc/cpuinfo')
     first = path.read_text().partition('\n\n')[0] if path.is_file() else ''
     lines = (line.partition(':') for line in first.splitlines())

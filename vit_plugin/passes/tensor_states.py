@@ -1,4 +1,4 @@
-"""Whether a tensor is as it was when something was computed from it."""
+"""Detect whether a tensor has changed since something was computed from it."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class Memory(NamedTuple):
-    """A way to remember a tensor.
+    """A way to detect changes of a tensor.
 
     Attributes:
         remember: the tensor -> its state.
@@ -20,9 +20,9 @@ class Memory(NamedTuple):
 
 
 def memory(frozen: bool) -> Memory:
-    """By values, since some writes leave no other trace; with ``frozen``, by the traces of others.
+    """Compare values, since some writes leave no trace; if ``frozen``, version and identity.
 
-    Those without a trace are ``p.data.copy_`` and a collective of ``torch.distributed``.
+    Writes without a trace are ``p.data.copy_`` and collectives of ``torch.distributed``.
     """
     return Memory(_state, _is_unwritten) if frozen else Memory(_values, _has_values)
 

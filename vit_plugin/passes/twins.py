@@ -1,4 +1,4 @@
-"""Compute twin convolutions as one, which is built once."""
+"""Merge twin convolutions into one, which is built once."""
 
 from dataclasses import dataclass
 from itertools import chain
@@ -12,15 +12,15 @@ from .tensor_states import memory
 
 @dataclass(eq=False)
 class Single:
-    """Replaces the forward of a module that one module can replace, see its method ``single``.
+    """Replaces a module's forward by that of the module that its method ``single`` returns.
 
-    It compares the tensors of the module with what they were, see :func:`~.tensor_states.memory`.
-    In training, with gradients, and while a graph is traced, the module computes itself.
+    It checks that the tensors of the module are unchanged, see :func:`~.tensor_states.memory`. In
+    training, with gradients, and while a graph is traced, the original forward runs.
     """
 
     module: nn.Module
     frozen: bool = False
-    # what tells whether the tensors are the same, and the one module
+    # state of the tensors, and the single module
     cached: tuple[list[Any], nn.Module] | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -43,7 +43,7 @@ class Single:
 
 
 def merge_twins(model: nn.Module, frozen: bool = False) -> None:
-    """Compute modules with a method ``single`` by the module that it returns.
+    """Run the module that a method ``single`` returns in place of each module that has one.
 
     Args:
         model: changed in place; names, parameters and state dict stay.

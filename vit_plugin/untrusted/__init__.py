@@ -1,4 +1,4 @@
-"""The config in a checkpoint is data of an unknown person: a table says what it may name."""
+"""Validate the config in a checkpoint from an unknown source against a table of allowed names."""
 
 from .admission import UNTRUSTED_REMEDY, validate_untrusted
 from .table import IMPORTED

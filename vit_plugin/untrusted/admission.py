@@ -1,11 +1,11 @@
-"""The config inside a checkpoint is data of an unknown person: what it names is in the table.
+"""Validate the config in a checkpoint, which is data of an unknown person, against the table.
 
-Of such a config the model, its preprocessing and the names of the classes are used, and by a test
-its data. Each type, argument and string is compared with :mod:`vit_plugin.untrusted.table`; what is
-not there is refused. Settings that are of no use to predict or to test are left out: hooks,
-optimizers, the weights to begin with.
+Only the model, its preprocessing and the class names of such a config are used, and its data by a
+test. Each type, argument and string is compared with :mod:`vit_plugin.untrusted.table`; anything
+else is refused. Settings that prediction and test do not need are dropped: hooks, optimizers,
+initial weights.
 
-A config that a person gives by ``--config`` is a program and does not come here.
+A config given with ``--config`` is a program, and is not validated here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,15 +30,15 @@ UNTRUSTED_REMEDY = (
 def validate_untrusted(
     settings: Mapping[str, Any], path: str, use: str = 'predict'
 ) -> dict[str, Any]:
-    """The part of a checkpoint's config that is used, if the table has all that it names.
+    """The settings of a checkpoint's config that are used, if the table allows everything in them.
 
     Args:
         settings: the config, plain values.
         path: where the checkpoint is, for messages.
-        use: ``'start'`` to begin a training with, ``'predict'``, ``'test'`` or ``'probe'``.
+        use: ``'start'`` (of a training), ``'predict'``, ``'test'`` or ``'probe'``.
 
     Raises:
-        ConfigError: names the first that it lacks.
+        ConfigError: with the first name that the table lacks.
     """
     scope = settings.get('default_scope', 'mmpretrain')
     hooks = settings.get('custom_hooks')
@@ -60,7 +60,10 @@ class _Admission(NamedTuple):
     def part(
         self, part: Mapping, place: Place, strings: Pattern[str], at: str, scope: str
     ) -> dict[str, Any]:
-        """A part of a config without what is unused. The strings are those of other arguments."""
+        """A section of a config without unused settings.
+
+        ``strings`` is the rule for other arguments.
+        """
         scope, found = part.get('_scope_', scope), {}
         if scope not in SCOPES:
             where = f'{at}._scope_' if at else 'default_scope'
@@ -85,15 +88,15 @@ class _Admission(NamedTuple):
         return found
 
     def check_type(self, name: Any, place: Place, at: str, scope: str) -> None:
-        """Raise a ``ConfigError`` for the name of a class that is not of this place."""
+        """Raise a ``ConfigError`` for a class that is not allowed in this place."""
         argument = next((key for key in at.split('.')[-2::-1] if not key.isdecimal()), '')
         words = place.words.get(argument, '').split()
-        # In the classes of this package, a name without a scope is one of ours.
+        # Within classes of this package, a name without a scope is one of ours.
         if name not in words and not any(_is_in(place, name, one) for one in (scope, 'vit_plugin')):
             raise self.refusal(at, f'{name!r} as a {place.what}')
 
     def argument(self, value: Any, rule: Rule, place: Place, at: str, scope: str) -> Any:
-        """The value of an argument, by its rule."""
+        """Validate the value of an argument by its rule."""
         if isinstance(rule, Pattern):
             return self.value(value, place, rule, at, scope)
         if isinstance(rule, list):
@@ -128,7 +131,7 @@ class _Admission(NamedTuple):
         raise self.refusal(at, repr(value))
 
     def refusal(self, at: str, what: str) -> ConfigError:
-        """The error about a place in the config."""
+        """Build the error about a place in the config."""
         return ConfigError(
             f'The config in {self.path!r} names at {at} {what}, which is not in the table of what '
             f'a checkpoint may name; {UNTRUSTED_REMEDY}.'
@@ -136,7 +139,7 @@ class _Admission(NamedTuple):
 
 
 def _is_in(place: Place, name: Any, scope: str) -> bool:
-    """True for the name of a class of this place."""
+    """True if a class is allowed in this place."""
     modules = tuple(f'{module}.' for module in place.modules.split())
     for registry in place.registries if isinstance(name, str) else ():
         module, known = registered_in(registry, name, scope)
@@ -148,18 +151,19 @@ def _is_in(place: Place, name: Any, scope: str) -> bool:
 def registered_in(registry: Registry, name: str, scope: str) -> tuple[str, str]:
     """The module of the class that is registered under a name, and the name of the class there.
 
-    Both are empty where there is none. ``Registry.get`` would import other names, and classes of
-    this package with all that they need, before it is known whether they are admitted.
+    Both are empty if there is none. ``Registry.get`` would import other modules before it is known
+    whether the class is allowed.
     """
     scope, name = name.rpartition('.')[::2] if '.' in name else (scope, name)
     if scope not in SCOPES:
         return '', ''
     with suppress(ImportError):  # a framework may not be installed
         import_module(f'{scope}.registry')
-    # Some registries have no child of this framework.
+    # Some registries have no child for this framework.
     here: Registry | None = registry.children.get(scope, registry)
     while here is not None:
-        with redirect_stdout(StringIO()):  # MMDetection's data sets cannot import OneDL
+        # MMDetection's data sets print that OneDL cannot be imported.
+        with redirect_stdout(StringIO()):
             here.import_from_location()
         if (found := here.module_dict.get(name)) is not None:
             return getattr(found, '__module__', ''), getattr(found, '__name__', name)

@@ -1,9 +1,9 @@
-"""What the config in a checkpoint may name: places, the classes that each takes, their arguments.
+"""What the config in a checkpoint may name: a table of places, classes and arguments.
 
-What is not here does not exist for such a config. A number, a truth value or None is harmless
-wherever a class takes it, since none of these classes opens, imports or downloads anything for one.
-A string is taken under the names below alone, each with the form of its values: in the classes of
-these modules, none of these names is a file, an address, a module or an expression.
+Everything else is refused. Numbers, booleans and None are harmless as any argument, since none of
+these classes opens, imports or downloads anything for one. Strings are accepted only for the
+argument names below, each with a pattern for its values: in the classes of these modules, none of
+these names is a file, an address, a module or an expression.
 
 ``benchmarks/hostile_configs.py`` gives hostile strings to every argument of every registered
 class, and listens to what Python opens, imports and runs.
@@ -18,22 +18,23 @@ from mmengine import registry as root
 SCOPES = ('mmengine', 'mmpretrain', 'mmdet', 'mmseg', 'vit_plugin')
 
 NOTHING = re.compile(r'(?!)')  # no string
-ANY = re.compile(r'.*', re.DOTALL)  # names of classes, which are only shown
+ANY = re.compile(r'.*', re.DOTALL)  # class names, which are only displayed
 WORD = re.compile(r'[\w.+-]*')
 ARCH = re.compile(r'(timm://)?[\w.+-]*(/\w+)?')
 FOLDER = re.compile(r'(?!.*://).*')
 INSIDE = re.compile(r'(?!.*://)(?!(.*[/\\])?\.\.([/\\]|$)).*')  # a path inside that folder
 LISTING = re.compile(rf'({INSIDE.pattern}\.(txt|csv|json))?')
-PATHS = (FOLDER, INSIDE, LISTING)  # patterns for paths; a number would be an open file
-PADDING = re.compile('zeros?|circular|reflect|replicate')  # others would be looked up by a name
+PATHS = (FOLDER, INSIDE, LISTING)  # patterns for paths; a number would be a file descriptor
+PADDING = re.compile('zeros?|circular|reflect|replicate')  # other values would be looked up by name
 BACKEND = re.compile('cv2|pillow|turbojpeg|tifffile|numpy|nifti|local|disk')
 
-# The form of a string; the place that a part is of, or whose class a string names; names alone.
+# A pattern for a string; the place of a nested section, or of a class name; a list of patterns for
+# lists of names.
 Rule = re.Pattern[str] | str | list[re.Pattern[str]]
 
 
 def each(names: str, rule: Rule = NOTHING) -> dict[str, Rule]:
-    """The same rule for several arguments."""
+    """One rule for several arguments."""
     return dict.fromkeys(names.split(), rule)
 
 
@@ -41,17 +42,17 @@ class Place(NamedTuple):
     """A place in a config.
 
     Attributes:
-        what: what is there, in words.
-        registries: where its classes are registered.
-        modules: where its classes are defined.
-        names: its classes; empty takes all of these modules but those in ``refused``.
+        what: its description for messages.
+        registries: the registries of its classes.
+        modules: the modules of its classes.
+        names: the allowed classes; empty: all of these modules except ``refused``.
         refused: classes that open, import, download or evaluate something, or may never end.
         arguments: the rules of its arguments.
-        others: what becomes of other arguments. Those that are taken are plain values, or further
-            parts of the same kind.
-        unused: arguments that are left out.
-        emptied: arguments that are None, since some classes cannot be built without them.
-        words: types that are in no registry, by the argument that they are in.
+        others: what happens to other arguments. Those that are accepted are plain values, or nested
+            sections of the same kind.
+        unused: arguments that are dropped.
+        emptied: arguments that are set to None, since some classes require them.
+        words: allowed types that no registry has, by argument.
     """
 
     what: str
@@ -66,7 +67,7 @@ class Place(NamedTuple):
     words: Mapping[str, str] = {}
 
 
-# Imports of the recipes of detectors and of queries, in this order.
+# Imports of the recipes for detectors and query-based models, in this order.
 IMPORTED = ('vit_plugin.detection', 'mmdet.models')
 DATA_MODULES = """
 mmengine.dataset mmpretrain.datasets mmdet.datasets mmseg.datasets vit_plugin.data
@@ -97,7 +98,7 @@ PLACES = dict(
         SideAdapterCLIPHead VPD VPDDepthHead VQAGenerationHead
         """,
         arguments=each('arch', ARCH)
-        | each('config')  # entries of another library's config, and no address of one
+        | each('config')  # entries of another library's config, not an address
         | each('padding_mode', PADDING)
         | each('conv_type', 'model')
         | each(
@@ -164,7 +165,7 @@ PLACES = dict(
         ),
         others='taken',
     ),
-    # A prediction takes the classes and the pipeline of a data set.
+    # Prediction uses only the classes and the pipeline of a data set.
     described=Place(
         'data set',
         (root.DATASETS,),
@@ -259,7 +260,7 @@ PLACES = dict(
             use_mp_eval
             """
         ),
-        # The place of results is said by --out.
+        # --out sets the place of results.
         unused='collect_dir format_only out_file_path outfile_prefix output_dir',
     ),
     loop=Place(
@@ -334,7 +335,7 @@ SETTINGS_TO_PROBE = (
     | each('train_dataloader val_dataloader', 'loader')
     | dict(val_evaluator='metric', val_cfg='loop')
 )
-# By what is done with a checkpoint: the settings of its config that are used.
+# The settings of a checkpoint's config that each use needs.
 USES = {
     use: Place('setting', arguments=settings, others='left out')
     for use, settings in dict(

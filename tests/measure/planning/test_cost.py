@@ -76,5 +76,5 @@ def test_epochs_of_unknown_data():
             train_cfg=dict(max_epochs=3), train_dataloader=dict(dataset=dict(type='CustomDataset'))
         )
     )
-    with rejects('images in a CustomDataset is not known; give --num-images NUMBER'):
+    with rejects('images in a CustomDataset is unknown; give --num-images NUMBER'):
         images_of_run(cfg, 16)

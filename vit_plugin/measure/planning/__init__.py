@@ -1,1 +1,1 @@
-"""Plan a training run on many devices from its config, without them."""
+"""Plan a training on many devices from its config, without the devices."""

@@ -9,7 +9,7 @@ from anyfolder.text import read_lines
 from vit_plugin.errors import ConfigError
 from vit_plugin.gpus import GPU_TFLOPS
 
-# Dense TFLOP/s of one NVIDIA H100 SXM (its data sheet), by the type that products are computed in.
+# Dense TFLOP/s of one NVIDIA H100 SXM (its data sheet), by the dtype of matrix products.
 PEAK_TFLOPS = {'bfloat16': GPU_TFLOPS['H100'], 'float32': 67.0}
 # NVLink 4 and one 400 Gb/s card per GPU, in one direction.
 GIGABYTES_PER_S = dict(within=450.0, between=50.0)
@@ -36,7 +36,7 @@ class Cluster:
 
     gpus: int
     gpus_per_node: int
-    memory: int  # bytes of a GPU that a run may take
+    memory: int  # bytes of a GPU that a run may use
     peak_tflops: float  # peak of one GPU
     utilization: float  # share of the peak that arithmetic reaches
     # Links of a GPU within and between machines, in one direction.
@@ -71,8 +71,8 @@ def images_of_run(cfg: Mapping, global_batch: int, images: int | None = None) ->
         images: number of images in the training set; None for that of well-known data.
 
     Raises:
-        ConfigError: if the schedule counts epochs of a data set whose size is not known, or counts
-            no epochs, for which a number of images says nothing.
+        ConfigError: if the schedule counts epochs and the size of the data set is unknown, or if
+            ``images`` is given for a schedule in iterations.
     """
     loop = cfg.get('train_cfg') or {}
     if images and (loop.get('max_iters') or not loop.get('max_epochs')):
@@ -88,13 +88,13 @@ def images_of_run(cfg: Mapping, global_batch: int, images: int | None = None) ->
     number = images or images_in(dataset)
     if number is None:
         raise ConfigError(
-            f'The number of images in a {_kind(dataset)} is not known; give --num-images NUMBER.'
+            f'The number of images in a {_kind(dataset)} is unknown; give --num-images NUMBER.'
         )
     return loop['max_epochs'] * number
 
 
 def images_in(dataset: Mapping) -> int | None:
-    """The number of images of a data set's config, as far as it or its list of images says it."""
+    """The number of images of a data set, if its config or its list of images states it."""
     if 'fraction' in dataset:
         whole, part = images_in(dataset['dataset']), dataset['fraction']
         return whole and round(whole * (1 - part if dataset.get('rest') else part))

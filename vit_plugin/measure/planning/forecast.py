@@ -11,11 +11,11 @@ from .traced_step import Cost, Layout, TracedStep
 from .tracing import END_BLOCKS
 
 TRACED_DEPTHS = (2 * END_BLOCKS, 2 * END_BLOCKS + 1)
-MAX_RANK_BATCH = 1 << 20  # images of one rank
+MAX_RANK_BATCH = 1 << 20  # images per rank
 
 
 class Forecast:
-    """The cost of a step by its batch, for one layout.
+    """The cost of a step as a function of its batch, for one layout.
 
     If all blocks are equal, two short models are traced, and the cost is extrapolated to the depth
     of the config.
@@ -33,13 +33,13 @@ class Forecast:
         self._costs: dict[int, Cost] = {}
 
     def recompute(self, recompute: Recompute) -> None:
-        """Forecast steps with this recomputing, see :class:`Layout`."""
+        """Set the activation checkpointing of the forecast steps, see :class:`Layout`."""
         for step in self.steps:
             step.recompute(recompute)
         self._costs = {}
 
     def at(self, batch: int) -> Cost:
-        """The cost of a step with so many images on the rank, see :meth:`TracedStep.cost`."""
+        """The cost of a step with this many images on the rank, see :meth:`TracedStep.cost`."""
         if batch not in self._costs:
             cost, *deeper = (step.cost(batch) for step in self.steps)
             self._costs[batch] = (
@@ -75,7 +75,7 @@ class Forecast:
 
 
 def equal_blocks(cfg: Config, num_layers: int) -> int | None:
-    """The number of blocks if another depth changes the model in nothing else, otherwise None."""
+    """The number of blocks if only the depth would change with it, otherwise None."""
     backbone = cfg.model.backbone
     encoder = backbone.get('encoder') or {}
     listed = any(isinstance(value, (list, tuple)) for value in encoder.values())

@@ -26,7 +26,7 @@ RECOMPUTING: dict[Recompute, str] = {
     'selective': ' with selective recomputing',
     True: ' with recomputing',
 }
-_planners: list['Planner'] = []  # the one of a forked process
+_planners: list['Planner'] = []  # set in a forked process
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class PlannedLayout:
     recompute: Recompute
     memory: Mapping[str, float]  # bytes by kind at the peak of a step
     peak: float  # their sum
-    least_peak: float  # the same with one image
-    largest_batch: int  # that fits, or 0
+    least_peak: float  # the peak with one image
+    largest_batch: int  # largest batch that fits, or 0
     traffic: Mapping[str, float]  # bytes that a GPU receives in a step, within and between machines
     flops: float  # for an image, forward and backward, recomputing included
     arithmetic_s: float
     messages_s: float
-    # Arithmetic and messages overlap; loading, validation and checkpoints take no time.
+    # Arithmetic and communication overlap; loading, validation and checkpoints are not counted.
     step_s: float
     days: float | None  # days of the run; None without a schedule
 
@@ -59,17 +59,18 @@ def lay_out(
     model: nn.Module,
     processes: int = 1,
 ) -> tuple[list[PlannedLayout], list[str]]:
-    """Plan DDP, FSDP2 and HSDP for a classifier, each with its settings of recomputing.
+    """Plan DDP, FSDP2 and HSDP for a classifier, each with its modes of activation checkpointing.
 
-    A bar on stderr counts them.
+    A bar on stderr shows the progress.
 
     Args:
-        cfg, cluster: the config, and what it is planned for. The ranks must be pretended.
+        cfg, cluster: the config and the cluster. The ranks must be pretended, see
+            :func:`~.traced_step.pretended_ranks`.
         batch: images of a forward on a GPU.
         images: number of images that the run trains on; None if it is not known.
         model: the classifier of the config, see :func:`~.traced_step.build_classifier`.
-        processes: how many plan at the same time, under Linux. With more than one, this process
-            must not have run a backward, since torch cannot be forked after it.
+        processes: number of planning processes, on Linux. With more than one, this process must not
+            have run a backward pass, since torch cannot be forked after one.
 
     Returns:
         The rows, and what could not be planned as asked.
@@ -118,7 +119,7 @@ class Planner:
         self._forecasts: dict[str, Forecast | None] = {}
 
     def row(self, strategy: str, recompute: Recompute) -> tuple[PlannedLayout | None, str | None]:
-        """The row, if the model can be laid out so, and what could not be planned as asked."""
+        """The row, if this layout is possible, and notes on what could not be planned."""
         if strategy not in self._forecasts:
             cluster = self._cluster
             tried = (
@@ -138,8 +139,8 @@ class Planner:
 def _begin(planner: Planner) -> None:
     """Prepare a forked process to plan."""
     _planners[:] = [planner]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process says it, and ends this one
-    torch.set_num_threads(1)  # the threads of libgomp are not there after a fork
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process reports it, and ends this one
+    torch.set_num_threads(1)  # libgomp's threads do not survive a fork
 
 
 def _planned(layout: tuple[str, Recompute]) -> tuple[PlannedLayout | None, str | None]:
@@ -160,7 +161,7 @@ def _first(
             if layout.group == 1 or not (of_group or of_optimizer):
                 raise
             notes.setdefault(strategy, str(error))
-            if of_optimizer:  # in whatever group
+            if of_optimizer:  # regardless of the group
                 return None
     return None
 
@@ -196,10 +197,10 @@ def _row(
 
 
 def best(rows: Sequence[PlannedLayout], memory: int) -> PlannedLayout:
-    """The layout that takes the shortest time of those that fit in so many bytes.
+    """The fastest layout among those that fit into ``memory`` bytes.
 
     Raises:
-        ConfigError: if none fits with a single image. It says by how much.
+        ConfigError: if none fits even with a single image, with the missing memory.
     """
     fitting = [row for row in rows if row.largest_batch]
     if not fitting:

@@ -1,6 +1,6 @@
-"""A training step of one of many ranks, on fake tensors in a fake process group.
+"""Trace a training step of one of many ranks, on fake tensors in a fake process group.
 
-The optimizer, the sharding and mixed precision are the real ones.
+Optimizer, sharding and mixed precision are real.
 """
 
 import copy
@@ -50,12 +50,12 @@ class Layout:
 
 @contextmanager
 def pretended_ranks(number: int, rank: int = 0) -> Iterator[None]:
-    """Be one of the ranks of a process group that sends nothing.
+    """Within this context, act as one rank of a process group that sends nothing.
 
     Raises:
         ConfigError: if this process is in a process group.
     """
-    # Registers the backend; torch's only such one.
+    # This import registers the fake backend.
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     if dist.is_initialized():
@@ -65,8 +65,8 @@ def pretended_ranks(number: int, rank: int = 0) -> Iterator[None]:
         yield
     finally:
         dist.destroy_process_group()
-        # torch keeps how operators divide tensors, by the mesh's shape. What it keeps is of the
-        # pretended rank.
+        # torch caches sharding decisions by the shape of the mesh. These would be for the pretended
+        # rank.
         getattr(debug, '_clear_sharding_prop_cache', lambda: None)()
 
 
@@ -100,7 +100,7 @@ class TracedStep:
             self.wrapper = build_optim_wrapper(
                 self.model, planned_optim_wrapper(cfg, layout.device)
             )
-        self.wrapper.begin()  # no tensor has a value to be read
+        self.wrapper.begin()  # fake tensors have no values to read
         self.wrapper.initialize_count_status(self.model, 0, 1 << 40)
         self.forwards = getattr(self.wrapper, '_accumulative_counts', 1)
         self.amp_dtype = getattr(self.wrapper, 'cast_dtype', None)
@@ -109,10 +109,10 @@ class TracedStep:
                 if isinstance(module, (nn.LayerNorm, nn.GroupNorm)):
                     module.register_forward_pre_hook(lambda _, args: (args[0].float(), *args[1:]))
         with self.fake, Work(self.fake):
-            self._run(self.model, 1)  # makes the optimizer's state, and DTensor's tables of shapes
+            self._run(self.model, 1)  # creates the optimizer state and DTensor's shape caches
 
     def recompute(self, recompute: Recompute) -> None:
-        """Change the recomputing of the layout, which takes no other model or optimizer."""
+        """Change the activation checkpointing, without a new model or optimizer."""
         if isinstance(self.model.backbone, WrappedBackbone):
             self.model.backbone.recompute(bool(recompute))
         for module in self.model.modules():
@@ -154,9 +154,10 @@ class TracedStep:
             if memory:
                 memory.reset_mod_stats()  # the trackers expect one forward
             images = torch.empty(batch, backbone.in_channels, *backbone.img_size)
-            # One sample for all images, to save time.
+            # All images share one sample, to save time.
             labels = BaseDataElement(gt_label=torch.empty(batch, dtype=torch.int64))
-            # Fake tensors are on the CPU, whatever device the wrapper would autocast for.
+            # Fake tensors are on the CPU, regardless of the device that the wrapper would autocast
+            # for.
             with (
                 self.wrapper.optim_context(model),
                 torch.autocast('cpu', self.amp_dtype, bool(self.amp_dtype)),
@@ -174,7 +175,7 @@ class TracedStep:
                 self.wrapper.update_params(loss)
 
     def _replicated(self) -> tuple[nn.Module, int]:
-        """The model in DDP, and the bytes of its buckets, a second copy of the gradients."""
+        """The model in DDP, and the bytes of its buckets, which copy the gradients."""
         options = {
             key: value
             for key, value in (self.cfg.get('model_wrapper_cfg') or {}).items()
@@ -204,7 +205,7 @@ def _all_reduce(_: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor
 def build_classifier(
     cfg: Config, recompute: Recompute = False, num_layers: int | None = None
 ) -> nn.Module:
-    """Build a config's classifier without its weights, preprocessor and mixing of images.
+    """Build a config's classifier without weights, preprocessor and batch augmentation.
 
     Args:
         cfg: the config.
@@ -249,7 +250,7 @@ def num_blocks(model: nn.Module) -> int:
 
 
 def recomputing_of(model: nn.Module) -> tuple[Recompute, ...]:
-    """The settings of recomputing that a classifier's backbone takes."""
+    """The modes of activation checkpointing that a classifier's backbone supports."""
     if not isinstance(model.backbone, WrappedBackbone):
         return False, 'selective', True
     try:
@@ -260,19 +261,19 @@ def recomputing_of(model: nn.Module) -> tuple[Recompute, ...]:
 
 
 def compute_dtype(cfg: Config) -> str:
-    """The dtype of products: that of mixed precision or the gathered parameters, or float32."""
+    """The dtype of products: by mixed precision or the gathered parameters, else float32."""
     amp = str(cfg.optim_wrapper.get('type')).endswith('AmpOptimWrapper')
     return 'bfloat16' if amp or (cfg.get('sharding') or {}).get('param_dtype') else 'float32'
 
 
 def planned_optim_wrapper(cfg: Config, device: str) -> dict:
-    """The optimizer wrapper of a config, made to act on a CPU's fake tensors as on the device."""
+    """The optimizer wrapper of a config, adapted to act on fake CPU tensors as on the device."""
     wrapper = copy.deepcopy(cfg.optim_wrapper.to_dict())
     import_optimizer(wrapper)
     amp = str(wrapper.get('type', 'OptimWrapper')).endswith('AmpOptimWrapper')
     wrapper['type'] = 'vit_plugin.AmpOptimWrapper' if amp else 'vit_plugin.OptimWrapper'
     if amp:
-        wrapper['dtype'] = 'bfloat16'  # CPUs lack float16, which has as many bytes
+        wrapper['dtype'] = 'bfloat16'  # CPUs lack float16; the size is the same
         wrapper.pop('loss_scale', None)
     optimizer = wrapper['optimizer']
     kind = getattr(torch.optim, str(optimizer['type']), None)

@@ -1,4 +1,4 @@
-"""Time and memory of a step by torch's trackers.
+"""Time and memory of a step, by torch's trackers.
 
 No other file uses ``torch.distributed._tools``.
 """
@@ -52,23 +52,23 @@ KIND = {
 }
 MEMORY_KINDS = ('parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations')
 block_of = cache(re.compile(r'\.backbone\.blocks\.(\d+)$').search)  # a module's full name
-# Blocks at either end that differ from the others, which torch's prefetching makes more than one.
+# Blocks at either end that differ from the others: several, because of FSDP's prefetching.
 END_BLOCKS = 2
 SENDS = collective_ops - sync_ops
 READS = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
 
 
 class Work(TorchDispatchMode):
-    """Counts arithmetic and messages. A value of a fake tensor can be read within it, and is 1.
+    """Counts operations and communication. Within it, reading a value of a fake tensor returns 1.
 
     Args:
-        fake: the mode of the tensors that count. DTensor finds out shapes in another one.
+        fake: the fake mode whose tensors count. DTensor infers shapes in another one.
         gpus_per_node: number of ranks on a machine.
 
     Attributes:
         flops: floating-point operations of matrix products, convolutions and attention.
-        traffic: bytes that a rank receives, ``'within'`` a machine and ``'between'`` machines. Of
-            the latter, it is a rank's share of what its machine receives.
+        traffic: bytes that a rank receives, ``'within'`` a machine and ``'between'`` machines. The
+            latter is a rank's share of what its machine receives.
     """
 
     def __init__(self, fake: FakeTensorMode, gpus_per_node: int = 1) -> None:
@@ -80,9 +80,9 @@ class Work(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: Mapping | None = None
     ) -> Any:
         if any(issubclass(kind, DTensor) for kind in types):
-            # DTensor calls the operator on its local tensors, which comes here again.
+            # DTensor calls the operator on its local tensors, which is dispatched here again.
             return NotImplemented
-        if func is torch.ops.prim.device.default:  # two of three calls, and no work
+        if func is torch.ops.prim.device.default:  # two thirds of all calls, without any work
             return args[0].__torch_dispatch__(func, types, args)
         kwargs = kwargs or {}
         try:
@@ -126,7 +126,7 @@ class Peaks(MemTracker):
     def _track_module_params_and_buffers(
         self, module: nn.Module, install_grad_hooks: bool = True
     ) -> tuple[int, int]:
-        # A parameter without a gradient cannot have the hook that torch's tracker gives to each.
+        # torch's tracker hooks every parameter, which fails for one without a gradient.
         for parameter in module.parameters():
             if not parameter.requires_grad:
                 handles = RemovableHandle(OrderedDict()), RemovableHandle(OrderedDict())
@@ -154,7 +154,7 @@ class Peaks(MemTracker):
 
 
 class ShardedPeaks(Peaks, FSDPMemTracker):
-    """The same of a model that FSDP2 shards."""
+    """:class:`Peaks` for a model sharded by FSDP2."""
 
 
 def memory_tracker(
