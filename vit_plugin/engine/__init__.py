@@ -1,10 +1,10 @@
-"""Parts for MMEngine's runner.
+"""Components for MMEngine's runner.
 
-They are imported when they are named, since commands that train nothing need none of them.
+They are imported lazily, since commands that do not train need none of them.
 """
 
 # isort: off
-# First, since it says what to install where MMEngine is missing.
+# This import comes first, since its error says what to install if MMEngine is missing.
 from vit_plugin.registry import (
     HOOKS,
     METRICS,

@@ -1,4 +1,4 @@
-"""Compile the blocks of a model one by one, in place of the whole model."""
+"""Compile the blocks of a model one by one, instead of the whole model."""
 
 from inspect import signature
 from typing import Any
@@ -11,9 +11,9 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.protocol import frozen_models, named_parts
 
 COMPILE_OPTIONS = set(signature(torch.compile).parameters) - {'model'}
-# Graphs that torch keeps of one function before it gives up, 8 by default. All blocks run the same
-# function, which needs one for each kind of block, for the first size and for all others, and for
-# training and validation.
+# torch's limit of graphs per function, 8 by default. All blocks run the same function, which needs
+# a graph for each kind of block, for the first size and for all others, and for training and
+# validation.
 MAX_GRAPHS = 32
 
 
@@ -21,8 +21,8 @@ def compile_blocks(model: nn.Module, **options: Any) -> int:
     """Let torch compile a model's backbone blocks and CNNs one by one, in place, at first forward.
 
     Blocks of one kind share a graph, so the first step waits for one block and not for all of them.
-    Names, parameters and the state dict stay the same. What is around the blocks (the head, the
-    losses, a detector) is not compiled. Those of the frozen models that it uses are.
+    Names, parameters and the state dict stay the same. The rest (head, losses, detector) is not
+    compiled. Blocks of frozen models in use, such as a teacher, are.
 
     Args:
         model: the model, wrapped, sharded or with adapters.
@@ -32,14 +32,15 @@ def compile_blocks(model: nn.Module, **options: Any) -> int:
         The number of compiled parts.
 
     Raises:
-        ConfigError: if no module of the model names its parts, or if torch does not know an option.
+        ConfigError: if no module of the model names its blocks, or if torch does not know an
+            option.
     """
     parts = [
         part
         for each in (model, *frozen_models(model))
         for part in named_parts(each)
         if any(part.children())
-    ]  # a single layer is fast as it is
+    ]  # a single layer gains nothing
     if not parts:
         raise ConfigError(
             'compile.blocks=True needs a backbone that names its blocks, such as '

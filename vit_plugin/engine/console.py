@@ -17,8 +17,7 @@ from vit_plugin.data.dataset_facts import trained_on
 from .sharding import without_ddp
 from .validation_record import in_per_cent
 
-# How messages begin that only the log file gets of a training that ProgressHook shows, whose lines
-# have these numbers.
+# Prefixes of messages that only the log file gets while ProgressHook shows the same numbers.
 TRAIN_TAGS = ('Epoch(train)', 'Iter(train)')
 SHOWN_LIVE = (  # in a terminal
     *TRAIN_TAGS,
@@ -27,7 +26,7 @@ SHOWN_LIVE = (  # in a terminal
     'Saving checkpoint at',
     'The best checkpoint with',
     'per class results:',
-    '+-',  # the table of these
+    '+-',  # the table of per-class results
 )
 # Lines that pycocotools prints about its own steps.
 CHATTER = (
@@ -62,21 +61,21 @@ def printing_logged(logger: logging.Logger) -> Iterator[None]:
 
 
 class LoggedEvaluator(Evaluator):
-    """MMEngine's, but what a metric prints is logged, and results on CPUs are gathered by messages.
+    """MMEngine's evaluator with logged output of metrics, and CPU results sent by collectives.
 
-    MMEngine's way are pickles in a folder, which all machines must have in common.
+    MMEngine would exchange pickles in a folder, which all machines must share.
     """
 
     def evaluate(self, size: int) -> dict[str, Any]:
         if get_backend() == 'gloo':
             for metric in self.metrics:
-                metric.collect_device = 'gpu'  # MMEngine's name for messages, on any device
+                metric.collect_device = 'gpu'  # MMEngine's name for collectives, on any device
         with printing_logged(MMLogger.get_current_instance()):
             return super().evaluate(size)
 
 
 class PerCentLogProcessor(LogProcessor):
-    """MMEngine's, but all scores of a validation or test are in per cent."""
+    """MMEngine's log processor, but all scores of a validation or test are in per cent."""
 
     def _collect_scalars(self, custom_cfg: list, runner: Runner, mode: str, *more: Any) -> dict:
         found: dict[str, Any] = super()._collect_scalars(custom_cfg, runner, mode, *more)
@@ -145,7 +144,7 @@ def run_summary(runner: Runner) -> str:
 
 
 def validated_images(val: Any, train: Any) -> str:
-    """How many images are validated, and whether they are trained on, as far as that is known."""
+    """The number of validation images, and how many are also trained on, if known."""
     shared = trained_on(val, train)
     if not shared:
         return f'{len(val):,} {"held out " if shared == 0 else ""}to validate'

@@ -1,4 +1,4 @@
-"""The hooks that a run has, as ``default_hooks`` in its config changes them."""
+"""The default hooks of a run, which ``default_hooks`` in its config changes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,13 +9,13 @@ from .checkpoints.hook import CheckpointHook
 from .faults.preemption import PreemptionHook
 from .runtime_info import RuntimeInfoHook
 
-# Each may be changed or left out as default_hooks.NAME in a config.
+# A config may change or disable each by default_hooks.NAME.
 OF_THIS_PACKAGE = {
     'runtime_info': RuntimeInfoHook,
     'checkpoint': CheckpointHook,
     'preemption': PreemptionHook,
 }
-# MMEngine's own. It wants their types again where a config changes one of their settings.
+# MMEngine's own hooks. A config that changes a setting must repeat the type, so it is added here.
 OF_MMENGINE = {
     'timer': 'IterTimerHook',
     'sampler_seed': 'DistSamplerSeedHook',
@@ -26,7 +26,7 @@ PLAIN_CHECKPOINT_HOOKS = ('CheckpointHook', 'mmengine.CheckpointHook', EagerChec
 
 
 def with_default_hooks(hooks: Mapping[str, Any] | None) -> dict[str, Any]:
-    """``default_hooks`` with ours, and with our checkpoint hook in place of MMEngine's."""
+    """Complete ``default_hooks`` with ours, and replace MMEngine's checkpoint hook by ours."""
     complete: dict[str, Any] = {name: dict(type=kind) for name, kind in OF_THIS_PACKAGE.items()}
     for name, hook in (hooks or {}).items():
         known = complete.get(name) or (dict(type=OF_MMENGINE[name]) if name in OF_MMENGINE else {})

@@ -1,4 +1,4 @@
-"""The processes of a run: how they are set up, agree, and find out which of them is missing."""
+"""The processes of a run: set them up, let them agree, and find missing ranks."""
 
 import logging
 import os
@@ -21,12 +21,12 @@ from vit_plugin.launchers import VARIABLES, read_environment
 Result = TypeVar('Result')
 
 DIST_TIMEOUT = 600.0  # seconds. torch waits 600 with NCCL and 1800 with gloo
-# For a wait on the CPU, so that its error is reported before NCCL's watchdog ends the process.
+# Part of the timeout for waits on the CPU, so that their error comes before NCCL's watchdog.
 PART_OF_TIMEOUT = 0.8
-ANSWER = 5.0  # seconds in which rank 0 waits for the others after a collective has failed
-# Seconds in which the others wait for rank 0, which may wait for its own time-out first.
+ANSWER = 5.0  # seconds that rank 0 waits for the others after a failed collective
+# Seconds that the others wait for rank 0, which may wait for its own time-out first.
 OF_RANK_0 = 30.0
-GRACE = 10.0  # seconds in which a launcher ends a process after another one has failed
+GRACE = 10.0  # seconds until a launcher ends the other processes after a failure
 
 
 def timeout_of(env_cfg: Mapping[str, Any] | None) -> float:
@@ -37,7 +37,8 @@ def timeout_of(env_cfg: Mapping[str, Any] | None) -> float:
 def dist_settings(env_cfg: Mapping[str, Any]) -> dict[str, Any]:
     """``env_cfg.dist_cfg`` with the time-out, and with the backend as torch's one string."""
     settings = {**(env_cfg.get('dist_cfg') or {}), 'timeout': timeout_of(env_cfg)}
-    if isinstance(settings.get('backend'), list):  # --cfg-options splits cpu:gloo,cuda:nccl
+    # --cfg-options splits cpu:gloo,cuda:nccl at the comma.
+    if isinstance(settings.get('backend'), list):
         settings['backend'] = ','.join(settings['backend'])
     return settings
 
@@ -49,7 +50,7 @@ def init_distributed(launcher: str, env_cfg: Mapping[str, Any] | None) -> None:
 
     Args:
         launcher: pytorch, slurm or mpi.
-        env_cfg: that of the config. Its ``dist_cfg`` has the ``timeout`` in seconds. An
+        env_cfg: the section of the config. Its ``dist_cfg`` has the ``timeout`` in seconds. An
             ``init_method`` there replaces the address and port in the environment.
 
     Raises:
@@ -75,7 +76,7 @@ def missing_ranks(group: 'dist.ProcessGroup', timeout: float) -> str | None:
     Only rank 0 learns about all. The others only learn that rank 0 does not answer.
 
     Args:
-        group: a group of gloo. Do not use it after a rank was missing.
+        group: a gloo group. Do not use it after a rank was missing.
         timeout: seconds that rank 0 waits. The others wait as long as the group does.
     """
     try:
@@ -84,7 +85,7 @@ def missing_ranks(group: 'dist.ProcessGroup', timeout: float) -> str | None:
         found = re.search(r'Ranks? ([\d, ]+) failed', str(error))
         if found:
             return found[1].strip(' ,')
-        return '0' if dist.get_rank() else 'unknown'  # a connection that was closed has no number
+        return '0' if dist.get_rank() else 'unknown'  # a closed connection does not tell its rank
     return None
 
 
@@ -102,7 +103,7 @@ def naming_lost_ranks(runner: Runner) -> Iterator[None]:
     """
     group: Any = None
     if get_world_size() > 1:
-        barrier()  # the time-out below is also that of making the group
+        barrier()  # the timeout below also covers the creation of the group
         timeout = min(OF_RANK_0, timeout_of(runner.cfg.get('env_cfg')))
         group = dist.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
     try:
@@ -156,14 +157,14 @@ def from_rank_0(find: Callable[[], Result]) -> Result:
 
 
 def is_first_rank() -> bool:
-    """True in the first process, also before the processes know each other."""
+    """True in the first process, also before the process group exists."""
     return all(os.environ.get(rank, '0') == '0' for rank, *_ in VARIABLES.values())
 
 
 def report_of_rank(text: str) -> str:
-    """The report of an error, with the rank that it comes from unless that is rank 0.
+    """Report an error, with its rank unless that is rank 0.
 
-    An error of building is the same in all processes. So all but the first process of a machine
+    An error while building is the same in all processes. So all but the first process of a machine
     wait, and the launcher ends them meanwhile. A process that fails alone reports its error after
     the wait.
     """

@@ -1,4 +1,4 @@
-"""Loggers whose console shows what users of the commands ask for; the log file has the rest."""
+"""Loggers whose console output is brief; the log file has everything."""
 
 import io
 import logging
@@ -9,7 +9,7 @@ from mmengine.logging.logger import MMFormatter
 
 from vit_plugin.files.untrusted_text import PrintableMessages
 
-# How messages begin that only the log file gets.
+# Prefixes of messages that only the log file gets.
 FILE_ONLY = (
     'System environment',
     'Config:',
@@ -21,8 +21,8 @@ FILE_ONLY = (
     'Exp name: ',
     'The schedules, made for',
     'Evaluating ',
-    # False alarms: we compile nothing, MMEngine itself uses what it warns of, and mIoU has no
-    # prefix by design.
+    # False alarms: nothing needs compiling, MMEngine itself uses what it warns about, and mIoU has
+    # no prefix by design.
     'Line NMS is not compiled',
     '"FileClient" will be deprecated',
     '"HardDiskBackend" is the alias',
@@ -30,13 +30,13 @@ FILE_ONLY = (
     'bbox_mAP_copypaste',
     'segm_mAP_copypaste',
     'Average ',  # pycocotools' twelve lines
-)  # the last ones repeat the line of the validation
-CALL_SITE = '%(pathname)s - %(funcName)s - %(lineno)d - '  # in MMEngine's lines of errors
+)  # the last ones repeat the log line of the validation
+CALL_SITE = '%(pathname)s - %(funcName)s - %(lineno)d - '  # in MMEngine's error lines
 
 
 @dataclass(frozen=True)
 class Without:
-    """Keeps the messages that begin with none of these words."""
+    """A logging filter that drops messages with one of these prefixes."""
 
     starts: tuple[str, ...]
 
@@ -45,7 +45,7 @@ class Without:
 
 
 def quieten(logger: logging.Logger, starts: tuple[str, ...] = FILE_ONLY) -> None:
-    """Leave to the files of a logger the messages that begin with one of these words."""
+    """Keep messages with one of these prefixes off the console, but in the log files."""
     print_safely(logger)
     for handler in consoles(logger):
         handler.addFilter(Without(starts))
@@ -54,14 +54,15 @@ def quieten(logger: logging.Logger, starts: tuple[str, ...] = FILE_ONLY) -> None
 
 
 def print_safely(logger: logging.Logger) -> None:
-    """Let messages have names of files and classes in them, whatever these are."""
+    """Make names of files and classes in messages safe to print."""
     if not any(isinstance(one, PrintableMessages) for one in logger.filters):
         logger.addFilter(PrintableMessages())
     for handler in logger.handlers:
         if isinstance(handler.formatter, MMFormatter):
-            # MMEngine logs for others: the line in its logger says nothing of where an error is.
+            # MMEngine logs on behalf of others, so its own call site does not tell where an error
+            # is.
             handler.formatter.err_format = handler.formatter.err_format.replace(CALL_SITE, '')
-        # A log file is in the encoding of the system.
+        # A log file uses the encoding of the system.
         stream = getattr(handler, 'stream', None)
         if isinstance(stream, io.TextIOWrapper) and not stream.closed:
             stream.reconfigure(errors='backslashreplace')
@@ -78,7 +79,7 @@ def in_terminal() -> bool:
 
 
 class Plain(logging.Formatter):
-    """A message as it is. What is more than information begins with its level."""
+    """A formatter that shows the plain message, with the level only above INFO."""
 
     def format(self, record: logging.LogRecord) -> str:
         message = super().format(record)

@@ -24,14 +24,14 @@ from vit_plugin.weights.reading.files import find_tensors
 @checked
 @dataclass(frozen=True)
 class Lora:
-    """Adapters of the linear layers of the blocks. In a config this is ``lora=dict(...)``.
+    """Adapters on the linear layers of the blocks. In a config this is ``lora=dict(...)``.
 
-    The weights of the Vision Transformer itself are frozen. Its adapters learn, and all that is
-    outside of it: the neck, the heads, and the rest of a ViT-Adapter.
+    The weights of the Vision Transformer itself are frozen. Its adapters are trained, and
+    everything outside it: the neck, the heads, and the rest of a ViT-Adapter.
 
     Attributes:
         r: rank of the adapters.
-        alpha: their products are multiplied by alpha / r.
+        alpha: their outputs are scaled by alpha / r.
         dropout: dropout of their inputs.
         targets: names of the layers, such as ``('qkv', 'proj')``. None, the default, takes all
             linear layers of the blocks.
@@ -45,12 +45,12 @@ class Lora:
     def inject(self, model: nn.Module) -> None:
         """Add adapters to a model's Vision Transformers in place. At first the output is unchanged.
 
-        A model that keeps copies of its weights makes them again, with the adapters, see
+        A model that keeps copies of its weights renews them, with the adapters, see
         :class:`~vit_plugin.models.protocol.HasCopies`.
 
         Raises:
-            ConfigError: if there is no Vision Transformer, if a target is not in it, or if the
-                model averages its weights itself and cannot copy them again.
+            ConfigError: if there is no Vision Transformer, if it lacks a target, or if the model
+                averages its own weights and cannot renew the copies.
             MissingExtraError: if peft is not installed.
         """
         with needed_by('lora'):
@@ -87,10 +87,10 @@ class Lora:
             model.copy_again()
 
     def check_scale(self, meta: Mapping[str, Any]) -> None:
-        """Compare with the settings that the ``meta`` of a checkpoint has, if it is of adapters.
+        """Compare with the settings in the ``meta`` of a checkpoint, if it has adapters.
 
         Raises:
-            ConfigError: names the setting with which the adapters would mean something else.
+            ConfigError: if a setting would change the meaning of the saved adapters.
         """
         saved = meta.get('lora') or {}
         for name in ('r', 'alpha'):
@@ -119,14 +119,13 @@ class Lora:
 
 
 def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:
-    """Give the model of a run the weights that it begins from, then its adapters.
+    """Load a run's initial weights, then add the adapters.
 
-    It comes before DDP copies the model and before the optimizer is built, since both take the
-    parameters that there are. A checkpoint with adapters is left to the runner, which loads it
-    afterward.
+    This precedes DDP and the optimizer, since both take the existing parameters. A checkpoint with
+    adapters is left to the runner, which loads it afterward.
     """
     source = runner._load_from
-    # A resumed checkpoint replaces all weights; without one, the run begins from these.
+    # A resumed checkpoint replaces all weights; otherwise the run starts from these.
     if runner._resume:
         source = None if source else runner.cfg.get('begin_from')
     checkpoint = open_checkpoint(source) if source else None

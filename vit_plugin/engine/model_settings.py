@@ -1,4 +1,4 @@
-"""The settings of a config that say how a model is trained: ``lora`` and ``sharding``."""
+"""The settings ``lora`` and ``sharding`` of a config, and which of them exclude each other."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from vit_plugin.errors import ConfigError
 from .lora_adapters import Lora
 from .sharding import Sharding
 
-# By name in a config: the class of a setting, and an example of it.
+# Name in a config -> class of the setting, and an example.
 MODEL_SETTINGS = {
     'lora': (Lora, 'r=8, alpha=16'),
     'sharding': (Sharding, "group='node'"),
@@ -30,7 +30,7 @@ def model_setting(cfg: Mapping[str, Any], name: str) -> Any:
     """A setting of a config, as an instance of its class. None if the config does not have it.
 
     Raises:
-        ConfigError: if it is wrong, or is next to one that it does not go together with.
+        ConfigError: if it is wrong, or excluded by another setting.
     """
     if cfg.get(name) is None:
         return None

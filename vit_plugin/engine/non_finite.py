@@ -1,4 +1,4 @@
-"""Steps whose loss or gradients are infinite or NaN."""
+"""Handle steps whose loss or gradients are infinite or NaN."""
 
 import json
 import math
@@ -22,7 +22,7 @@ NEVER = 2**62  # a step that no run reaches
 
 
 class RecordedStep(NamedTuple):
-    """Facts about a step: its number from 1, its losses, and the files of its batch."""
+    """A recorded step: its number from 1, its losses, and the files of its batch."""
 
     number: int
     values: Mapping[str, Any]
@@ -31,11 +31,11 @@ class RecordedStep(NamedTuple):
 
 @dataclass
 class NonFinitePolicy:
-    """Ends the run at such a step, or counts the steps that the optimizer wrapper has skipped.
+    """Ends the run at a non-finite step, or counts the steps that the wrapper has skipped.
 
     Attributes:
         action, max_skipped: see :class:`~vit_plugin.engine.RuntimeInfoHook`.
-        skipped_in_a_row: the number of such steps.
+        skipped_in_a_row: the number of consecutive skipped steps.
     """
 
     action: Literal['stop', 'skip', 'ignore']
@@ -43,10 +43,10 @@ class NonFinitePolicy:
     skipped_in_a_row: int = 0
 
     def begin(self, runner: Runner) -> None:
-        """Tell the optimizer wrapper before a training.
+        """Configure the optimizer wrapper before a training.
 
         Raises:
-            ConfigError: if steps are to be skipped by a wrapper that cannot.
+            ConfigError: if steps should be skipped and the wrapper cannot.
         """
         self.skipped_in_a_row = 0
         wrapper, skips = runner.optim_wrapper, self.action == 'skip'
@@ -60,13 +60,14 @@ class NonFinitePolicy:
             )
 
     def take(self) -> None:
-        """Note a step that was not skipped."""
+        """Record a step that was not skipped."""
         self.skipped_in_a_row = 0
 
     def check(self, runner: Runner, steps: list[RecordedStep], together: bool) -> None:
         """Raise a ``ConfigError`` if a loss of these steps is not finite.
 
-        If all processes call it, the losses of all count, otherwise only those of this process.
+        If all processes call it together, it checks the losses of all, otherwise only those of this
+        process.
         """
         if self.action != 'stop':
             return
@@ -98,10 +99,10 @@ class NonFinitePolicy:
         )
 
     def may_save(self, runner: Runner, broken: str | None, step: int) -> bool:
-        """Return whether a state may be saved, where ``broken`` is not finite after a step.
+        """Return whether a state may be saved although ``broken`` is not finite.
 
         Raises:
-            ConfigError: if it may not, and the run is not to ignore it.
+            ConfigError: if it may not, unless the run ignores that.
         """
         if broken is None:
             return True
@@ -143,9 +144,11 @@ def learning_rates(runner: Runner) -> list[float]:
 
 
 def first_broken(state: Mapping[str, Any], learned: Container[str]) -> str | None:
-    """The first of a checkpoint's tensors that is not finite. Of sharded ones, this rank's part.
+    """The first tensor of a checkpoint that is not finite.
 
-    A buffer may be infinite from the start, such as a mask, and is broken if it is NaN.
+    Only this rank's part of sharded tensors is checked.
+
+    A buffer, such as a mask, may be infinite from the start, so only NaN counts for buffers.
 
     Args:
         state: the weights, their averages and the state of the optimizer, as MMEngine's checkpoint
@@ -170,7 +173,8 @@ def first_broken(state: Mapping[str, Any], learned: Container[str]) -> str | Non
             if part.numel():
                 places.append(place)
                 strict.append(is_learned)
-                # NaN is passed on. Unlike `isfinite`, it takes no memory of the size of the tensor.
+                # The sum propagates NaN. Unlike `isfinite`, it allocates no tensor of the same
+                # size.
                 bounds.append(torch.stack(part.detach().aminmax()).float())
     if not bounds:
         return None
@@ -182,7 +186,7 @@ def first_broken(state: Mapping[str, Any], learned: Container[str]) -> str | Non
 
 
 def write_report(runner: Runner, step: RecordedStep, together: bool) -> str:
-    """Write a step's losses and files as JSON, for all processes or this one. Return the path."""
+    """Write a step's losses and files as JSON, for all processes or this one. Returns the path."""
     own = dict(
         losses={
             name: value if math.isfinite(value) else str(value)

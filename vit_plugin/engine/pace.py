@@ -1,4 +1,4 @@
-"""The pace of a training, which changes with what else the machine does, and the time left."""
+"""The pace of a training, which varies with the load of the machine, and the time left."""
 
 import math
 from collections import deque
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
-# The pace is the mean of at least so many steps and seconds: both, so that steps of a minute and
-# of a millisecond have one, and so that it follows a change of the load within half a minute.
+# Least steps and seconds to average over. With both, the pace is defined for steps of a minute and
+# of a millisecond, and follows a change of load within half a minute.
 FEWEST_STEPS, MIN_SECONDS = 10, 30.0
 
 
@@ -15,15 +15,14 @@ FEWEST_STEPS, MIN_SECONDS = 10, 30.0
 class Pace:
     """The seconds of the latest steps, and those of the latest validation.
 
-    All methods take the time in seconds, of any clock. The time of a validation is no part of that
-    of a step.
+    All methods take the time in seconds, by any clock. Validation does not count as time of a step.
 
     Args:
         start: when the first step began.
     """
 
     start: float
-    validation: float = 0.0  # 0 before the first
+    validation: float = 0.0  # 0 before the first validation
     _ends: deque[float] = field(default_factory=deque)  # ends of the latest steps, without pauses
     _paused: float = 0.0  # the seconds of all validations
     _since: float | None = None  # when the current validation began
@@ -42,7 +41,7 @@ class Pace:
         self._since = now
 
     def proceed(self, now: float) -> None:
-        """Record that it has ended."""
+        """Record that the validation has ended."""
         if self._since is not None:
             self.validation = now - self._since
             self._paused += self.validation
@@ -50,18 +49,18 @@ class Pace:
 
     @property
     def of_a_step(self) -> float:
-        """Seconds of one of the latest steps."""
+        """Mean seconds of the latest steps."""
         return (self._ends[-1] - self._ends[0]) / (len(self._ends) - 1)
 
 
 def seconds_left(runner: Runner, pace: Pace) -> float:
-    """The seconds after the current step of a run, with those of its validations."""
+    """The remaining seconds of a run after the current step, validations included."""
     steps = runner.max_iters - runner.iter - 1
     return steps * pace.of_a_step + validations(runner) * pace.validation
 
 
 def validations(runner: Runner) -> int:
-    """The number of validations left."""
+    """The number of remaining validations."""
     loop = runner.train_loop
     if runner._val_loop is None:
         return 0

@@ -21,13 +21,13 @@ from .loggers import in_terminal, quieten
 from .pace import Pace, seconds_left
 from .validation_record import in_per_cent
 
-LOSS_WINDOW = 10  # steps that the loss is the mean of, as in MMEngine's lines
-LR_SCALARS = ('train/base_lr', 'train/lr')  # the second is that of the first group alone
+LOSS_WINDOW = 10  # steps over which the loss is averaged, as in MMEngine's lines
+LR_SCALARS = ('train/base_lr', 'train/lr')  # the second is only the rate of the first group
 SLOW = 10  # images/s below which a decimal is shown
 EVERY = 5.0  # seconds between the lines of a pipe
 LAYOUT = '{desc} {bar:8} {percentage:3.0f}%{postfix}'
 LAYOUT_OF_PIPE = '{desc}, step {n:,} of {total:,}{postfix}'
-# Letters of a terminal that lacks room for a bar, and what it shows.
+# Columns below which a terminal has no room for a bar, and what it shows instead.
 NARROW_TERMINAL, LAYOUT_OF_NARROW = 80, '{desc}{postfix}'
 
 
@@ -37,11 +37,11 @@ class ProgressHook(Hook):
 
     A validation replaces the time left by the metric that ``save_best`` names, or by the first one.
     A narrow terminal has no bar. In a training by iterations, a line goes from one validation to
-    the next. MMEngine's own lines of the training then go to the log file alone, unless the config
-    has ``verbose=True``.
+    the next. MMEngine's own training lines then go only to the log file, unless the config has
+    ``verbose=True``.
 
-    A file or a pipe gets such a line at the first step, and then every 5 seconds, in place of
-    MMEngine's lines of steps. Other processes than the first do nothing.
+    A file or a pipe gets such a line at the first step, and then every 5 seconds, instead of
+    MMEngine's lines. Only the first process prints.
     """
 
     priority = 'BELOW_NORMAL'  # after the LoggerHook, and before the ReportHook ends the output
@@ -51,7 +51,7 @@ class ProgressHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         self._stack, self._is_shown, self._is_live = ExitStack(), is_main_process(), in_terminal()
-        self._said = -math.inf  # when a pipe got the last line
+        self._said = -math.inf  # time of the last line in a pipe
         if self._is_shown:
             if self._is_live:
                 self._stack.enter_context(logging_redirect_tqdm([runner.logger]))
@@ -92,7 +92,7 @@ class ProgressHook(Hook):
         self.close()
 
     def close(self) -> None:
-        """Leave the last line as it is, and log as before."""
+        """Keep the last line, and log as before."""
         if self._is_shown:
             self._end_line()
             self._stack.close()
@@ -111,7 +111,7 @@ class ProgressHook(Hook):
 def new_line(runner: Runner, is_live: bool) -> tqdm:
     """The line from the current iteration to the end of its epoch, or to the next validation.
 
-    It writes itself only if it is live.
+    Only a live line writes itself.
     """
     loop: Any = runner.train_loop
     by_epoch = isinstance(loop, EpochBasedTrainLoop)
@@ -133,7 +133,7 @@ def new_line(runner: Runner, is_live: bool) -> tqdm:
 
 
 def numbers_of(scalars: Mapping[str, Any], steps: int) -> list[str]:
-    """The loss, the images per second of the last steps and the learning rate, as far as known."""
+    """The loss, the recent images per second and the learning rate, if known."""
     numbers = []
     if 'train/loss' in scalars:
         numbers.append(f'loss {scalars["train/loss"].mean(LOSS_WINDOW):.4g}')
@@ -146,10 +146,10 @@ def numbers_of(scalars: Mapping[str, Any], steps: int) -> list[str]:
 
 
 def judged_by(runner: Runner, metrics: Mapping[str, float]) -> str:
-    """The metric that the best checkpoint is chosen by, or the first one, in per cent."""
+    """The metric that selects the best checkpoint, or the first one, in per cent."""
     numbers = in_per_cent(metrics)
     wanted: list[str] = []
     for hook in runner.hooks:
-        wanted += getattr(hook, 'key_indicators', ())  # a CheckpointHook with save_best has them
+        wanted += getattr(hook, 'key_indicators', ())  # set on a CheckpointHook with save_best
     name = next((name for name in numbers if name in wanted), next(iter(numbers), None))
     return 'validated' if name is None else f'{name.rpartition("/")[2]} {numbers[name]:.4g}'

@@ -1,4 +1,4 @@
-"""What a run says of where its weights come from, which each of its checkpoints keeps."""
+"""The provenance of a run's weights, which each of its checkpoints keeps."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,14 +12,14 @@ from vit_plugin.weights.reading.folders import is_checkpoint_folder
 
 from .checkpoints.chosen import checkpoint_in
 
-A_RUN = 'a training'  # until it has a file, whose name takes the place of this
+A_RUN = 'a training'  # replaced by the file name once there is a file
 
 
 def record_of_run(cfg: Mapping[str, Any]) -> Provenance:
-    """The record of a run: what its config begins with, its teacher, and the license of its data.
+    """The provenance of a run: its initial weights, its teacher, and the license of its data.
 
     Args:
-        cfg: the config. ``data_license`` is what a person knows of the data.
+        cfg: the config. Its ``data_license`` is stated by a person.
     """
     links = [
         (part, of_address(_file_of(source))) for part, source in dict.fromkeys(begun_with(cfg))
@@ -31,11 +31,11 @@ def record_of_run(cfg: Mapping[str, Any]) -> Provenance:
 
 
 def _file_of(source: str) -> str:
-    """The checkpoint in the folder of a run; anything else as it is."""
+    """The checkpoint in the folder of a run; any other source unchanged."""
     folder = Path(source)
     if folder.is_dir() and not weights_in(folder) and not is_checkpoint_folder(folder):
         try:
             return checkpoint_in(folder)[0]
-        except ConfigError:  # whoever needs it reports it
+        except ConfigError:  # the code that loads it reports the error
             return source
     return source

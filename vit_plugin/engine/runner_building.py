@@ -1,4 +1,4 @@
-"""What our runner builds, and how: the model, data loaders, loops, the optimizer and schedules."""
+"""The building of our runner's components: model, data loaders, loops, optimizer and schedules."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -41,12 +41,12 @@ Kind = TypeVar('Kind', bound=Hook)
 
 
 class BuildingRunner(mmengine.runner.Runner):
-    """MMEngine's runner that builds our parts. :class:`vit_plugin.Runner` says which.
+    """MMEngine's runner with our components, see :class:`vit_plugin.Runner`.
 
     Attributes:
-        unreadable: the hook that knows what could not be read.
+        unreadable: the hook that counts unreadable samples.
         base_seed: the seed of the run, the same in all processes.
-        data_facts: what is known of the data to train on, see
+        data_facts: facts about the training data, see
             :func:`~vit_plugin.engine.same_ranks.facts_of_data`.
         sharding: how the model is sharded; None if it is not.
         lora: the adapters that learn in place of the backbone; None if there are none.
@@ -91,7 +91,7 @@ class BuildingRunner(mmengine.runner.Runner):
         return super().wrap_model(model_wrapper_cfg, model) if self.sharding is None else model
 
     def _init_model_weights(self) -> None:
-        if self.sharding is None and self.lora is None:  # otherwise it was done before
+        if self.sharding is None and self.lora is None:  # otherwise this was done before
             super()._init_model_weights()
 
     def register_default_hooks(self, hooks: dict | None = None) -> None:
@@ -151,7 +151,7 @@ class BuildingRunner(mmengine.runner.Runner):
             return super().build_param_scheduler(scheduler)
         built = []
         for i, one in enumerate(scheduler):
-            # MMEngine names neither.
+            # MMEngine's own error names neither.
             with as_config_error(f'param_scheduler.{i}, {one},', (ValueError,)):
                 built += super().build_param_scheduler(one)
         return built
@@ -162,12 +162,12 @@ class BuildingRunner(mmengine.runner.Runner):
     ) -> DataLoader:
         """Build a data loader with our image reader and any number of workers.
 
-        The temporary folder of their sockets is made here, since a worker that a signal ends does
-        not remove its own.
+        The temporary folder for the workers' sockets is created here, since a worker killed by a
+        signal does not remove its own.
         """
         get_temp_dir()
-        # More workers than cores are a recipe on a small machine, and right where they wait for a
-        # disk.
+        # A recipe may have more workers than a small machine has cores, and more workers help with
+        # a slow disk.
         warnings.filterwarnings('ignore', 'This DataLoader will create .* worker processes')
         return mmengine.runner.Runner.build_dataloader(
             use_our_image_reader(dataloader), seed, diff_rank_seed

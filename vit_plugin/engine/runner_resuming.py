@@ -1,4 +1,4 @@
-"""What our runner resumes from and saves, see :mod:`.checkpoints`."""
+"""Resuming and saving in our runner, see :mod:`.checkpoints`."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -27,9 +27,9 @@ class ResumableRunner(BuildingRunner):
 
     Attributes:
         saver: writes the checkpoints.
-        hook_states: takes and restores the state of the hooks.
-        resuming: whether a checkpoint is being read to resume from, and not for its weights alone.
-        checked_checkpoint: the checkpoint that was found complete.
+        hook_states: saves and restores the state of the hooks.
+        resuming: whether a checkpoint is being resumed from, not just loaded for its weights.
+        checked_checkpoint: the checkpoint that was verified.
     """
 
     _load_from: str | None
@@ -50,7 +50,7 @@ class ResumableRunner(BuildingRunner):
 
     def load_or_resume(self) -> None:
         if is_sharded(without_ddp(self.model)):
-            # Made here, in all processes, because a hook may save in some alone.
+            # Created here in all processes, because a hook may save in only some of them.
             _ = self.saver.group
         if self._resume and self._load_from is None and not self._has_loaded:
             saving = self.find_hook(CheckpointHook)
@@ -132,15 +132,15 @@ class ResumableRunner(BuildingRunner):
 
     @cached_property
     def config_text(self) -> str:
-        """The config as text, formatted once, since that takes longer than copying the state."""
+        """The config as text, cached, since formatting takes longer than copying the state."""
         return self.cfg.pretty_text
 
     @cached_property
     def provenance(self) -> Provenance:
-        """Where its weights come from; of a resumed run, as it was known when it began."""
+        """The provenance of its weights; for a resumed run, as recorded at its start."""
         return record_of_run(self.cfg.to_dict())
 
     @cached_property
     def settings(self) -> dict[str, str]:
-        """What of the config determines the run, see :mod:`.checkpoints.run_settings`."""
+        """The settings that determine the run, see :mod:`.checkpoints.run_settings`."""
         return flat_settings(self.cfg)

@@ -20,18 +20,17 @@ from .step import Update
 class RuntimeInfoHook(EagerRuntimeInfoHook):
     """MMEngine's hook, but it reads losses from the device only to log them, all at once.
 
-    It also reads those of the first step, which the line of progress shows.
-
-    MMEngine's hook reads them after every iteration, so the device must wait for the CPU. The
-    recorded values are the same. With the optimizer wrappers of this package, this also applies to
-    norms of gradients.
+    It also reads those of the first step, for the progress line. MMEngine's hook reads losses after
+    every iteration, which forces a sync. The recorded values are the same. With the optimizer
+    wrappers of this package, this also applies to norms of gradients.
 
     Args:
         non_finite: what happens if a loss is infinite or NaN in any process. ``'stop'`` ends the
             run and writes no checkpoint after that step. ``'skip'`` skips the step in all
-            processes: the optimizer does nothing, the schedules and the EMA continue. Norms of
-            gradients count too, if they are clipped. The CPU then waits for the device in every
-            step, and statistics of batch normalization are not put back. ``'ignore'`` continues.
+            processes: the optimizer does nothing, the schedules and the EMA continue. Gradient
+                norms count too, if gradients are clipped. The CPU then waits for the device in
+                every step, and the statistics of BatchNorm are not restored. ``'ignore'``
+                continues.
             The first two write a file ``non_finite_step_N.json`` in the work directory, with the
             learning rates, the losses, and the files of the batch of each process.
         max_skipped: the run ends if more steps in a row are skipped.
@@ -83,7 +82,7 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
     def check_losses(self, runner: Runner) -> None:
         """End the run if a loss of any process is not finite. Every process calls it before a save.
 
-        The gradients of one process are in the weights of all.
+        The gradients of one process reach the weights of all.
         """
         if self._pending:
             self._record(runner, together=True)
@@ -97,14 +96,14 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
         return dict(skipped_in_a_row=self._policy.skipped_in_a_row)
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Restore them."""
+        """Restore the steps skipped in a row."""
         self._policy.skipped_in_a_row = state['skipped_in_a_row']
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        if self._pending:  # pending when this process alone saves
+        if self._pending:  # still pending if only this process saves
             # Weights after a loss that is not finite are useless.
             self._record(runner, together=False)
-            # MMEngine took it without these values.
+            # MMEngine took the state without these values.
             checkpoint['message_hub'] = runner.message_hub.state_dict()
 
     def _record(self, runner: Runner, together: bool) -> None:
@@ -116,7 +115,7 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
 
 
 def read_numbers(steps: list[RecordedStep]) -> list[RecordedStep]:
-    """The steps with numbers in place of one-element tensors, read from the device together."""
+    """Replace one-element tensors in steps by numbers, with a single sync."""
     tensors = [
         value.reshape(()).float()
         for step in steps
@@ -124,7 +123,7 @@ def read_numbers(steps: list[RecordedStep]) -> list[RecordedStep]:
         if isinstance(value, Tensor)
     ]
     tensors = [tensor.to(tensors[0].device, non_blocking=True) for tensor in tensors]
-    numbers = iter(torch.stack(tensors).tolist() if tensors else [])  # only here the CPU waits
+    numbers = iter(torch.stack(tensors).tolist() if tensors else [])  # the only sync
     return [
         step._replace(
             values={

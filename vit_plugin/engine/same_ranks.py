@@ -1,4 +1,4 @@
-"""Compare what the processes of a run have: their configs, data and checkpoints."""
+"""Check that all processes of a run have the same config, data and checkpoint."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,9 +18,9 @@ from vit_plugin.weights.report import shortened_list
 
 from .distributed import from_rank_0
 
-# Ranks may differ in where their files are, and in what only changes the speed.
+# Ranks may differ in paths, and in settings that only affect speed.
 RANK_OWN = ('work_dir', 'data_root', 'experiment_name', 'log_level', 'num_workers')
-END = 1 << 16  # bytes of a file
+END = 1 << 16  # bytes at either end of a file
 SAMPLES = 10_000  # number of samples that are compared
 # Facts about a data set, before the name of its loader.
 CLASS_NAMES, NUMBER, CONTENT, BYTES = (
@@ -37,10 +37,10 @@ def check_same(
     remedy: str = 'start all with one config and the same data. Only '
     f'{", ".join(RANK_OWN)} may differ',
 ) -> None:
-    """Compare what all ranks know by the same names. Every rank calls this.
+    """Compare facts of all ranks by name. Every rank calls this.
 
     Raises:
-        ConfigError: in all ranks, if something differs. It names the first such fact and the ranks.
+        ConfigError: in all ranks, at the first fact that differs, with the ranks.
     """
     if get_world_size() == 1:
         return
@@ -62,15 +62,15 @@ def check_same(
 
 
 def facts_of_config(cfg: Mapping[str, Any]) -> dict[str, str]:
-    """Each value of a config by its dotted name, but those that ranks may have of their own."""
+    """The values of a config by dotted name, except those that may differ between ranks."""
     return dict(_flat(cfg, ()))
 
 
 def facts_of_data(dataset: Any, name: str) -> dict[str, str]:
     """The number of samples, the classes, and a digest of the files and labels below the root.
 
-    Of more than 10,000 samples the digest is of so many, evenly spaced. Without MMEngine's
-    ``get_data_info`` there is none.
+    The digest covers at most 10,000 evenly spaced samples. Without MMEngine's ``get_data_info``
+    there is none.
     """
     facts = {f'{CLASS_NAMES}{name}': repr(classes_of(dataset))}
     if hasattr(dataset, '__len__'):
@@ -86,7 +86,7 @@ def facts_of_data(dataset: Any, name: str) -> dict[str, str]:
 def facts_of_bytes(dataset: Any, name: str) -> dict[str, str]:
     """A digest of the files' bytes, see :func:`~vit_plugin.data.content.content_digest`.
 
-    All ranks call this, and rank 0 reads: a hash of each rank's copy would cost as much again.
+    All ranks call this, but only rank 0 reads: hashing every rank's copy would multiply the cost.
     """
     digest = from_rank_0(partial(content_digest, dataset))
     return {f'{BYTES}{name}': digest} if digest else {}
@@ -95,7 +95,7 @@ def facts_of_bytes(dataset: Any, name: str) -> dict[str, str]:
 def facts_of_checkpoint(path: str) -> dict[str, str]:
     """The size of a checkpoint and a digest of its ends, or of a folder's manifest.
 
-    There are the names and checksums of what it holds. Of a URL there is nothing.
+    The manifest has names and checksums of the content. A URL has no facts.
     """
     if '://' in path:
         return {}
@@ -124,7 +124,7 @@ def _flat(value: Any, place: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _stable(text: str) -> str:
-    """Without the addresses in memory that some objects show."""
+    """Remove the memory addresses in the text of some objects."""
     return re.sub(r' at 0x[0-9a-f]+', '', text)
 
 

@@ -20,9 +20,9 @@ def take_step(runner: Runner, batch_idx: int, batch: Any) -> None:
     """Train on one batch.
 
     Args:
-        runner: its hooks do what comes before and after the update.
+        runner: its hooks run before and after the update.
         batch_idx: number of the batch in the epoch, or in the run if that has no epochs.
-        batch: from the data loader.
+        batch: a batch from the data loader.
     """
     place = dict(batch_idx=batch_idx, data_batch=batch)
     runner.call_hook('before_train_iter', **place)
@@ -70,7 +70,7 @@ class BaseOptimWrapper(OptimWrapper):
 
         Sharded gradients are averaged over the ranks only before an optimizer step.
         """
-        # A method of `fully_shard`; MMEngine does it for DDP.
+        # A method of `fully_shard`. MMEngine handles DDP.
         if hasattr(model, 'set_requires_gradient_sync'):
             model.set_requires_gradient_sync(self.should_sync())
         with super().optim_context(model):
@@ -86,14 +86,13 @@ class BaseOptimWrapper(OptimWrapper):
         skipped = self._skips_non_finite and not _is_finite_everywhere(loss)
         self.last_update = Update(skipped=skipped)
         if skipped:
-            self._inner_count += 1  # `backward` counts so
+            self._inner_count += 1  # like `backward`
         else:
             self.backward(self.scale_loss(loss))
         if self.should_update():
             if not skipped:
                 self.step(**(step_kwargs or {}))
-            # Gradients that were accumulated before a skipped step are not averaged over the ranks
-            # yet.
+            # Gradients accumulated before a skipped step are not yet averaged over the ranks.
             self.zero_grad(**(zero_kwargs or {}))
 
     def _clip_grad(self) -> None:
@@ -104,20 +103,20 @@ class BaseOptimWrapper(OptimWrapper):
             for param in group['params']
             if param.grad is not None
         ]
-        # None if values are clipped.
+        # The norm is None if values are clipped.
         norm = self.clip_func(params, **self.clip_grad_kwargs) if params else None
         if isinstance(norm, DTensor):
             norm = norm.full_tensor()
         if self._skips_non_finite and self._is_broken(norm):  # the same on all ranks
             self.last_update = Update(skipped=True)
-            self.zero_grad()  # optimizers skip what has no gradient
+            self.zero_grad()  # optimizers skip parameters without gradients
         elif self._defers_grad_norm:
             self.last_update = Update(norm)
         elif norm is not None:
             self.message_hub.update_scalar(f'train/{self.grad_name}', float(norm))
 
     def _is_broken(self, norm: Tensor | None) -> bool:
-        """True if a norm is not finite, and not because of a scale that the scaler will lower."""
+        """True if a norm is not finite, unless because of a loss scale that will be lowered."""
         if norm is None or norm.isfinite():
             return False
         scaler = getattr(self, 'loss_scaler', None)

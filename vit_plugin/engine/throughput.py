@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from vit_plugin.gpus import GPU_TFLOPS
 from vit_plugin.registry import HOOKS
 
-# Iterations after which the remaining time is known; seconds of it that need a word.
+# Iterations after which the remaining time is estimated; seconds from which it is reported.
 STEADY, LONG_EPOCH = 20, 3600.0
 
 
@@ -39,7 +39,8 @@ class ThroughputHook(Hook):
             self._count_first_step(runner.model)
 
     def _count_first_step(self, model: Any) -> None:
-        step, is_own = model.train_step, 'train_step' in vars(model)  # a compiled model has its own
+        # A compiled model has its own train_step.
+        step, is_own = model.train_step, 'train_step' in vars(model)
 
         def counted(*args: Any, **kwargs: Any) -> Any:
             if is_own:

@@ -15,25 +15,25 @@ from vit_plugin.files.untrusted_text import as_csv
 
 RECORD = 'metrics.json'
 RESULTS_FILE = 'results.csv'
-# MMDetection's metrics from 0 to 1, by prefix; what they say of objects that are not there.
+# Prefixes of MMDetection's metrics, which are from 0 to 1; the value without any object.
 FRACTIONS = frozenset(('coco', 'pascal_voc', 'lvis', 'openimages', 'crowd_human'))
 UNDEFINED_AP = -1
 POSITION_COLUMNS = ('epoch', 'iter', 'seconds')  # first columns of a row
-TRAINING = 'train/'  # how the names of losses and rates begin, which are no metrics
+TRAINING = 'train/'  # prefix of losses and rates, which are not metrics
 
 
 class ValidationRecord:
-    """A row for each epoch or validation: where it is, the training since the last, the metrics.
+    """A row for each epoch or validation: position, training since the previous row, metrics.
 
     Args:
         runner: the run.
-        resumed: what :meth:`state` gave when the run was saved.
+        resumed: the result of :meth:`state` when the run was saved.
 
     Attributes:
         unit: what the run counts, ``'epoch'`` or ``'iter'``.
         rows: the rows.
-        errors: metrics that are better if they are smaller, as the classes of metrics state them
-            in ``errors``.
+        errors: metrics that are better when smaller, from the attribute ``errors`` of metric
+            classes.
     """
 
     def __init__(self, runner: Runner, resumed: Mapping[str, Any]) -> None:
@@ -57,11 +57,11 @@ class ValidationRecord:
         return dict(rows=self.rows, seconds=self.seconds)
 
     def add(self, runner: Runner, metrics: Mapping[str, Any], ended: int = 0) -> None:
-        """Add the row of an epoch or a validation, which may be a repetition.
+        """Add the row of an epoch or a validation, which may be repeated.
 
         Args:
             runner: the run.
-            metrics: those of the validation.
+            metrics: the metrics of the validation.
             ended: 1 if the epoch has ended and MMEngine has not yet counted it.
         """
         place = dict(epoch=runner.epoch + ended, iter=runner.iter, seconds=self.seconds)
@@ -84,7 +84,7 @@ class ValidationRecord:
         return history
 
     def table(self) -> list[list[str]]:
-        """A row of titles, and one for each metric: the last and the best value, and where."""
+        """A row of titles, and one for each metric: last value, best value, and its position."""
         rows = [['', 'last', 'best', f'at {self.unit}']]
         for name, points in self.history.items():
             step, best = self._best(name, points)
@@ -100,7 +100,7 @@ class ValidationRecord:
 
         Args:
             runner: the run.
-            scores: those of classes, or None.
+            scores: the scores of classes, or None.
             confusion: the confusion matrix, or None.
         """
         history = self.history

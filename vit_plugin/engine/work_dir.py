@@ -20,18 +20,17 @@ from vit_plugin.errors import ConfigError
 from .distributed import from_rank_0
 
 LOCK, OWNER = '.lock', '.running.json'
-PATIENCE = 10.0  # seconds in which the data workers of a killed run, which share its lock, end
-SIGHT = 10.0  # seconds in which a file that one machine writes is seen by the others
+PATIENCE = 10.0  # seconds for the data workers of a killed run to end, since they share its lock
+SIGHT = 10.0  # seconds until all machines see a file that one writes
 
-_held = set[str]()  # the folders that this process has
+_held = set[str]()  # the folders that this process has locked
 
 
 @contextmanager
 def alone_in(work_dir: str | Path) -> Iterator[None]:
     """Lock the work directory for this run. The system unlocks it however the process ends.
 
-    Every process of a run calls it, and the main process holds the lock. It may be called within
-    itself.
+    Every process of a run calls it, and the main process holds the lock. It is reentrant.
 
     Raises:
         ConfigError: in all processes, if another run trains there. It names that run.
@@ -78,18 +77,18 @@ def _described(owner: Path) -> str:
     try:
         run = json.loads(owner.read_text())
         return f'process {run["pid"]} on {run["host"]}, since {run["since"]}'
-    except (OSError, ValueError, KeyError, TypeError):  # it has just begun or ended
+    except (OSError, ValueError, KeyError, TypeError):  # the run has just begun or ended
         return 'another process'
 
 
 def blind_rank(folder: str | Path) -> str | None:
-    """The first rank that does not see in its folder what rank 0 writes in its own; None if all do.
+    """The first rank whose folder does not show what rank 0 writes; None if all do.
 
-    Every rank calls it. The folders have one name if the ranks' configs name one.
+    Every rank calls it. The folder has the same name on all ranks if their configs name one.
     """
 
     def write() -> str:
-        # A new name each time, as some file systems remember for a while what was not there.
+        # A new name each time, since some file systems cache missing files.
         token = f'.shared.{uuid4().hex[:8]}'
         write_text(Path(folder, token), token)
         return token

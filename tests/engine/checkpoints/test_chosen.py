@@ -93,5 +93,5 @@ def test_no_run_is_one_sentence(tmp_path):
 
 def test_an_adapter_alone_is_named(tmp_path):
     (tmp_path / 'adapter_config.json').write_text('{}')
-    with rejects('has the adapter of another model alone .*merge_and_unload'):
+    with rejects('has only the adapter of another model .*merge_and_unload'):
         checkpoint_in(tmp_path)

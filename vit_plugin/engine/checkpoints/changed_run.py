@@ -17,18 +17,18 @@ from .optimizer_forms import first_states, forms
 from .run_settings import SCHEDULE_SETTINGS, Changes, changed_settings, differing
 from .state import State, by_names, identity, scheduler_state
 
-FEW, VALUE_CHARACTERS = 6, 60  # changes that a sentence names, and the characters of a value
+FEW, VALUE_CHARACTERS = 6, 60  # limits of a message: changes named, and characters of a value
 OF_OPTIMIZER = 'optim_wrapper', 'auto_scale_lr', *SCHEDULE_SETTINGS
-DATA_FACTS = NUMBER, CONTENT, BYTES  # a difference in one may explain those in the next
+DATA_FACTS = NUMBER, CONTENT, BYTES  # a difference in one may explain those after it
 LENGTH = 'iterations in an epoch'
 SEED = 'randomness.seed'
 
 
 def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
-    """What determines the run and differs from the run that saved a checkpoint.
+    """The differences that matter between this run and the one that saved a checkpoint.
 
-    Schedules that have not begun differ in nothing: in ``checkpoint``, they get the settings of the
-    config. If only the length of the run changed, a schedule that has begun keeps its own, with a
+    Schedules that have not begun never differ: in ``checkpoint``, they get the settings of the
+    config. If only the length of the run changed, a schedule in progress keeps its settings, with a
     warning.
     """
     meta = checkpoint['meta']
@@ -45,17 +45,18 @@ def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
     for explained in [name for name in of_data if name in changed][1:]:
         changed.pop(explained)
     teachers = recorded.get('teacher'), own['teacher']
-    if len({found and found[1] for found in teachers}) > 1:  # by their weights, wherever they are
+    if len({found and found[1] for found in teachers}) > 1:  # compares the weights, not their place
         changed['the teacher'] = teachers
     schedulers, saved = runner.param_schedulers or (), checkpoint.get('param_schedulers') or ()
     if not are_alike(schedulers, saved):
-        return changed | of_schedules  # with the same config this is damage, which is found later
+        # With an unchanged config this is damage, which a later check finds.
+        return changed | of_schedules
     kept = follow_config(schedulers, saved)
     if of_schedules or runner.cfg.get('resume_changed'):
         changed |= kept
     elif kept and not changed:
         runner.logger.warning(
-            'The length of the run changed, and schedules that have begun stay as they were '
+            'The length of the run changed, and schedules in progress stay as they were '
             f'({changes_in_words(kept)}); with --resume-changed they become those of the new '
             'length.'
         )
@@ -63,7 +64,7 @@ def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
 
 
 def _facts(run: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
-    """What determines a run besides its settings."""
+    """Facts beyond the settings that determine a run."""
     return {
         'samples in an iteration': run.get('batch'),
         LENGTH: run.get('epoch_length'),
@@ -73,7 +74,7 @@ def _facts(run: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
 
 
 def are_alike(schedulers: Sequence[Any], saved: Sequence[Any]) -> bool:
-    """True if the saved states are of schedulers of the same classes, as far as they show it."""
+    """True if the saved states are of schedulers of the same classes, as far as the states show."""
     return len(schedulers) == len(saved) and all(
         isinstance(theirs, Mapping) and theirs.keys() == scheduler_state(mine).keys()
         for mine, theirs in zip(schedulers, saved, strict=True)
@@ -81,7 +82,7 @@ def are_alike(schedulers: Sequence[Any], saved: Sequence[Any]) -> bool:
 
 
 def changes_in_words(changed: Changes) -> str:
-    """The changes with both values."""
+    """The changes as text, with both values."""
     words = [
         f'{name}: {theirs!s:.{VALUE_CHARACTERS}}, now {ours!s:.{VALUE_CHARACTERS}}'
         for name, (theirs, ours) in changed.items()
@@ -91,11 +92,11 @@ def changes_in_words(changed: Changes) -> str:
 
 
 def apply_changes(runner: Runner, checkpoint: State, changed: Changes) -> None:
-    """Make a checkpoint that of a run that was as this one is from its beginning, but its weights.
+    """Change a checkpoint, except its weights, as if this config had applied from the start.
 
-    The optimizer has the settings of this config. Parameters that both know keep their moments, if
-    the optimizer still has such. The schedules are where they would be. In an epoch of another
-    length, so many samples count as seen as were seen.
+    The optimizer gets the settings of this config. Parameters in both keep their moments, if the
+    optimizer still has such moments. The schedules are moved to their position. If the length of an
+    epoch differs, the number of samples seen stays the same.
 
     Raises:
         ConfigError: if a schedule that follows a metric would have to be replayed.
@@ -106,7 +107,7 @@ def apply_changes(runner: Runner, checkpoint: State, changed: Changes) -> None:
         _move(runner, checkpoint)
     if not any(isinstance(hook, EMAHook) for hook in runner.hooks):
         for name, value in checkpoint.pop('ema_state_dict', {}).items():
-            if name.startswith('module.'):  # the learned weights, in place of the averages
+            if name.startswith('module.'):  # the trained weights, next to their averages
                 checkpoint['state_dict'][name.removeprefix('module.')] = value
     if SEED in changed:
         meta['seed'] = None  # MMEngine would set it again

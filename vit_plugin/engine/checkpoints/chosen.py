@@ -14,12 +14,12 @@ PEFT_CONFIG = 'adapter_config.json'  # peft's file name
 
 
 def checkpoint_in(folder: str | Path, which: str | None = None) -> tuple[str, str]:
-    """The checkpoint of a run's folder to use, and a sentence that says which it is.
+    """The checkpoint to use from a run's folder, and a sentence that names it.
 
     Args:
         folder: the folder.
         which: ``'best'``, ``'last'``, or the name of a checkpoint in the folder. Default: the best
-            one where one was saved, otherwise the last.
+            one if one was saved, otherwise the last.
 
     Raises:
         ConfigError: if there is no such checkpoint, or see
@@ -42,7 +42,7 @@ def checkpoint_in(folder: str | Path, which: str | None = None) -> tuple[str, st
     newest = newest_checkpoint(folder)
     if newest is None and Path(folder, PEFT_CONFIG).is_file():
         raise ConfigError(
-            f'The folder {folder!r} has the adapter of another model alone ({PEFT_CONFIG}); merge '
+            f'The folder {folder!r} has only the adapter of another model ({PEFT_CONFIG}); merge '
             'it into that model with merge_and_unload() of peft, and give what save_pretrained '
             'writes.'
         )

@@ -1,10 +1,10 @@
 """A checkpoint in a safetensors folder, written by all ranks together through torch's DCP.
 
-DCP plans what each rank writes, so that a tensor that several ranks hold is written once. Its usual
-files are pickles. These are in the form of its ``HuggingFaceStorageWriter``, which rejects tensors
-that share memory (the buffers of a model and of its average) or are not contiguous (channels-last),
-and has a rank's file once more in memory. Here a rank streams its file, see
-:mod:`.safetensors_stream`.
+DCP plans what each rank writes, so that a tensor that several ranks hold is written once. DCP
+usually writes pickles. The format here is that of its ``HuggingFaceStorageWriter``, which rejects
+tensors that share memory (the buffers of a model and of its average) or are not contiguous
+(channels-last), and holds a second copy of a rank's file in memory. Here a rank streams its file,
+see :mod:`.safetensors_stream`.
 """
 
 import shutil
@@ -45,17 +45,17 @@ def write_folder(
 ) -> None:
     """Write a checkpoint completely or not at all. Every rank calls it.
 
-    It has its name only after every file was read back, by another rank than the one that wrote it.
+    It gets its final name only after every file was read back, by another rank than the writer.
 
     Args:
-        folder: the folder. What is there is replaced once the new one is complete.
+        folder: the folder. An existing one is replaced once the new one is complete.
         tensors, plain: see :func:`~vit_plugin.engine.checkpoints.state.split_state`. They must not
             change meanwhile.
-        group: a group of gloo for this alone. None if there is one rank.
+        group: a gloo group used only for checkpoints. None for a single rank.
 
     Raises:
-        ConfigError: if a rank cannot write or read it, the same on every rank. What was there is
-            unchanged.
+        ConfigError: if a rank cannot write or read it, the same on every rank. An existing
+            checkpoint is unchanged.
     """
     partial = folder.with_name(f'.{folder.name}.saving')
     writer = _Writer(partial, folder, plain)
@@ -81,7 +81,7 @@ def _read_back(folder: Path, writer: '_Writer', group: 'dist.ProcessGroup | None
         ConfigError: if a rank finds a difference, the same on every rank.
     """
     rank, ranks = (0, 1) if group is None else (dist.get_rank(group), dist.get_world_size(group))
-    # In the order of names, `run.json` comes before the files of the ranks.
+    # Sorted by name, `run.json` comes before the files of the ranks.
     found: list[Any] = [writer.what_is_wrong(((rank + 2) % ranks, ranks))]
     if group is not None:
         found, own = [None] * ranks, found[0]
@@ -95,7 +95,7 @@ def _read_back(folder: Path, writer: '_Writer', group: 'dist.ProcessGroup | None
 
 
 def _rename(partial: Path, folder: Path) -> None:
-    """Give a complete folder its name, in place of the one that is there."""
+    """Give a complete folder its final name, replacing an existing one."""
     before = folder.with_name(f'.{folder.name}.before')
     shutil.rmtree(before, ignore_errors=True)
     if folder.exists():
@@ -112,7 +112,7 @@ def _kept(folder: Path) -> str:
 
 
 def _one_sentence(folder: Path, rank: int, cause: BaseException) -> BaseException | None:
-    """The error to raise for that of a rank, or None for an error that is not known."""
+    """The error to raise for the error of a rank, or None for an unknown one."""
     if isinstance(cause, OSError):
         return ConfigError(
             f'{str(folder)!r} cannot be written (rank {rank}: {cause.strerror}); {_kept(folder)}: '
@@ -122,7 +122,7 @@ def _one_sentence(folder: Path, rank: int, cause: BaseException) -> BaseExceptio
 
 
 class _Writer(HuggingFaceStorageWriter):
-    """torch's writer that streams and hashes files. Rank 0 adds the rest."""
+    """torch's writer, but it streams and hashes files. Rank 0 adds the rest."""
 
     def __init__(self, partial: Path, folder: Path, plain: Mapping[str, Any]) -> None:
         super().__init__(str(partial), save_distributed=True)
@@ -132,7 +132,7 @@ class _Writer(HuggingFaceStorageWriter):
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         super().set_up_storage_writer(is_coordinator, *args, **kwargs)
         self.is_coordinator = is_coordinator
-        if is_coordinator:  # no rank writes before all have been here
+        if is_coordinator:  # no rank writes before all have passed this point
             if self._folder.is_file() or self._folder.is_symlink():
                 raise ConfigError(
                     f'{str(self._folder)!r} cannot be written, since it is not a folder; remove it.'
@@ -141,7 +141,7 @@ class _Writer(HuggingFaceStorageWriter):
             self._partial.mkdir(parents=True, exist_ok=True)
 
     def prepare_local_plan(self, plan: 'dcp.SavePlan') -> 'dcp.SavePlan':
-        return plan  # no rank but 0 makes the folder: where it is not shared, writing must fail
+        return plan  # only rank 0 creates the folder: if it is not shared, writing must fail
 
     def prepare_global_plan(self, plans: 'list[dcp.SavePlan]') -> 'list[dcp.SavePlan]':
         return [
@@ -185,7 +185,7 @@ class _Writer(HuggingFaceStorageWriter):
         self._planned = {name: tensor.size for name, tensor in metadata.state_dict_metadata.items()}
 
     def what_is_wrong(self, share: tuple[int, int]) -> str:
-        """How the folder differs from the plan, of which rank 0 knows all, and from the manifest.
+        """How the folder differs from the manifest and the plan, which rank 0 knows completely.
 
         See :func:`~vit_plugin.weights.reading.folders.what_is_wrong`.
         """
@@ -204,5 +204,5 @@ class _Writer(HuggingFaceStorageWriter):
 
 
 def single_process_is_meant() -> None:
-    """Keep torch from warning that without a process group there is one process."""
+    """Silence torch's warning about a single process without a process group."""
     warnings.filterwarnings('ignore', 'torch.distributed is disabled', UserWarning)

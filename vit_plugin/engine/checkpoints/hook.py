@@ -27,7 +27,7 @@ KEPT = 'kept_checkpoints'
 
 @HOOKS.register_module()
 class CheckpointHook(EagerCheckpointHook):
-    """MMEngine's hook, but there is a complete checkpoint at every moment.
+    """MMEngine's hook, but a complete checkpoint exists at every moment.
 
     A checkpoint is deleted only after a newer one is complete. The marker ``last_checkpoint`` names
     a checkpoint only once it is complete. A new best checkpoint is written next to the one before,
@@ -41,14 +41,14 @@ class CheckpointHook(EagerCheckpointHook):
             process writes its part of and any number of processes can resume from. ``'auto'`` is a
             folder if the model is sharded.
         keep_every: also keep the checkpoints whose number (of epochs, or of iterations) is a
-            multiple of this, whatever ``max_keep_ckpts`` says.
-        background: whether training continues while a checkpoint is written. It needs memory for
-            one copy of what this process writes. None does so for folders.
+            multiple of this, regardless of ``max_keep_ckpts``.
+        background: whether training continues while a checkpoint is written. It needs memory for a
+            copy of what this process writes. None: only for folders.
         filename_tmpl: name of a checkpoint, with a place for the number.
         **kwargs: arguments of MMEngine's ``CheckpointHook``.
 
     Raises:
-        ConfigError: if the runner is another, or if a checkpoint cannot be written. The ones before
+        ConfigError: if the runner is not ours, or if a checkpoint cannot be written. Earlier ones
             stay.
     """
 
@@ -87,7 +87,7 @@ class CheckpointHook(EagerCheckpointHook):
         runner.message_hub.update_info(BEGAN, (resumed and info.get(BEGAN)) or runner.timestamp)
         folder = self.folder_of(runner.work_dir)
         for name in [name for name in info if resumed and name.startswith('best_ckpt')]:
-            if info[name]:  # the folder may have been moved since
+            if info[name]:  # the folder may have been moved
                 moved = folder.rstrip('/') + '/' + Path(info[name]).name
                 runner.message_hub.update_info(name, moved)
         super().before_train(runner)
@@ -96,7 +96,7 @@ class CheckpointHook(EagerCheckpointHook):
         kept = runner.message_hub.runtime_info.get(KEPT, ())
         self._kept = [name for name in kept if self._retention.is_own(name)]
         if is_main_process():
-            # A kill came before the marker was written.
+            # The run was killed before the marker was written.
             if outdated := self._retention.outdated(self._kept):
                 last = self.file_backend.join_path(self.out_dir, self._kept[-1])
                 write_text(Path(runner.work_dir, MARKER), last)
@@ -130,8 +130,8 @@ class CheckpointHook(EagerCheckpointHook):
         Every process calls it, in ``after_train_iter`` and after the hook that steps the schedules.
 
         Returns:
-            The path of the checkpoint, which ``last_checkpoint`` names now. Of an earlier one, or
-            '', if this state is not finite, and the run is to ignore that.
+            The path of the checkpoint, which ``last_checkpoint`` now names. If the state is not
+            finite and the run ignores that, the path of an earlier one, or ''.
         """
         if self._position != (runner.epoch, runner.iter + 1):
             end = '' if self._folder else '.pth'
@@ -171,7 +171,7 @@ class CheckpointHook(EagerCheckpointHook):
         self._write(runner, name, meta, settle, undo)
 
     def _undoing(self, runner: Runner) -> Callable[[], None]:
-        """Return what forgets the names of a checkpoint that is then not written."""
+        """Return a function that forgets the names of a checkpoint, in case it is not written."""
         info, own = runner.message_hub.runtime_info, dict(vars(self))
         known = dict(info)
 
@@ -220,8 +220,8 @@ class CheckpointHook(EagerCheckpointHook):
     def _save_best_checkpoint(self, runner: Runner, metrics: dict[str, Any]) -> None:
         """Save the weights if a metric improves, then delete the previous best ones.
 
-        The last checkpoint is not written again to note the score. A run that is resumed from it
-        validates again.
+        The last checkpoint is not rewritten to record the score. A run resumed from it validates
+        again.
         """
         if not self.save_best:
             return
@@ -243,7 +243,7 @@ class CheckpointHook(EagerCheckpointHook):
             path = self.file_backend.join_path(self.out_dir, name)
             former, undo = Path(info.get(f'best_ckpt{end}') or name).name, self._undoing(runner)
             outdated = [former] if former != name and self._retention.is_own(former) else []
-            if end:  # for MMEngine's publishing at the end
+            if end:  # MMEngine may publish it at the end
                 self.best_ckpt_path_dict = {**self.best_ckpt_path_dict, key: path}
             else:
                 self.best_ckpt_path = path

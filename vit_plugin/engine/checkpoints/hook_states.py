@@ -9,8 +9,8 @@ from mmengine.runner import Runner
 from torch.distributed.checkpoint.stateful import Stateful
 
 HOOK_STATES = 'hook_states'
-LOOP = 'train_loop'  # the entry of the loop, which a hook may have told to stop
-# Ours have a `state_dict`, save themselves as EMAHook does, or are functions of the position.
+LOOP = 'train_loop'  # the loop's entry, which a hook may have stopped
+# Our hooks have a `state_dict`, save themselves as EMAHook does, or depend only on the position.
 OWN_PACKAGE = 'vit_plugin'
 CLOCKS = ('IterTimerHook',)  # these count within one process
 FRAMEWORK_PACKAGES = (
@@ -18,31 +18,31 @@ FRAMEWORK_PACKAGES = (
     'mmpretrain',
     'mmdet',
     'mmseg',
-)  # their flags tell what was done here
+)  # their flags describe this process
 
 
 class HookStates:
-    """Takes and restores what the hooks have counted.
+    """Saves and restores the counters of the hooks.
 
-    A hook may say what its state is by ``state_dict()`` and ``load_state_dict(state)``. Of any
-    other hook it is the numbers, or containers of numbers, that have changed since the training
-    began, such as ``wait_count`` and ``best_score`` of MMEngine's ``EarlyStoppingHook``. A flag or
-    a string is not restored, since it may tell what was done to the model or the data of this
+    A hook may define its state by ``state_dict()`` and ``load_state_dict(state)``. For any other
+    hook, the state is those numbers, or containers of numbers, that have changed since the training
+    began, such as ``wait_count`` and ``best_score`` of MMEngine's ``EarlyStoppingHook``. Flags and
+    strings are not restored, since they may describe what was done to the model or the data in this
     process: ``_has_switched`` of MMDetection's ``PipelineSwitchHook`` would keep a resumed run on
-    the first pipeline. A warning names what changes and is not saved.
+    the first pipeline. A warning names attributes that change and are not saved.
     """
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
         self._first: dict[str, dict[str, Any]] | None = None
-        self._named: set[str] = set()  # hooks that the log has named
+        self._named: set[str] = set()  # hooks already named in the log
 
     def begin(self) -> None:
         """Restore the states of a resumed checkpoint, after the hooks' ``before_train``."""
         runner, hooks = self._runner, dict(self._hooks())
         self._first = {name: deepcopy(_plain(hook)) for name, hook in hooks.items()}
         info = runner.message_hub.runtime_info
-        # The hub of a new run may be an old one.
+        # A new run may reuse the message hub of an old one.
         saved = info.get(HOOK_STATES, {}) if runner.iter else {}
         for name in saved.keys() & hooks.keys():
             state, hook = deepcopy(saved[name]), hooks[name]

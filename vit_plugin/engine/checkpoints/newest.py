@@ -1,7 +1,7 @@
 """Find the last and the best checkpoint in the folder of a run.
 
-A folder speaks for itself: only files in it count, whatever the marker ``last_checkpoint`` or the
-times of the files say. So a folder may be moved, copied or restored from an archive.
+Only the files in a folder count, neither the marker ``last_checkpoint`` nor their modification
+times. So a folder may be moved, copied or restored from an archive.
 """
 
 import logging
@@ -22,21 +22,21 @@ from vit_plugin.weights.reading.pickles import check_archive
 from ..work_dir import OWNER
 
 MARKER = 'last_checkpoint'
-BEGAN = 'began'  # when the run began, which its checkpoints have in common
+BEGAN = 'began'  # start of the run, the same in all its checkpoints
 NUMBERED = re.compile(r'(epoch|iter)_\d+(\.pth)?')
 BEST = re.compile(r'best_.+')
 REMEDY = 'give another checkpoint, or start over with another --work-dir'
 
 
 class FoundCheckpoint(NamedTuple):
-    """A checkpoint in a folder, and what it says of itself. Its tensors are not read.
+    """A checkpoint in a folder, with its metadata. Its tensors are not read.
 
     Attributes:
-        began: when its run began, by the clock then. Empty if it does not say.
-        iteration: its position, -1 if it does not say.
-        number: the one in its name.
-        run: what the checkpoints of one run have in common. None if it cannot be read.
-        best: the names of the best checkpoints when it was saved, by the order of their metrics.
+        began: when its run began, by the clock at that time. Empty if unknown.
+        iteration: its position, -1 if unknown.
+        number: the number in its name.
+        run: the identity of its run. None if it cannot be read.
+        best: the names of the best checkpoints when it was saved, in the order of the metrics.
     """
 
     path: Path
@@ -48,28 +48,28 @@ class FoundCheckpoint(NamedTuple):
 
     @property
     def position(self) -> tuple[str, int, int]:
-        """What orders checkpoints, of several runs too."""
+        """The sort key of checkpoints, also across runs."""
         return self.began, self.iteration, self.number
 
 
 def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -> str | None:
     """The last complete checkpoint of a run, by the iteration that it holds.
 
-    It is of the same run as the one that the marker names: a folder may have later ones of a longer
-    run before. The marker may be missing or torn, because the machine may have died while it or its
-    checkpoint was written. Then the run that began last counts.
+    It belongs to the same run as the one that the marker names: the folder may have later ones of a
+    longer, earlier run. The marker may be missing or incomplete, if the machine died while it or
+    its checkpoint was written. Then the run that began last counts.
 
     Args:
         work_dir: the folder of the run.
-        out_dir: where its config has the checkpoints. Default: the folder.
+        out_dir: where its config puts the checkpoints. Default: ``work_dir``.
 
     Returns:
-        Its path; a URL that the marker has, if ``out_dir`` is one; None if there is neither a
-        marker nor a checkpoint.
+        Its path; the URL in the marker if ``out_dir`` is a URL; None if there is neither a marker
+        nor a checkpoint.
 
     Raises:
-        ConfigError: if there are checkpoints but none is complete, or the one that the marker names
-            is not there.
+        ConfigError: if there are checkpoints but none is complete, or if the one that the marker
+            names does not exist.
     """
     text = _marked(work_dir)
     if '://' in str(out_dir):
@@ -101,7 +101,7 @@ def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -
 
 
 def _marked(work_dir: str | Path) -> str:
-    """What the marker of a run says, whatever it is."""
+    """The content of a run's marker."""
     marker = Path(work_dir, MARKER)
     if not marker.is_file():
         return ''
@@ -109,16 +109,16 @@ def _marked(work_dir: str | Path) -> str:
 
 
 def _name(path: str) -> str:
-    """The name of a file, also of a path of Windows or a URL."""
+    """The file name of a path, also of a Windows path or a URL."""
     return re.split(r'[\\/]', path)[-1]
 
 
 def _in_order(
     found: list[FoundCheckpoint], marked: FoundCheckpoint | None
 ) -> list[FoundCheckpoint]:
-    """Checkpoints from the last one on, without later ones of other runs than the marked one.
+    """Checkpoints, newest first, without later ones of other runs than the marked one.
 
-    One that cannot be read has the place that its name says.
+    An unreadable one is ordered by its name.
     """
     run = marked.run if marked else None
     if marked is not None and run is not None:
@@ -136,13 +136,13 @@ def _in_order(
 
 
 def best_checkpoint(folder: str | Path) -> tuple[str, list[str]] | None:
-    """The best checkpoint of a run: of its first metric, the one that was saved last.
+    """The best checkpoint of a run: the latest one for its first metric.
 
     A metric has only one, unless the machine died between writing it and deleting the one before.
     Those of another run in the same folder are left out, as are damaged ones.
 
     Returns:
-        Its path, and the names of those of other metrics. None if there is none.
+        Its path, and the names of the best checkpoints of other metrics. None if there is none.
     """
     paths = list(Path(folder).iterdir())
     saved = [path for path in paths if _is_checkpoint(path, kind=BEST)]
@@ -177,7 +177,7 @@ def best_checkpoint(folder: str | Path) -> tuple[str, list[str]] | None:
 
 
 def holds_run(folder: str | Path) -> bool:
-    """True if a folder has checkpoints of a run, or one is training there or was killed early."""
+    """True if a folder has checkpoints, or if a run is training there or was killed early."""
     return os.path.isfile(Path(folder, OWNER)) or has_checkpoints(folder)
 
 
@@ -188,7 +188,7 @@ def has_checkpoints(folder: str | Path) -> bool:
 
 
 def describe_checkpoint(path: Path) -> FoundCheckpoint:
-    """What a checkpoint says of itself. Its tensors are not read."""
+    """Read the metadata of a checkpoint, without its tensors."""
     number = _number(path.name)
     try:
         content = (
@@ -205,7 +205,8 @@ def describe_checkpoint(path: Path) -> FoundCheckpoint:
         began if isinstance(began, str) else '',
         iteration if isinstance(iteration, int) else -1,
         number,
-        began or (meta.get('seed'), meta.get('cfg')),  # before 0.1 there is no beginning
+        # Checkpoints before 0.1 do not record the start.
+        began or (meta.get('seed'), meta.get('cfg')),
         tuple(Path(value).name for value in best if isinstance(value, str)),
     )
 
@@ -221,7 +222,7 @@ def _number(name: str) -> int:
 
 
 def _is_checkpoint(path: Path, name: str = '', kind: re.Pattern[str] = NUMBERED) -> bool:
-    """True if this may be a checkpoint by its name, which the marker may have."""
+    """True if this may be a checkpoint, by its name or because the marker names it."""
     if path.name != name and not kind.fullmatch(path.name):
         return False
     return is_checkpoint_folder(path) or (path.is_file() and path.suffix != '')

@@ -1,4 +1,4 @@
-"""The form of an optimizer's state: what a saved one must have to be continued."""
+"""The structure of an optimizer's state, which a saved state must match."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 
 def first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
-    """The form of each parameter's state after a step, found by a step on the meta device.
+    """The structure of each parameter's state, from a step on the meta device.
 
-    Nothing is known of an optimizer that does not step there.
+    Empty for an optimizer that cannot step there.
     """
     plain = dict(fused=False, foreach=False, capturable=False)
     groups = [
@@ -39,12 +39,12 @@ def first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
 
 
 def forms(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The form of each entry of a state."""
+    """The structure of each entry of a state."""
     return {name: form(value) for name, value in state.items()}
 
 
 def form(value: Any) -> Any:
-    """The properties that must match: shape and kind of number, or the kind alone for a scalar."""
+    """The properties that must match: shape and kind of number, or only the kind for a scalar."""
     if isinstance(value, Tensor):
         return (
             (tuple(value.shape), 'float' if value.is_floating_point() else 'int')

@@ -33,7 +33,7 @@ def read_state(
     """Read parts of a checkpoint for a model. Every rank calls it.
 
     A tensor that belongs to a sharded parameter and has its shape (its value, its average, its
-    state of the optimizer) is sharded in the same way, and each rank reads its part alone. Other
+    state of the optimizer) is sharded in the same way, and each rank reads only its part. Other
     tensors are complete, on the CPU.
 
     Args:

@@ -1,4 +1,4 @@
-"""Read a checkpoint for a run: its weights, or all of it to resume from."""
+"""Read a checkpoint for a run: only its weights, or everything to resume from."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -25,11 +25,11 @@ from .state import by_numbers
 
 
 def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, Any]:
-    """Read a checkpoint for a runner: a folder or a file, for a model that is sharded or not.
+    """Read a checkpoint (folder or file) for a runner, whose model may be sharded.
 
     Raises:
-        ConfigError: if it cannot be read, or if it is to be resumed and is of another model,
-            optimizer or global batch.
+        ConfigError: if it cannot be read, or if a run to resume has another model, optimizer or
+            global batch.
     """
     model = without_ddp(runner.model)
     if os.path.isdir(path):
@@ -61,7 +61,7 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
     if names and 'optimizer' in checkpoint:
         checkpoint['optimizer'] = by_numbers(checkpoint['optimizer'], names)
     check_same_run(runner, checkpoint, path)
-    # Hooks of `load_state_dict` take this rank's part of the weights.
+    # Hooks of `load_state_dict` select this rank's part of the weights.
     if names is None and is_sharded(model):
         shard_optimizer_state(checkpoint['optimizer'], runner.optim_wrapper.optimizer)
     return checkpoint
@@ -104,7 +104,7 @@ def shard_optimizer_state(saved: Mapping[str, Any], optimizer: torch.optim.Optim
 
 
 def _weights(checkpoint: Mapping[str, Any]) -> Iterator[Mapping[str, Tensor]]:
-    """The weights, and their averages, which MMEngine's EMAHook may load in their place."""
+    """The weights, and the averages that MMEngine's EMAHook may load in their place."""
     yield find_tensors(checkpoint)[0]
     yield {
         name.removeprefix('module.'): value

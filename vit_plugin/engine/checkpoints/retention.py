@@ -1,4 +1,4 @@
-"""The names of a run's checkpoints: which it gives, which become outdated, what a kill leaves."""
+"""The names of a run's checkpoints: its own, outdated ones, and leftovers of killed writers."""
 
 import re
 import shutil
@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-# The hidden names next to what a run writes, see `anyfolder.complete.replacing` and
+# Temporary names next to the files of a run, see `anyfolder.complete.replacing` and
 # `folder.write_folder`.
 LEFTOVER = re.compile(
     r'\.((epoch|iter)_\d+|best_.+|shared|last_checkpoint|preempted|metrics|results|classes|labels'
@@ -19,7 +19,7 @@ LEFTOVER = re.compile(
 
 
 def _with_one_field(template: str) -> str:
-    """Reject a template with which the checkpoints of two epochs have the same file name."""
+    """Reject a template that gives the checkpoints of two epochs the same file name."""
     try:
         names = {template.format(number) for number in (1, 2)}
     except (AttributeError, LookupError, TypeError):
@@ -39,9 +39,9 @@ class Retention:
     """Which checkpoints of a run are kept.
 
     Attributes:
-        template: their names, with a place for the number.
-        last: how many of the last ones are kept, all if it is not positive.
-        every: those whose number is a multiple of this are kept too.
+        template: their name, with a placeholder for the number.
+        last: number of recent ones to keep, all if not positive.
+        every: also keep those whose number is a multiple of this.
     """
 
     template: str
@@ -49,7 +49,7 @@ class Retention:
     every: int | None
 
     def is_own(self, name: str) -> bool:
-        """True if a run gives this name, which the checkpoint says that it was resumed from."""
+        """True if this run could have given this name to a checkpoint."""
         end, stem = self.template.removesuffix('.pth'), name.removesuffix('.pth')
         return Path(name).name == name and any(
             stem.endswith((end.format(number), f'iter_{digits}'))
@@ -73,7 +73,10 @@ def _numbers(name: str) -> list[tuple[str, int]]:
 
 
 def remove_leftovers(folders: Iterable[str]) -> None:
-    """Remove what killed writers left behind. Only this run trains here, see `work_dir`."""
+    """Remove what killed writers left behind.
+
+    The work directory is locked, so nobody else writes here.
+    """
     for folder in (Path(folder) for folder in folders if '://' not in folder):
         for path in folder.glob('.*'):
             if not LEFTOVER.fullmatch(path.name):

@@ -1,4 +1,4 @@
-"""Settings that determine a run, and those that may change when it is resumed."""
+"""The settings that determine a run, and those that may change on resume."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,11 +8,11 @@ from vit_plugin.weights.saved_settings import literals
 
 from ..same_ranks import facts_of_config
 
-Changes = dict[str, tuple[Any, Any]]  # by name: of the checkpoint, and of this run
+Changes = dict[str, tuple[Any, Any]]  # name -> value in the checkpoint, value in this run
 
-# The sections of a config that determine the run. What is in no section may change: the validation
-# and its data, logs, work_dir, compile, sharding, env_cfg and so on. docs/cluster_reference.md has
-# the same tables.
+# The sections of a config that determine the run. Everything else may change: the validation and
+# its data, logs, work_dir, compile, sharding, env_cfg and so on. docs/cluster_reference.md has the
+# same tables.
 RUN_SECTIONS = (
     'model',
     'data_preprocessor',
@@ -25,9 +25,8 @@ RUN_SECTIONS = (
     'randomness',
     'lora',
 )
-# Settings that may change within a section: the length of the run, places of files and initial
-# weights, and what changes only the speed. The batch, the seed and the schedules are compared as
-# built.
+# Settings within a section that may change: the length of the run, paths, initial weights, and what
+# affects only speed. The batch, the seed and the schedules are compared as built.
 FREE = {
     'train_cfg': (
         'type',
@@ -49,7 +48,7 @@ FREE = {
 }
 FREE_VALUES = ('model.teacher', 'randomness.seed')  # a teacher's weights are compared instead
 FREE_ANYWHERE = ('data_root', 'init_cfg', 'num_workers', 'pretrained', 'test_cfg', 'with_cp')
-# Hooks that watch, save or end a run. All others determine it.
+# Hooks that only watch, save or end a run. All others determine it.
 WATCHING = (
     'CheckpointHook',
     'DetVisualizationHook',
@@ -114,8 +113,8 @@ def _class_name(text: str) -> str:
 def changed_settings(cfg: Mapping[str, Any], meta: Mapping[str, Any]) -> Changes:
     """The settings that differ between a checkpoint's run and this one.
 
-    A checkpoint of MMEngine's runner, or of an earlier version, has them in the text of its config.
-    What is not a plain value there is not compared.
+    For a checkpoint of MMEngine's runner, or of an earlier version, they are read from the text of
+    its config. Values that are not plain are not compared.
     """
     theirs = meta.get('run', {}).get('settings')
     if theirs is None:
@@ -126,7 +125,7 @@ def changed_settings(cfg: Mapping[str, Any], meta: Mapping[str, Any]) -> Changes
 
 
 def differing(theirs: Mapping[str, Any], ours: Mapping[str, Any], absent: Any = None) -> Changes:
-    """Facts that differ. Where one is None, nothing is known, and nothing differs."""
+    """Facts that differ. None means unknown, and never differs."""
     names = dict.fromkeys([*theirs, *ours])
     pairs = {name: (theirs.get(name, absent), ours.get(name, absent)) for name in names}
     return {name: pair for name, pair in pairs.items() if None not in pair and pair[0] != pair[1]}

@@ -1,4 +1,4 @@
-"""Write tensors to a file of safetensors one by one, and hash them on the way."""
+"""Stream tensors to a safetensors file, and hash it on the way."""
 
 import hashlib
 import json
@@ -28,12 +28,12 @@ SAFETENSORS_DTYPES = {
 
 
 def write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) -> dict[str, Any]:
-    """Write the parts of tensors that torch's DCP has planned. Returns facts for the manifest.
+    """Write the tensor shards that torch's DCP has planned. Returns facts for the manifest.
 
     Args:
         path: the file.
-        items: DCP's items of the plan of a rank.
-        resolve: gives the tensor of an item.
+        items: the items of a rank's DCP plan.
+        resolve: (item) -> its tensor.
     """
     header, offsets, end = {}, {}, 0
     for item in items:
@@ -57,7 +57,7 @@ def write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) ->
 
 
 def write_hashed(path: Path, *blocks: Any) -> dict[str, Any]:
-    """Write a file of blocks of bytes. Returns facts for the manifest: its size and its hash."""
+    """Write blocks of bytes to a file. Returns its size and hash for the manifest."""
     digest, size = hashlib.sha256(), 0
     with open(path, 'wb') as file:
         for block in blocks:
@@ -66,6 +66,7 @@ def write_hashed(path: Path, *blocks: Any) -> dict[str, Any]:
             size += len(block)
         file.flush()
         os.fsync(file.fileno())
-        if hasattr(os, 'posix_fadvise'):  # forces reading back from the disk, not from memory
+        # So that reading back reaches the disk, not the page cache.
+        if hasattr(os, 'posix_fadvise'):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     return dict(bytes=size, sha256=digest.hexdigest())

@@ -27,8 +27,8 @@ def check_same_run(runner: Runner, checkpoint: State, path: str) -> None:
     are applied: the checkpoint is changed in place, see :mod:`.changed_run`.
 
     Raises:
-        ConfigError: if it is of a run that this one cannot continue; if it is damaged; or if
-            something differs that is not accepted.
+        ConfigError: if this run cannot continue it, if it is damaged, or if there is a difference
+            that is not accepted.
     """
     model, meta = without_ddp(runner.model), checkpoint['meta']
     _reject(path, _of_position(runner, meta) or _of_model(model, checkpoint['state_dict']))
@@ -59,7 +59,7 @@ def _reject(path: str, difference: str) -> None:
 
 
 def _of_position(runner: Runner, meta: Mapping[str, Any]) -> str:
-    """The fault in the position of a checkpoint, in words."""
+    """Describe a fault in the position of a checkpoint."""
     by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)  # another loop has no epochs
     for unit in ('epoch', 'iter'):
         value = meta.get(unit)
@@ -85,7 +85,7 @@ def _of_end(runner: Runner, meta: Mapping[str, Any]) -> str:
 
 
 def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
-    """The difference between a checkpoint's tensors and the model's, in words."""
+    """Describe a difference between a checkpoint's tensors and the model's."""
     theirs, ours = (
         {
             name.removeprefix('module.'): tuple(value.shape)
@@ -105,7 +105,7 @@ def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
 
 
 def _of_optimizer(runner: Runner, saved: Any, recorded: Mapping[str, Any]) -> str:
-    """The difference between a checkpoint's optimizer and the run's, in words."""
+    """Describe a difference between a checkpoint's optimizer and the run's."""
     if not isinstance(saved, Mapping) or not isinstance(saved.get('state'), Mapping):
         return (
             'it has no state of the optimizer (default_hooks.checkpoint.save_optimizer=False '
@@ -124,7 +124,7 @@ def _of_optimizer(runner: Runner, saved: Any, recorded: Mapping[str, Any]) -> st
         )
     for group, mine in zip(groups, optimizer.param_groups, strict=True):
         for name, value in optimizer.defaults.items():
-            if value and name not in group:  # options that are off may come from another torch
+            if value and name not in group:  # options that are off may be new in another torch
                 return f'its optimizer has no {name}, which {kind} has'
         if wrong := _wrong_value(group, {**mine, 'params': None}):
             return f'its optimizer has {wrong}'
@@ -132,9 +132,12 @@ def _of_optimizer(runner: Runner, saved: Any, recorded: Mapping[str, Any]) -> st
 
 
 def _of_states(optimizer: torch.optim.Optimizer, state: Mapping, states: int | None) -> str:
-    """The difference between saved states of parameters, of which so many were, and the run's."""
+    """Describe how the saved optimizer state differs from this run's parameters.
+
+    ``states``: number saved.
+    """
     first = list(first_states(optimizer))
-    # MMEngine does not record it, and a parameter without a gradient has no state.
+    # MMEngine does not record the number, and a parameter without a gradient has no state.
     if states is None:
         states = len(state) or any(first)
     if states != len(state):
@@ -151,7 +154,7 @@ def _of_states(optimizer: torch.optim.Optimizer, state: Mapping, states: int | N
 
 
 def _of_schedulers(runner: Runner, saved: Any, iterations: int) -> str:
-    """The difference between the states of a checkpoint's schedulers and the run's, in words."""
+    """Describe a difference between the states of a checkpoint's schedulers and the run's."""
     schedulers = runner.param_schedulers or []
     if len(saved) != len(schedulers):
         return (
@@ -170,7 +173,7 @@ def _of_schedulers(runner: Runner, saved: Any, iterations: int) -> str:
 
 
 def _wrong_value(saved: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    """The first saved value that is not finite, or of another form than the run's."""
+    """The first saved value that is not finite, or whose structure differs from the run's."""
     for name in own:
         if name not in saved:
             continue
@@ -187,7 +190,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def _of_values(model: nn.Module, checkpoint: Mapping[str, Any]) -> str:
-    """The tensor with values that are not finite, in words. Each process has its part of them."""
+    """Describe a tensor with values that are not finite. Each process checks its part."""
     learned = dict(model.named_parameters())
     broken = [name for name in all_gather_object(first_broken(checkpoint, learned)) if name]
     if not broken:

@@ -1,4 +1,4 @@
-"""What would make the checkpoints of a run useless, checked before its first step."""
+"""Check before the first step that the checkpoints of a run will be usable."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from ..work_dir import blind_rank
 
 
 def check_place(runner: Runner, out_dir: str | Path, is_folder: bool) -> None:
-    """Check that all ranks see where the checkpoints are to be. Every rank calls it.
+    """Check that all ranks see the place of the checkpoints. Every rank calls it.
 
     Args:
         runner: the run.
@@ -19,8 +19,8 @@ def check_place(runner: Runner, out_dir: str | Path, is_folder: bool) -> None:
         is_folder: whether a checkpoint is a folder.
 
     Raises:
-        ConfigError: if it is a URL and the checkpoints are not files of one rank, or if ranks that
-            write a part of each do not see the folder of rank 0.
+        ConfigError: if it is a URL and checkpoints are not single files, or if a rank that writes
+            its part does not see the folder of rank 0.
     """
     sharded = is_sharded(without_ddp(runner.model))
     if '://' in str(out_dir):
@@ -46,7 +46,7 @@ def check_place(runner: Runner, out_dir: str | Path, is_folder: bool) -> None:
 
 
 def warn_of_windows(runner: Runner) -> None:
-    """Warn of windows of accumulation that the end of an epoch cuts: gradients are not saved."""
+    """Warn if an epoch ends within gradient accumulation: accumulated gradients are not saved."""
     window = getattr(runner.optim_wrapper, '_accumulative_counts', 1)
     length = len(runner.train_dataloader)
     if length % window:

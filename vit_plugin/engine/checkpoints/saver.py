@@ -24,18 +24,17 @@ from .folder import write_folder
 from .hook_states import HOOK_STATES
 from .state import State, on_cpu, split_state, state_of
 
-# Seconds that a run that ends in an error waits for its checkpoint. Others of its processes may be
-# dead.
+# Seconds to wait for a checkpoint after an error. Other processes may be dead.
 LONGEST_SAVE_ALONE, TOGETHER = 600.0, 5.0
 
-Step = Callable[[], Any]  # runs on a state once it is taken
+Step = Callable[[], Any]  # runs once a state is captured
 
 
 class Saver:
     """Writes one checkpoint of a run at a time.
 
-    A checkpoint that is written in the background belongs to this object until :meth:`finish`. If
-    the process ends without it, the writing ends too, and the checkpoints before it stay.
+    A background write belongs to this object until :meth:`finish`. If the process ends before, the
+    write ends too, and earlier checkpoints stay.
     """
 
     def __init__(self, runner: Any) -> None:
@@ -50,7 +49,7 @@ class Saver:
 
         The writer thread uses it while training uses other groups.
 
-        Every rank must ask for it for the first time at the same moment.
+        Every rank must access it for the first time together.
         """
         group: Any = dist.new_group(backend='gloo') if get_world_size() > 1 else None
         return group
@@ -69,30 +68,28 @@ class Saver:
     ) -> bool:
         """Save the state of the run, if it is finite.
 
-        In a file, and if the model is not sharded, the main process does it alone: others may call
-        it too, and need not. In a folder, in the background, or if the model is sharded, every
-        process calls it.
+        For a file and an unsharded model, only the main process saves; others may call it, but need
+        not. For a folder, in the background, or with a sharded model, every process calls it.
 
         Args:
-            out_dir: where the checkpoint is. A URL takes files, which MMEngine writes, and never in
-                the background.
+            out_dir: the place of the checkpoint. A URL takes only files, which MMEngine writes, and
+                not in the background.
             filename: its name there.
-            folder: whether it is a folder, to which each process writes its part. Otherwise it is a
-                file of MMEngine's form.
-            background: whether to return before the checkpoint is complete. Errors come with
-                :meth:`finish` then.
+            folder: whether it is a folder to which each process writes its part, instead of a file
+                in MMEngine's format.
+            background: whether to return before the checkpoint is complete. Errors are then raised
+                by :meth:`finish`.
             then: what to do in the main process once it is complete.
-            together: whether every process calls it in any case, and all of them raise the error of
-                one.
+            together: whether every process calls it, and all raise the error of any one.
             remote: MMEngine's ``file_client_args`` and ``backend_args`` for a URL.
             **content: see :func:`~vit_plugin.engine.checkpoints.state.state_of`.
 
         Returns:
-            Whether it is saved. False with ``non_finite='ignore'`` and a state that is not finite.
+            Whether it was saved. False for a non-finite state with ``non_finite='ignore'``.
 
         Raises:
             ConfigError: if it cannot be written, if a loss or the state is not finite, or if a
-                process that is needed does not come. What was there is unchanged.
+                process does not take part in time. An existing checkpoint is unchanged.
         """
         path, main = Path(out_dir, filename), is_main_process()
         is_url, sharded = '://' in str(out_dir), is_sharded(without_ddp(self.runner.model))
@@ -108,7 +105,7 @@ class Saver:
             return False
         steps: list[Step]
         if is_url:
-            # MMEngine takes the state once more.
+            # MMEngine would capture the state again.
             save = mmengine.runner.Runner.save_checkpoint
             steps = [partial(save, self.runner, out_dir, filename, **(remote or {}), **content)]
         elif folder:
@@ -136,7 +133,7 @@ class Saver:
         return [partial(write_folder, path, tensors, plain, self.group)]
 
     def _steps_of_file(self, path: Path, state: State, background: bool) -> list[Step]:
-        """Gather a sharded state. The main process writes it."""
+        """The steps for a file: gather a sharded state, then write it in the main process."""
         main = is_main_process()
         state = on_cpu(state, copy=background, keep=main)
         return [partial(write_checkpoint, path, state)] if main else []
@@ -155,9 +152,9 @@ class Saver:
         """Wait for all processes and the checkpoint before, and check that losses are finite."""
         timeout = PART_OF_TIMEOUT * timeout_of(self.runner.cfg.get('env_cfg'))
         if sharded and self.group is not None:
-            self.wait()  # the thread uses the group
-            # Other work of the group would wait for a process that is not here, or meet what it is
-            # doing instead.
+            self.wait()  # the writer thread uses the group
+            # Any other collective would hang on a missing process, or collide with what it does
+            # instead.
             if missing := missing_ranks(self.group, timeout):
                 raise ConfigError(
                     f'Not every process came to save a checkpoint within {timeout:g} s (missing: '
@@ -171,7 +168,7 @@ class Saver:
     def _staged(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """CPU copies of tensors, unaffected by training. The next checkpoint reuses the memory."""
         if self._stager is not None:
-            with suppress(KeyError):  # torch 2.11 closes a stager that has been used once
+            with suppress(KeyError):  # torch 2.11 fails to close an unused stager
                 return self._stager.stage(tensors)
         self._stager = new_stager()
         return self._stager.stage(tensors)
@@ -199,7 +196,7 @@ class Saver:
         tell()
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait for the writing in this process alone, at most so many seconds."""
+        """Wait for the writer thread of this process, at most ``timeout`` seconds."""
         if self._thread:
             self._thread.join(seconds)
             self._thread = None
@@ -220,7 +217,7 @@ def _take(steps: list[Step]) -> None:
 
 
 def new_stager() -> Any:
-    """Torch's copier from the device into memory that it reuses, pinned for a GPU."""
+    """torch's stager, which copies from the device into reusable memory, pinned for a GPU."""
     from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 
     on_device = torch.cuda.is_available()

@@ -1,4 +1,4 @@
-"""Content of a run's checkpoint: MMEngine's dict, whatever it is stored in."""
+"""The content of a run's checkpoint: MMEngine's dict, independent of its storage."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ def state_of(
         The dict, with the run's own tensors, not copies. ``meta['run']`` is the result of
         :func:`identity`.
     """
-    reshard(runner.model)  # after a validation parameters may still be gathered
+    reshard(runner.model)  # parameters may still be gathered after a validation
     ended = (
         dict(epoch=runner.epoch + 1, iter=runner.iter)
         if by_epoch
@@ -84,12 +84,13 @@ def scheduler_state(scheduler: Any) -> State:
 
 
 def on_cpu(state: State, copy: bool, keep: bool = True) -> State:
-    """The state with its tensors complete and on the CPU. If some are sharded, every rank calls it.
+    """Gather the tensors of a state on the CPU. If some are sharded, every rank calls it.
 
     Args:
         state: see :func:`state_of`.
-        copy: whether to copy tensors that are there already, so that training may continue.
-        keep: whether this rank wants the state, or only helps to gather it and gets an empty one.
+        copy: whether to copy tensors that are already on the CPU, so that training may continue.
+        keep: whether this rank needs the state. Otherwise it only takes part, and gets an empty
+            one.
     """
     known: dict[tuple, Tensor] = {}
     memo: dict[int, Any] = {}
@@ -112,8 +113,8 @@ def on_cpu(state: State, copy: bool, keep: bool = True) -> State:
 def split_state(state: State, main: bool) -> tuple[dict[str, Tensor], State]:
     """Split a state by :func:`~vit_plugin.weights.reading.plain.split_tensors`, optimizers by name.
 
-    All tensors of the main process are written. Of the other processes only the sharded ones are,
-    and not, for example, their own statistics.
+    The main process writes all its tensors; other processes write only sharded ones, and not, for
+    example, their own statistics.
     """
     if 'optimizer' in state:
         state = {
@@ -127,7 +128,7 @@ def split_state(state: State, main: bool) -> tuple[dict[str, Tensor], State]:
 
 
 def identity(runner: Runner) -> dict[str, Any]:
-    """Facts that a run resuming this checkpoint should share, and the versions that wrote it."""
+    """Facts that a resuming run must share, and the versions that wrote the checkpoint."""
     by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)
     optimizer, model = runner.optim_wrapper.optimizer, without_ddp(runner.model)
     names = {parameter: name for name, parameter in model.named_parameters()}
@@ -151,7 +152,7 @@ def identity(runner: Runner) -> dict[str, Any]:
 
 
 def teacher_of(model: nn.Module) -> list[str] | None:
-    """The name of a frozen teacher and the hash of its weights, which are in no checkpoint."""
+    """The name of a frozen teacher and the hash of its weights, which no checkpoint contains."""
     teacher: Any = getattr(model, 'teacher', None)
     return [teacher.name, teacher.fingerprint] if hasattr(teacher, 'fingerprint') else None
 

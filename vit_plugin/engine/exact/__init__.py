@@ -1,1 +1,1 @@
-"""A run that can begin anywhere and ends as if it had never stopped."""
+"""Exact resuming: a run can start at any position, and ends as if it had never stopped."""

@@ -1,4 +1,4 @@
-"""The number of torch's threads, which decides how sums are rounded, from start to resume."""
+"""Keep torch's number of threads over a resume, since it decides how sums are rounded."""
 
 import os
 
@@ -13,10 +13,10 @@ VARIABLE = 'OMP_NUM_THREADS'
 
 
 def keep_threads(runner: Runner) -> None:
-    """Let a resumed training on a CPU have the threads with which it began, and record them.
+    """Record the number of threads of a training on a CPU, and restore it on resume.
 
-    A number in ``OMP_NUM_THREADS`` is left as it is. A warning says if the results may be rounded
-    otherwise, or if the machine has fewer cores.
+    ``OMP_NUM_THREADS`` takes precedence. A warning tells if results may be rounded differently, or
+    if the machine has fewer cores.
     """
     now = torch.get_num_threads()
     began = runner.message_hub.runtime_info.get(THREADS_KEY) if runner._resume else None
@@ -24,15 +24,15 @@ def keep_threads(runner: Runner) -> None:
         if VARIABLE in os.environ:
             runner.logger.warning(
                 f'The run began with {began} threads, and {VARIABLE} gives it {now}: sums are '
-                'rounded otherwise from here on.'
+                'rounded differently from here on.'
             )
         else:
             torch.set_num_threads(began)
             now = began
             if (here := cores()) < began:
                 runner.logger.warning(
-                    f'The run continues with the {began} threads of its start, so that its '
-                    f'results stay the same, but this machine has {here} core{"s" * (here > 1)}. '
-                    f'{VARIABLE}={here} is faster, and rounds sums otherwise.'
+                    f'The run continues with the {began} threads of its start, so that its results '
+                    f'stay the same, but this machine has {here} core{"s" * (here > 1)}. '
+                    f'{VARIABLE}={here} is faster, but rounds sums differently.'
                 )
     runner.message_hub.update_info(THREADS_KEY, now)

@@ -16,24 +16,24 @@ from vit_plugin.errors import ConfigError
 
 from ..step import take_step
 
-# Among MMEngine's runtime information: what a checkpoint keeps, and what a line tells. The line of
-# a validation tells everything whose name begins with "val".
+# Keys in MMEngine's runtime information: one in checkpoints, one in log lines. The log line of a
+# validation shows every name that begins with "val".
 VALIDATED, VALIDATES = 'last_validated_iter', 'val/iter'
 
 
 class _Resumable(BaseLoop):
-    """The part that both loops share."""
+    """What both loops share."""
 
     dataloader: Any
 
     def _start(self) -> None:
-        """Validate first if the run died before it could, or before it saved that it had."""
+        """Validate first if the run died before it did, or before it recorded that it had."""
         self._decide_current_val_interval()
         if self._iter > self.runner.message_hub.runtime_info.get(VALIDATED, 0):
             self._validate()
 
     def _is_due(self, done: int, last: int) -> bool:
-        """True if a validation follows after so many epochs or iterations of the run."""
+        """True if a validation is due after this number of epochs or iterations."""
         return (
             self.runner.val_loop is not None
             and done >= self.val_begin
@@ -53,7 +53,7 @@ class _Resumable(BaseLoop):
             sampler.begin(self._iter, skipped, epoch, self.runner.base_seed)
             seeded_part(self.dataloader.dataset).seed_of_samples = self.runner.base_seed
             yield from self.dataloader
-        else:  # a loader that the user built: its batches are loaded and left out
+        else:  # the user built the loader: its batches are loaded and skipped
             for i, batch in enumerate(self.dataloader):
                 if i >= skipped:
                     yield batch
@@ -83,14 +83,17 @@ class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
                 f'an epoch has {length} iterations here: give it the same data set and batch '
                 'size, or start again from its weights with --cfg-options load_from=CHECKPOINT.'
             )
-        if done < length:  # else only the hooks of the epoch's end are left
+        if done < length:  # otherwise only the hooks at the end of the epoch remain
             for i, batch in enumerate(self._batches(self._epoch, done), done):
                 self.run_iter(i, batch)
         self.runner.call_hook('after_train_epoch')
         self._epoch += 1
 
     def _at_end(self) -> bool:
-        """True between two epochs. A run that is to stop first ends the epoch it was resumed in."""
+        """True between two epochs.
+
+        A run that should stop first finishes the epoch it was resumed in.
+        """
         return bool(self._iter == self._epoch * len(self.dataloader))
 
     def run_iter(self, idx: int, data_batch: Any) -> None:
@@ -104,7 +107,7 @@ class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
 class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
     """MMEngine's loop that begins at an iteration without loading what came before.
 
-    Data loaders that end begin again at once, where MMEngine waits two seconds.
+    Data loaders restart immediately at their end, where MMEngine waits two seconds.
     """
 
     def __init__(
@@ -148,7 +151,7 @@ class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
 
 
 class _NotYet(SimpleNamespace):
-    """Stands for a data loader that shall not be iterated over yet."""
+    """Placeholder for a data loader that must not be iterated over yet."""
 
     def __iter__(self) -> Iterator:
         return iter(())
@@ -161,7 +164,7 @@ RESUMABLE = {
 
 
 def resumable(loop: dict) -> dict:
-    """The config of a training loop with our class in place of MMEngine's. Other classes remain."""
+    """Replace MMEngine's class by ours in the config of a training loop. Other classes remain."""
     loop = dict(loop)
     if 'type' not in loop and 'by_epoch' in loop:
         loop['type'] = (

@@ -1,4 +1,4 @@
-"""Random numbers of a step that are a function of (seed, iteration, rank), and of nothing else."""
+"""Random numbers of a step that depend only on (seed, iteration, rank)."""
 
 from typing import Any
 
@@ -42,6 +42,6 @@ def seed_step(seed: int, kind: int, iteration: int) -> None:
     seed_host(words)
     device = get_device()
     if device == 'cuda':
-        torch.cuda.manual_seed(words[3])  # seeds the current device alone; waits for nothing
+        torch.cuda.manual_seed(words[3])  # seeds only the current device, without a sync
     elif device != 'cpu':
-        torch.manual_seed(words[3])  # all devices there are
+        torch.manual_seed(words[3])  # seeds all devices

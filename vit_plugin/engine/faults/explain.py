@@ -7,7 +7,7 @@ import socket
 from vit_plugin.arguments import why_not_built
 from vit_plugin.errors import ConfigError, MissingExtraError, is_out_of_memory, named_line
 
-# The remedy if a training has too little memory.
+# The advice if a training runs out of memory.
 TRAIN_WITH_LESS_MEMORY = (
     'give a smaller train_dataloader.batch_size (--batch-size with --data), '
     'model.backbone.with_cp=True or --amp'
@@ -51,8 +51,7 @@ KNOWN_ERRORS = (
     (
         r'Found no NVIDIA driver|Torch not compiled with (\w+) enabled|'
         r'No (\w+) GPUs are available|invalid device ordinal',
-        'the device that is asked for is not in this machine; leave --device out, or give '
-        '--device cpu',
+        'this machine does not have the requested device; leave --device out, or give --device cpu',
     ),
     (
         r'DataLoader worker \(pid\(?s?\)? ?([\d, ]+)\) (?:is killed|exited)',
@@ -61,8 +60,9 @@ KNOWN_ERRORS = (
     ),
     (
         r"can't start new thread",
-        'the system starts no more threads; raise the limit of processes (ulimit -u) or of memory '
-        '(ulimit -v), or give fewer with OMP_NUM_THREADS=1 and num_workers=0 in the data loaders',
+        'the system cannot start more threads; raise the limit of processes (ulimit -u) or of '
+        'memory (ulimit -v), or give fewer with OMP_NUM_THREADS=1 and num_workers=0 in the data '
+        'loaders',
     ),
     (
         r'unable to (?:open shared memory|mmap|write to file </torch)',
@@ -73,15 +73,15 @@ KNOWN_ERRORS = (
 
 
 def explained(error: BaseException, memory: str = TRAIN_WITH_LESS_MEMORY) -> str | None:
-    """The sentence to print instead of a traceback, or None for an error that is not known.
+    """The sentence to print instead of a traceback, or None for an unknown error.
 
     Args:
-        error: what was raised.
-        memory: what to do where there is not enough memory.
+        error: the exception.
+        memory: the advice for an out-of-memory error.
     """
     text = str(error)
     if isinstance(error, (ConfigError, MissingExtraError)):
-        # torch puts the traceback of a process that loads data before the sentence.
+        # torch puts the traceback of a data worker before its error message.
         is_caught = text.startswith('Caught ')
         return text.strip().splitlines()[-1].partition(': ')[2] if is_caught else text
     known = _of_machine(error, memory) or why_not_built(error)
@@ -89,7 +89,7 @@ def explained(error: BaseException, memory: str = TRAIN_WITH_LESS_MEMORY) -> str
 
 
 def sentence(error: BaseException, memory: str = TRAIN_WITH_LESS_MEMORY) -> str:
-    """The sentence to print instead of a traceback. Of an unknown error, it is its first line."""
+    """The sentence to print instead of a traceback. For an unknown error, its first line."""
     return explained(error, memory) or (
         f'{named_line(error)}; give --traceback to see where it comes from.'
     )

@@ -51,12 +51,12 @@ class PreemptionHook(Hook):
     no effect. A run in a thread of a program that handles signals itself does not listen.
 
     Args:
-        interval: the ranks agree after every so many steps, at the end of a window of accumulation.
+        interval: the ranks agree every ``interval`` steps, at the end of gradient accumulation.
         signals: the signals to react to. Slurm sends SIGTERM at the end of a job, and SIGUSR1 where
             a job asks for it.
     """
 
-    priority = 'LOWEST'  # after whatever belongs to the step, and its own checkpoint
+    priority = 'LOWEST'  # after everything else in the step, its checkpoint included
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class PreemptionHook(Hook):
         ),
     ) -> None:
         self.interval = interval
-        # Windows has few.
+        # Windows has only a few signals.
         self.signals = [signal.Signals[name] for name in signals if hasattr(signal, name)]
         self._received = self._asked = 0
         self._listens = False
@@ -75,7 +75,7 @@ class PreemptionHook(Hook):
 
     @contextmanager
     def listening(self, runner: Runner) -> Iterator[None]:
-        """Record the signals during the block, which trains."""
+        """Record the signals within this context."""
         if threading.current_thread() is not threading.main_thread():
             names = ' or '.join(number.name for number in self.signals)
             runner.logger.info(f'A run in a thread does not react to {names}.')
@@ -122,7 +122,7 @@ class PreemptionHook(Hook):
             self._listens = False
             unblock()
 
-        if hasattr(os, 'register_at_fork'):  # Windows forks no processes
+        if hasattr(os, 'register_at_fork'):  # Windows cannot fork
             os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=reset)
 
     def before_run(self, runner: Runner) -> None:
@@ -137,7 +137,7 @@ class PreemptionHook(Hook):
             timeout = timedelta(seconds=PART_OF_TIMEOUT * timeout_of(runner.cfg.get('env_cfg')))
             self._group = dist.new_group(backend='gloo', timeout=timeout)
         if number := self._agree():
-            # A marker may be of another run.
+            # The marker may belong to another run.
             path = (runner._load_from or '') if runner._resume else ''
             self._leave(
                 runner, number, path, 'before the first step, so that there was nothing to save'
@@ -169,14 +169,14 @@ class PreemptionHook(Hook):
             f'{signal.Signals(number).name} came {when}: {last}; continue with --resume.'
         )
         runner.call_hook('after_run')
-        barrier()  # a launcher may end all as soon as one has left
+        barrier()  # a launcher may end all processes once one has left
         raise Preempted(number)
 
 
 def _work_on(signals: Sequence[int], then: Callable[[int], None] | None, worker_id: int) -> None:
-    """Start a data worker that the signals do not end: the step it loads for must still be made.
+    """Let a data worker survive the signals: the step it loads for must still be made.
 
-    torch lets it die of a SIGTERM from any process but its own, and Slurm sends one to all
+    torch lets it die from a SIGTERM of any process but its parent, and Slurm sends one to all
     processes.
     """
     if hasattr(signal, 'sigwaitinfo'):  # on Linux

@@ -1,4 +1,4 @@
-"""Count the samples that cannot be read, and leave them out of what is evaluated."""
+"""Count unreadable samples, and leave them out of evaluations."""
 
 from collections.abc import Sequence, Set
 from pathlib import Path
@@ -16,7 +16,7 @@ from vit_plugin.data.unreadable import LISTS, UnreadableFile, UnreadableList
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import HOOKS
 
-# Samples that a share is taken of, so that one unreadable file at the start is no great share.
+# Smallest denominator of the share, so that one unreadable file at the start is not a large share.
 AT_LEAST = 1000
 INTERVAL = 50  # iterations
 
@@ -25,26 +25,25 @@ INTERVAL = 50  # iterations
 class UnreadableHook(Hook):
     """Counts unreadable samples, and ends training when they exceed a given share.
 
-    Another sample, drawn by the position, takes the place of each of them. In validation and test
-    the predictions for the others are then left out, so that what is evaluated is the rest. Each
-    file is logged, and listed in the work directory: in ``unreadable.txt`` those to train on, in
-    ``unreadable_val.txt`` and ``unreadable_test.txt`` those of the last validation and test. Our
-    runner has this hook by itself; ``unreadable=dict(max_share=...)`` in the config sets it.
+    Each is replaced by another sample, drawn by the position. In validation and test, the
+    predictions for replacements are left out of the metrics. Each file is logged, and listed in the
+    work directory: in ``unreadable.txt`` those to train on, in ``unreadable_val.txt`` and
+    ``unreadable_test.txt`` those of the last validation and test. Our runner has this hook by
+    itself; ``unreadable=dict(max_share=...)`` in the config sets it.
 
     Args:
-        max_share: the largest share of the samples to train on so far, and at the start of 1,000
-            samples. 0 ends a training, validation or test at the first one.
+        max_share: largest share of the training samples so far, or of 1,000 samples at the start. 0
+            ends a training, validation or test at the first one.
 
     Attributes:
-        left_out: the positions that the validation or test in progress, or the last one, leaves
-            out.
+        left_out: the positions that the current or last validation or test leaves out.
 
     Raises:
-        ConfigError: in all processes, if there are more, or if a metric does not keep a result for
-            each sample, so that none can be left out.
+        ConfigError: in all processes, if the share is exceeded, or if a metric does not keep a
+            result for each sample, so that none can be left out.
     """
 
-    priority = 'BELOW_NORMAL'  # before the report, which leaves out the same
+    priority = 'BELOW_NORMAL'  # before the report, which leaves out the same samples
 
     def __init__(self, max_share: Fraction = 0.01) -> None:
         self.max_share = max_share
@@ -52,7 +51,10 @@ class UnreadableHook(Hook):
         self._logged: set[UnreadableFile] = set()
 
     def list_of(self, runner: Runner, part: str) -> UnreadableList | None:
-        """The list of ``part``, ``'train'``, ``'val'`` or ``'test'``. None if each is an error."""
+        """The list of a split, ``'train'``, ``'val'`` or ``'test'``.
+
+        None if unreadable samples are errors.
+        """
         return UnreadableList(Path(runner.work_dir, LISTS[part])) if self.max_share else None
 
     def before_train(self, runner: Runner) -> None:
@@ -68,7 +70,7 @@ class UnreadableHook(Hook):
             self._check(runner, (runner.iter + 1) * self._batch)
 
     def _check(self, runner: Runner, seen: int) -> None:
-        # Workers are ahead of the training.
+        # Workers run ahead of the training.
         found = [entry for entry in self._list.read() if entry.position < seen]
         if is_main_process():
             for entry in set(found) - self._logged:
@@ -87,7 +89,7 @@ class UnreadableHook(Hook):
             )
 
     def _before_epoch(self, runner: Runner, mode: str = 'train') -> None:
-        """MMEngine's method of an epoch of training, validation or test."""
+        """MMEngine's method before an epoch of training, validation or test."""
         if mode != 'train':
             self.left_out, self._evaluated = frozenset(), self.list_of(runner, mode)
             sampler = positioned_sampler_of(_loop(runner, mode).dataloader)
@@ -103,16 +105,16 @@ class UnreadableHook(Hook):
         outputs: Any = None,
         mode: str = 'train',
     ) -> None:
-        """Look for what could not be read. After the last batch, leave it out of the metrics."""
+        """Look for unreadable samples. After the last batch, leave them out of the metrics."""
         loop = _loop(runner, mode)
         if not self._evaluated or positioned_sampler_of(loop.dataloader) is None:
             return
         entries = self._evaluated.read()
         if batch_idx + 1 == len(loop.dataloader):
             size = len(loop.dataloader.dataset)
-            # The work directories of several machines may be different ones.
+            # Machines may have different work directories.
             found = {entry for some in all_gather_object(entries) for entry in some}
-            # Others are repetitions.
+            # Later positions are repetitions.
             entries = sorted(entry for entry in found if entry.position < size)
             self._say(runner, entries, size)
             for metric in loop.evaluator.metrics if entries and is_main_process() else ():
@@ -148,7 +150,7 @@ def _leave_out_of(metric: BaseMetric, positions: Set[int], size: int) -> None:
 
     def compute_rest(results: Sequence[Any]) -> dict[str, Any]:
         del metric.compute_metrics
-        if not results:  # it only writes files
+        if not results:  # the metric only writes files
             return compute(results)
         if len(results) != size:
             raise ConfigError(
@@ -158,7 +160,8 @@ def _leave_out_of(metric: BaseMetric, positions: Set[int], size: int) -> None:
             )
         rest = [result for i, result in enumerate(results) if i not in positions]
         every = getattr(metric, 'img_ids', None)
-        if hasattr(metric, 'img_ids'):  # COCO would count the objects of all images as not found
+        # Otherwise COCO would count the objects of these images as missed.
+        if hasattr(metric, 'img_ids'):
             metric.img_ids = [row[0]['img_id'] for row in rest]
         try:
             return compute(rest)

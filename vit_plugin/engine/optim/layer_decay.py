@@ -45,7 +45,7 @@ class ParamwiseConfig(TypedDict, total=False):
 
 
 class LayerDecayConfig(ParamwiseConfig):
-    """These, and the decay rate."""
+    """MMEngine's options, and the decay rate."""
 
     layer_decay_rate: DecayRate
 
@@ -68,7 +68,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             Their factors multiply.
 
     Raises:
-        ConfigError: if no part of the model has depths.
+        ConfigError: if no module of the model has depths.
     """
 
     def __init__(self, optim_wrapper_cfg: WrapperConfig, paramwise_cfg: LayerDecayConfig) -> None:
@@ -81,7 +81,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     ) -> None:
         """Append the groups of the module's trainable parameters to ``params``."""
         if prefix and not any(parameter.requires_grad for parameter in module.parameters()):
-            # A frozen module is one line of the log; the parent would warn of each of its tensors.
+            # Log a frozen module once; the parent would warn about each of its tensors.
             return
         # The parent calls this for every child.
         super().add_params(params, module, prefix, **kwargs)
@@ -89,7 +89,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             params[:] = self._grouped(params, module)
 
     def _grouped(self, singles: list[dict], model: nn.Module) -> list[dict]:
-        """Join groups of one parameter to groups with equal settings."""
+        """Merge single-parameter groups with equal settings."""
         names = {parameter: name for name, parameter in model.named_parameters()}
         scales, undecayed = self._scales(model), self._undecayed(model)
         groups: dict[tuple, dict] = {}
@@ -124,7 +124,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
 
     def _scales(self, model: nn.Module) -> dict[str, float]:
         """The factor for every parameter of a backbone, by its name in the model."""
-        # A classifier or detector may forward the call.
+        # A classifier or detector may delegate to its backbone.
         backbones = innermost(model, HasLayerDepths)
         if not backbones:
             raise ConfigError(

@@ -12,10 +12,10 @@ from vit_plugin.arguments import Signature, as_config_error, check
 from vit_plugin.arguments.fields import Depth, Eps, NotNegative, Rate
 from vit_plugin.registry import OPTIMIZERS
 
-# Coefficients of the quintic iteration: they let small singular values grow fast, and bring all to
-# between 0.7 and 1.2.
+# Coefficients of the quintic iteration: small singular values grow fast, and all end between 0.7
+# and 1.2.
 QUINTIC = (3.4445, -4.7750, 2.0315)
-GRAM_RATIO = 2  # columns for each row, from which on the Gram matrix pays
+GRAM_RATIO = 2  # columns per row from which the Gram matrix pays off
 RMS = 0.2  # RMS of AdamW's steps, measured by Liu et al.
 # Entries that torch, and MMEngine's custom_keys, add to a group.
 NOT_OURS = ('param_names', 'lr_mult', 'decay_mult')
@@ -28,7 +28,7 @@ def orthogonalize(matrix: Tensor, steps: int = 5, eps: float = 1e-7) -> Tensor:
     compute in bfloat16.
 
     Args:
-        matrix: of shape (m, n). A sharded one is computed by all its ranks together.
+        matrix: of shape (m, n). All ranks of a sharded matrix compute it together.
         steps: number of iterations.
         eps: least norm by which the matrix is divided.
     """
@@ -47,14 +47,14 @@ def orthogonalize(matrix: Tensor, steps: int = 5, eps: float = 1e-7) -> Tensor:
 
 
 def _through_gram_matrix(x: Tensor, steps: int) -> Tensor:
-    """The same iteration for a wide matrix, by fewer operations.
+    """:func:`orthogonalize` a wide matrix with fewer operations.
 
     All factors are polynomials of ``x @ x.mT``, so that they commute and are multiplied before
     ``x`` is. Squares need the digits of float32.
     """
     a, b, c = QUINTIC
     gram = x @ x.mT
-    factor = b * gram + c * gram @ gram  # and a times the identity
+    factor = b * gram + c * gram @ gram  # plus a times the identity
     scale, rest = a, factor  # the product of the factors: scale times the identity, and rest
     for _ in range(steps - 1):
         half = a * gram + factor @ gram

@@ -1,4 +1,4 @@
-"""Schedules of a run of another length: scaled when it begins, changed when it is resumed."""
+"""Adapt schedules to another length of a run, at its start or when it is resumed."""
 
 import math
 import warnings
@@ -19,8 +19,8 @@ SCHEDULE_POSITIONS = (
     'periods',
     'restarts',
 )
-# Arguments that lower the rate at first. MMEngine raises it from the second step on, and never in a
-# part of one step.
+# Arguments that lower the rate at first. MMEngine raises it from the second step on, and so never
+# in a schedule of one step.
 WARM_UPS = ('start_factor', 'factor')
 # Attributes of a built scheduler that are its state. The others are its settings.
 STATE = (
@@ -29,7 +29,7 @@ STATE = (
     'last_step',
     '_global_step',
     '_last_value',
-    # of ReduceOnPlateauParamScheduler
+    # state of ReduceOnPlateauParamScheduler
     'best',
     'num_bad_epochs',
     'cooldown_counter',
@@ -81,9 +81,9 @@ def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_len
 
 
 def _one_cycle(steps: int, pct_start: float) -> dict[str, Any]:
-    """Arguments of ``OneCycleLR`` with which its highest rate is that of a step.
+    """Arguments of ``OneCycleLR`` that place its highest rate at a step.
 
-    MMEngine 0.10.7 divides by zero where the first or only step has it.
+    MMEngine 0.10.7 divides by zero if that is the first or only step.
     """
     if steps == 1:
         return dict(total_steps=2, pct_start=1.0, div_factor=1.0)
@@ -99,19 +99,19 @@ def _times(value: Any, factor: float, least: int, most: float) -> Any:
 def follow_config(
     schedulers: Sequence[Any], saved: Sequence[dict[str, Any]]
 ) -> dict[str, tuple[Any, Any]]:
-    """Let saved schedulers follow the config as far as that is exact.
+    """Apply the config to saved schedulers as far as that is exact.
 
-    MMEngine restores all of a scheduler, also its settings, so that it would go by those of the
-    interrupted run. A part that has not begun, there or here, takes the settings of the config. So
-    a decay can follow a stable phase of any length (WSD, arXiv:2405.18392). A part that is over in
-    both changes nothing any more.
+    MMEngine restores a scheduler with its settings, and would keep those of the interrupted run. A
+    schedule that has not begun, in either run, takes the settings of the config. So a decay can
+    follow a stable phase of any length (WSD, arXiv:2405.18392). A schedule that has ended in both
+    has no effect.
 
     Args:
-        schedulers: those of the config, which have not stepped.
-        saved: the state of each, which is changed in place.
+        schedulers: the schedulers of the config, which have not stepped.
+        saved: their saved states, changed in place.
 
     Returns:
-        The settings of parts in progress that differ, by name: the saved and the new value.
+        The differing settings of schedules in progress: name -> saved value, new value.
     """
     kept: dict[str, tuple[Any, Any]] = {}
     for number, (scheduler, theirs) in enumerate(zip(schedulers, saved, strict=True)):
@@ -134,14 +134,14 @@ def follow_config(
 def replay(
     schedulers: Sequence[Any], iterations: int, epochs: int, epoch_length: int | None
 ) -> None:
-    """Step new schedulers as a run does that reaches this position.
+    """Step new schedulers up to this position, as a run would.
 
     Args:
         iterations, epochs: the position.
         epoch_length: iterations in an epoch; None if the run does not count epochs.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # that no optimizer has stepped
+        warnings.simplefilter('ignore')  # the warning that no optimizer has stepped
         for iteration in range(1, iterations + 1):
             at_end = epoch_length and iteration % epoch_length == 0
             ended = bool(at_end) and iteration <= epochs * (epoch_length or 0)

@@ -94,7 +94,7 @@ class AmpOptimWrapper(BaseOptimWrapper, mmengine.optim.AmpOptimWrapper):
         accumulative_counts: PositiveInt = 1,
         clip_grad: Clip | None = None,
     ) -> None:
-        # The parent's constructor needs an accelerator, so its state is set here.
+        # The parent's constructor requires an accelerator, so its state is set here.
         mmengine.optim.OptimWrapper.__init__(self, optimizer, accumulative_counts, clip_grad)
         device = get_device()
         if dtype is None:
@@ -130,7 +130,7 @@ class AmpOptimWrapper(BaseOptimWrapper, mmengine.optim.AmpOptimWrapper):
             yield
 
     def backward(self, loss: Tensor, **kwargs: Any) -> None:
-        """See the parent. Activations that are recomputed here must be those of the forward."""
+        """See the parent. Recomputed activations must match those of the forward pass."""
         with self._attention():
             super().backward(loss, **kwargs)
 

@@ -1,4 +1,4 @@
-"""The model sharded over processes, by torch's ``fully_shard``."""
+"""Shard the model over processes, with torch's ``fully_shard``."""
 
 from .begin import begin_sharded, check_steps
 from .ema import EMAHook

@@ -1,4 +1,4 @@
-"""The begin of a run with a sharded model: what it needs, and what cannot be sharded."""
+"""Start a run with a sharded model: check its requirements, initialize and shard."""
 
 from collections import defaultdict
 
@@ -22,9 +22,9 @@ from .shard import is_sharded, shard
 def begin_sharded(runner: Runner, to_train: bool) -> None:
     """If ``runner.sharding``, initialize the model, make it equal on all ranks, and shard it.
 
-    MMEngine's ``train`` would initialize the model only after the optimizer is built. So this comes
-    before all of it. Until then, the model is complete and on the CPU. Without training, a
-    checkpoint has all weights, and nothing is initialized.
+    MMEngine's ``train`` initializes the model only after the optimizer is built, so this comes
+    first. Until then, the model is complete and on the CPU. Without training, the checkpoint has
+    all weights, and nothing is initialized.
 
     Raises:
         ConfigError: if the model or a hook cannot be sharded, or if the ranks do not fit.
@@ -50,7 +50,7 @@ def begin_sharded(runner: Runner, to_train: bool) -> None:
     shard(model, runner.sharding, device)
     for module in runner.model.modules():
         if isinstance(module, BaseDataPreprocessor):
-            module.to(device)  # by which it learns where the data go
+            module.to(device)  # this also sets the target device of the data
 
 
 def check_steps(optimizer: torch.optim.Optimizer) -> None:
@@ -68,7 +68,7 @@ def check_steps(optimizer: torch.optim.Optimizer) -> None:
     sharded = [*[Replicate()] * (mesh.ndim - 1), Shard(0)]
     small = nn.Parameter(zeros(mesh.size(-1), 1, device_mesh=mesh, placements=sharded))
     small.grad = torch.zeros_like(small)
-    other = object.__new__(type(optimizer))  # its settings, without its parameters and their state
+    other = object.__new__(type(optimizer))  # a copy of its settings, without parameters and state
     vars(other).update(
         vars(optimizer), param_groups=[{**group, 'params': [small]}], state=defaultdict(dict)
     )
@@ -81,7 +81,7 @@ def check_steps(optimizer: torch.optim.Optimizer) -> None:
 
 
 def join_alone(device_type: str) -> None:
-    """Make a process without a launcher a group of one rank."""
+    """Create a group of one rank in a process without a launcher."""
     if not dist.is_initialized():
-        backend = 'gloo' if device_type == 'cpu' else None  # None is each device's own
+        backend = 'gloo' if device_type == 'cpu' else None  # None is the default of each device
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)

@@ -39,7 +39,7 @@ class AverageOptions(TypedDict, total=False):
 
 @dataclass
 class ModelTensors:
-    """A model's tensors for MMEngine's averages, or this rank's parts of them if it is sharded."""
+    """A model's tensors for MMEngine's averages, or this rank's shards of them."""
 
     model: nn.Module
 
@@ -50,7 +50,7 @@ class ModelTensors:
         return {name: local(value) for name, value in self.model.state_dict().items()}
 
     def buffers(self) -> Iterator[Tensor]:
-        return iter(())  # the average has none of its own, see EMAHook
+        return iter(())  # the average has no buffers of its own, see EMAHook
 
 
 def local(tensor: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ class EMAHook(mmengine.hooks.EMAHook):
 
     It keeps one tensor for each averaged one, sharded alike, from the start of the training on.
     Buffers that are not averaged are the model's own. Values and checkpoints are MMEngine's:
-    ``state_dict`` has the averages, and ``ema_state_dict`` the weights that learn.
+    ``state_dict`` has the averages, and ``ema_state_dict`` the trained weights.
 
     Args:
         ema_type: the average, a class of :mod:`mmengine.model.averaged_model`.
@@ -90,15 +90,15 @@ class EMAHook(mmengine.hooks.EMAHook):
 
     def before_run(self, runner: Runner) -> None:
         self.src_model = without_ddp(runner.model)
-        # MMEngine's class does the arithmetic. It would copy a model, so it is given an empty one.
+        # MMEngine's class does the arithmetic. It would copy the model, so it gets an empty one.
         self.ema_model: BaseAveragedModel = MODELS.build(
             self.ema_cfg, default_args=dict(model=nn.Module())
         )
-        self._averages: dict[str, Tensor] = {}  # by the names of the model
+        self._averages: dict[str, Tensor] = {}  # by the model's names
 
     def before_train(self, runner: Runner) -> None:
         super().before_train(runner)
-        if not self._averages:  # nothing was resumed
+        if not self._averages:  # no averages were resumed
             self._make_averages()
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
@@ -149,7 +149,7 @@ class EMAHook(mmengine.hooks.EMAHook):
 
     def _sources(self) -> dict[str, Tensor]:
         """The tensors of the model that are averaged, by name."""
-        reshard(self.src_model)  # a validation may leave them gathered
+        reshard(self.src_model)  # a validation may leave parameters gathered
         named = self.src_model.named_parameters()
         if self.ema_model.update_buffers:
             saved = self.src_model.state_dict(keep_vars=True)
@@ -177,7 +177,8 @@ class EMAHook(mmengine.hooks.EMAHook):
     def _swap_ema_parameters(self) -> None:
         """Swap the averages with the weights.
 
-        Without training there is nothing to swap: a checkpoint's weights are the averages.
+        Without training there is nothing to swap: the weights of a checkpoint are already the
+            averages.
         """
         for name, source in self._sources().items() if self._averages else ():
             average, source = local(self._averages[name]), local(source)

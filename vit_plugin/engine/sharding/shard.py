@@ -21,10 +21,10 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm)
 
 
 def parts_to_shard(model: nn.Module) -> list[nn.Module]:
-    """The parts of a model to gather one at a time, named by its modules' ``parts_to_shard()``.
+    """The modules to gather one at a time, as named by ``parts_to_shard()``.
 
     Raises:
-        ConfigError: if no module names parts.
+        ConfigError: if no module has ``parts_to_shard()``.
     """
     parts = named_parts(model)
     if not parts:
@@ -39,11 +39,10 @@ def parts_to_shard(model: nn.Module) -> list[nn.Module]:
 def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
     """Shard a model in place: each of :func:`parts_to_shard` by itself, then the rest together.
 
-    The frozen models that it uses are sharded alike, in their own type. Without a backward pass to
-    free their parts, these are freed after each forward.
-
-    Each rank keeps its part of the values that it has, so all ranks must have the same ones. Every
-    rank must call this function. The optimizer must be built afterward.
+    Frozen models in use, such as a teacher, are sharded too, in their own dtype. They have no
+    backward pass to free their parameters, so these are freed after each forward. Each rank keeps
+    its part of its current values, so all ranks must have the same values. Every rank must call
+    this function. The optimizer must be built afterward.
 
     Args:
         model: the model, on any device or the meta device.
@@ -69,19 +68,18 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
     own = next(model.parameters()).dtype
     reduce_dtype = getattr(torch, sharding.reduce_dtype or '', None) or own
     low = getattr(torch, sharding.param_dtype or '', None)
-    # The statistics of a BatchNorm are float32, and so must its weights be; maps need not.
+    # The statistics of a BatchNorm are float32, so its weights must be, too; feature maps need not.
     norms = (each for part in parts for each in part.modules() if low and _keeps_type(each))
     for part in dict.fromkeys((*norms, *parts)):
         dtype = None if _keeps_type(part) else low
-        # The stream of tokens keeps the own type, so that norms and losses outside the parts have
-        # it.
+        # The tokens keep the original dtype for norms and losses outside the sharded modules.
         fsdp.fully_shard(
             part,
             **common,
             reshard_after_forward=sharding.reshard_after_forward,
             mp_policy=fsdp.MixedPrecisionPolicy(dtype, reduce_dtype, own if dtype else None),
         )
-    # The root's parameters are needed first in the backward, so they stay gathered.
+    # The root's parameters are needed first in the backward pass, so they stay gathered.
     fsdp.fully_shard(
         model,
         **common,
@@ -100,7 +98,7 @@ def _keeps_type(module: nn.Module) -> bool:
 
 
 def is_sharded(module: nn.Module) -> bool:
-    """True if a module is one that ``fully_shard`` was called with."""
+    """True if ``fully_shard`` was called on this module."""
     return isinstance(module, fsdp.FSDPModule)
 
 
@@ -112,7 +110,7 @@ def without_ddp(model: nn.Module) -> nn.Module:
 def _take_own_part(module: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
     """``load_state_dict`` hook: keep this rank's part of complete tensors.
 
-    It also serves modules of the frameworks.
+    It works on modules of the frameworks, too.
     """
     for name, target in module.named_parameters(recurse=False):
         value = state.get(f'{prefix}{name}')
@@ -190,7 +188,7 @@ def _is_costly(shape: torch.Size, shapes: dict[str, torch.Size], ranks: int) -> 
 def _offload_policy(sharding: Sharding, device_type: str) -> 'fsdp.OffloadPolicy':
     if not sharding.cpu_offload:
         return fsdp.OffloadPolicy()
-    # The norm of gradients that rest there is summed there.
+    # The norm of offloaded gradients is summed on the CPU.
     if 'cpu' not in str(dist.get_backend_config()):
         raise ConfigError(
             'sharding: cpu_offload=True needs a backend for the CPU too; set '

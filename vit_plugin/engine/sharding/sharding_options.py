@@ -27,7 +27,7 @@ class Sharding:
             parameters. None changes nothing.
         reduce_dtype: type in which gradients are averaged. None is the type of the parameters.
         reshard_after_forward: whether the blocks' parameters are freed after the forward and
-            gathered again for the backward. False takes more memory and fewer messages.
+            gathered again for the backward. False takes more memory and less communication.
         cpu_offload: whether parameters, gradients and optimizer state stay in the memory of the
             CPU.
     """
