@@ -1,7 +1,7 @@
 """Read and write checkpoints of every format. This package handles names and arrays, not models."""
 
 # isort: off
-# First, since it says what to install where MMEngine is missing.
+# This import comes first, since its error says what to install if MMEngine is missing.
 from vit_plugin import registry  # noqa: F401
 # isort: on
 

@@ -1,4 +1,4 @@
-"""Provenance records in files, and the statements of publishers for files without one."""
+"""Provenance records in files, and what publishers state for files without one."""
 
 import re
 import zipfile
@@ -18,8 +18,8 @@ from .licenses import owned
 from .opening import Checkpoint, may_be_here, open_checkpoint
 from .provenance import MAX_TEXT_LETTERS, PROVENANCE_KEY, Provenance, read_record, read_text_record
 
-CHUNK = 1 << 20  # bytes that are read at once
-ZIP_COMMENT = 60_000  # bytes that the end of a zip archive holds
+CHUNK = 1 << 20  # bytes per read
+ZIP_COMMENT = 60_000  # limit of a zip archive's comment in bytes
 
 
 def carried(checkpoint: Checkpoint) -> Provenance | None:
@@ -44,7 +44,7 @@ def of_file(path: Path) -> Provenance | None:
 
 
 def append_to(path: Path, record: Provenance) -> None:
-    """Write a record at the end of an archive of torch or numpy, whose readers pass over it."""
+    """Append a record to an archive of torch or numpy, whose readers skip it."""
     text = record.text().encode()
     if zipfile.is_zipfile(path) and len(text) <= ZIP_COMMENT:
         with zipfile.ZipFile(path, 'a') as archive:
@@ -52,7 +52,7 @@ def append_to(path: Path, record: Provenance) -> None:
 
 
 def of_checkpoint(checkpoint: Checkpoint) -> Provenance:
-    """The record of a checkpoint that is open, with its hash."""
+    """The record of an open checkpoint, with its hash."""
     return _completed(carried(checkpoint), str(checkpoint.source), checkpoint.path)
 
 
@@ -61,7 +61,7 @@ def of_exported(path: Path, metadata: Mapping[str, str] | None = None) -> Proven
 
     Args:
         path: the file.
-        metadata: what its runtime finds in it. None: it is an archive of ``torch.export``.
+        metadata: the metadata that its runtime reads. None for an archive of ``torch.export``.
     """
     record = (
         of_file(path) if metadata is None else read_text_record(metadata.get(PROVENANCE_KEY, ''))
@@ -70,13 +70,13 @@ def of_exported(path: Path, metadata: Mapping[str, str] | None = None) -> Proven
 
 
 def of_address(address: str, download: bool = True) -> Provenance:
-    """The record of weights at a path, at an address or in a hub, as far as they can be read.
+    """The record of weights at a path, at an address or in a hub.
 
     Args:
-        address: where they are.
-        download: whether to fetch what is not on this machine. Else its name and address tell.
+        address: the path, URL or name in a hub.
+        download: whether to download missing files. Otherwise only the name and address are used.
     """
-    if timm_name(address) is None:  # timm's weights are read by building their model
+    if timm_name(address) is None:  # timm's weights can only be read by building the model
         with suppress(ConfigError), nullcontext() if download else offline():
             if download or may_be_here(address):
                 return of_checkpoint(open_checkpoint(address, payload=False))
@@ -84,7 +84,7 @@ def of_address(address: str, download: bool = True) -> Provenance:
 
 
 def _completed(record: Provenance | None, address: str, path: Path | None) -> Provenance:
-    """A record with the name of its file now, and what others state of the license."""
+    """Complete a record with the current file name, and the license that others state."""
     name = address if '://' in address else Path(address).name
     names = [address, name, *([path.name] if path else [])]
     record = replace(record or Provenance(name), source=name, sha256=digest(path) if path else '')
@@ -95,11 +95,11 @@ def _completed(record: Provenance | None, address: str, path: Path | None) -> Pr
 
 
 def record_license(names: Sequence[str], path: Path | None) -> tuple[str, str]:
-    """The license of weights of others, and who states it; empty if nobody does.
+    """The license of third-party weights, and who states it; empty if nobody does.
 
     Args:
-        names: their addresses and names of files.
-        path: their file. A card of the hub may be beside it.
+        names: their addresses and file names.
+        path: their file, maybe with a model card next to it.
     """
     for name in names:
         if (of_timm := timm_name(name)) is not None:
@@ -122,7 +122,7 @@ def record_license(names: Sequence[str], path: Path | None) -> tuple[str, str]:
 
 
 def _of_card(card: Path) -> str:
-    """The license in the head of a card of the hub, or nothing."""
+    """The license in the metadata of a model card, or ''."""
     if not card.is_file():
         return ''
     head = read_text(card).partition('\n---')[0]

@@ -24,16 +24,16 @@ from vit_plugin.errors import ConfigError, first_line
 from .reading.files import DamagedError, check_readable
 
 KNOWN_SUFFIXES = ('.npz', '.safetensors', '.pth', '.pt', '.pkl', '.bin', '.ckpt', '.tar')
-DOWNLOAD_TIMEOUT = 30.0  # seconds without an answer or at less than SLOWEST
+DOWNLOAD_TIMEOUT = 30.0  # seconds without a response, or below SLOWEST
 SLOWEST = 1024  # bytes per second
 RETRIES = 6  # for failed connections and busy servers: about a minute
-PAUSE = 1.0  # seconds before the second retry, then twice as many
+PAUSE = 1.0  # seconds before the second retry, then doubled each time
 WAIT = 3600.0  # seconds for another process that fetches the same file
 DOWNLOAD_CHUNK = 1 << 20
 
 
 def download(url: str) -> Path:
-    """The file at a URL, from the cache where it is there.
+    """The file at a URL, from the cache if possible.
 
     The cache is ``checkpoints/<hash of the URL>/`` in the folder of ``torch.hub`` (``TORCH_HOME``).
     One process of a machine downloads, and the others wait for it.
@@ -50,7 +50,7 @@ def download(url: str) -> Path:
     try:
         path = cached_path(url)
         pinned = _pinned_hash(url, path.name)
-        if not path.exists():  # files arrive in one step, so this needs no lock
+        if not path.exists():  # files appear atomically, so this needs no lock
             path.parent.mkdir(parents=True, exist_ok=True)
             with _locked(path, shown):
                 if not path.exists():
@@ -72,11 +72,11 @@ def download(url: str) -> Path:
 
 @contextmanager
 def removed_if_damaged(path: Path, source: str) -> Iterator[None]:
-    """Remove a downloaded file that proves damaged in this context, so it is downloaded again.
+    """Remove a downloaded file that proves damaged in this context, to download it again.
 
     Args:
         path: the file that is read.
-        source: where it is from. A path that a user gives is left alone, also one in the cache.
+        source: its source. A path given by the user is never removed, not even in the cache.
     """
     try:
         yield
@@ -87,14 +87,14 @@ def removed_if_damaged(path: Path, source: str) -> Iterator[None]:
 
 
 def cached_path(url: str) -> Path:
-    """The path in the cache. Its suffix tells the reader the kind of the file."""
+    """The path in the cache. The reader depends on its suffix."""
     parts = urlsplit(url)
     names = [Path(parts.path).name, *(Path(value).name for _, value in parse_qsl(parts.query))]
     name = next((name for name in names if name.lower().endswith(KNOWN_SUFFIXES)), names[0])
     name = re.sub(r'[^\w.+=@%-]', '_', name.lstrip('.'))
-    while len(name.encode()) > 200:  # with what is added to it, below the 255 bytes of file systems
+    while len(name.encode()) > 200:  # so that added suffixes fit into the 255 bytes of file systems
         name = name[1:]
-    # Hubs name all their files alike.
+    # Hubs use the same file name for all models.
     folder = sha256(url.encode(errors='backslashreplace')).hexdigest()[:12]
     return Path(_cache(), folder, name or 'weights')
 
@@ -130,7 +130,7 @@ def _locked(path: Path, shown: str) -> Iterator[None]:
                 f'The checkpoint {shown} has been downloaded by another process for {WAIT:.3g} s, '
                 f'which holds {lock.lock_file}; end that process, and try again.'
             ) from None
-        if not path.exists():  # retrying in every process would last too long
+        if not path.exists():  # retrying in every process would take too long
             lock.release()
             raise ConfigError(
                 f'The checkpoint {shown} cannot be downloaded (another process failed to, and '
@@ -143,10 +143,10 @@ def _locked(path: Path, shown: str) -> Iterator[None]:
 
 
 def _fetch(url: str, path: Path, pinned: str) -> None:
-    import requests  # it changes warnings and loggers
+    import requests  # imported late, since it changes warnings and loggers
     from urllib3.exceptions import HTTPError
 
-    # With the suffix, by which files are read.
+    # Keep the suffix, which selects the reader.
     part = path.with_name(f'{path.stem}.part{path.suffix}')
     print_log(f'Downloading {_shown(url)} to {path}', 'current')
     try:
@@ -184,7 +184,7 @@ def _transfer(url: str, part: Path) -> str:
         RETRIES,
         backoff_factor=PAUSE,
         status_forcelist=(408, 425, 429, 500, 502, 503, 504),
-        # A server may ask for years.
+        # A server may ask for a wait of years.
         raise_on_status=False,
         respect_retry_after_header=False,
     )
@@ -247,7 +247,7 @@ def _receive(answer: Any, part: Path, timeout: float) -> str:
         if total is not None and file.tell() < total:
             raise requests.HTTPError(f'it was cut short, after {file.tell()} of {total} bytes')
         file.flush()
-        os.fsync(file.fileno())  # a machine that dies must not leave an empty file
+        os.fsync(file.fileno())  # a crash must not leave an empty file
     return digest.hexdigest()
 
 
@@ -262,7 +262,7 @@ def _timeout() -> float:
 
 
 def _reason(error: BaseException) -> str:
-    """The first error, in place of those that libraries raised from it."""
+    """The original error, instead of those that libraries raised from it."""
     while inner := error.__cause__ or error.__context__:
         error = inner
     return getattr(error, 'strerror', None) or first_line(error)

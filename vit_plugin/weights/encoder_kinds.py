@@ -1,4 +1,4 @@
-"""The encoders of transformers that ours computes: the fields of their configs, by ``model_type``.
+"""Encoders of transformers that our backbone computes: their config fields, by ``model_type``.
 
 Each row follows the class of this ``model_type`` in transformers 5.24,
 ``models/*/configuration_*.py``.
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from .foreign_config import ConfigKind
 from .transformers_config import FOR_DROPOUT, FOR_MASKING, INITIAL, STAGE_FIELDS, transformers_kind
 
-# Entries about the maps of a backbone. A model that returns tokens does not read them.
+# Entries about the feature maps of a backbone. A model that returns tokens does not read them.
 MAP_FIELDS: Mapping[str, Any] = dict(STAGE_FIELDS, apply_layernorm=True, reshape_hidden_states=True)
 _DINOV2: Mapping[str, Any] = dict(
     hidden_size=768,
@@ -50,7 +50,7 @@ class EncoderKind(NamedTuple):
         config: the fields of its config.
         interpolate_mode: how its code resamples its position table, see
             :class:`~vit_plugin.models.layers.pos_embed.PosEmbed`. Empty: it has rotary positions.
-        models: the classes whose weights are the encoder alone.
+        models: the classes whose weights are only the encoder.
     """
 
     config: ConfigKind

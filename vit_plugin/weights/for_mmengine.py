@@ -1,4 +1,4 @@
-"""Make MMEngine read checkpoints by our reader, which runs no code in them."""
+"""Make MMEngine read checkpoints with our reader, which runs no code in them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from .opening import open_checkpoint
 from .published_run import as_run
 from .reading.files import find_tensors
 
-with needed_by('vit_plugin'):  # it imports OpenCV
+with needed_by('vit_plugin'):  # importing it imports OpenCV
     from mmengine.runner import CheckpointLoader
 
 
@@ -37,9 +37,9 @@ def read_complete(source: str, map_location: str | torch.device | None = None) -
     return dict(checkpoint.weights)
 
 
-# Add two hubs and two kinds of files to MMEngine's table of readers. Nothing is replaced. MMEngine
-# tries the greatest pattern first. The pattern for the files begins with "~" so that it is tried
-# before `https://`.
+# Add two hubs and two file types to MMEngine's table of readers, without replacing any. MMEngine
+# tries patterns in descending order. The pattern for files begins with "~" to be tried before
+# `https://`.
 CheckpointLoader.register_scheme(
     ['timm://', 'hf://', r'~?(https?://|(?![\w:-]*://)).+\.(npz|safetensors)(#sha256=\w*)?$'],
     read_complete,
@@ -47,7 +47,7 @@ CheckpointLoader.register_scheme(
 )
 
 
-# MMEngine's reader, if there are others, and those of the contexts that threads are in.
+# MMEngine's own reader if it is replaced, and the readers of the contexts that threads are in.
 _readers: list[staticmethod] = []
 _switching = Lock()
 
@@ -74,7 +74,7 @@ def reading_safely(read: Callable[[str, Any], dict[str, Any]] = read_complete) -
         print_log(f'Loads checkpoint safely from: {filename}', logger=logger)
         content = read(str(filename), map_location)
         if isinstance(meta := content.get('meta'), dict):
-            # MMEngine's `resume` would run it as Python, to compare the number of GPUs.
+            # MMEngine's `resume` would run the config as Python, to compare the number of GPUs.
             meta.pop('config', None)
         return content
 

@@ -1,8 +1,8 @@
-"""A config that another library wrote. Each of its entries is used, changes nothing, or is named.
+"""Read a config of another library, without ignoring any entry silently.
 
-A reader that picks the entries it knows would build another model than the one described, without
-a word. So :class:`ForeignConfig` records what was read, and :meth:`ForeignConfig.check` rejects the
-rest.
+A reader that picks the entries it knows might build another model than the one described. So
+:class:`ForeignConfig` records which entries were read, and :meth:`ForeignConfig.check` rejects the
+rest, unless they have no effect.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,13 +22,12 @@ SHORT.maxlist = SHORT.maxtuple = 12
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigKind:
-    """The fields of a class of configs in another library.
+    """The fields of a config class of another library.
 
     Attributes:
-        defaults: the fields that change what a model predicts, and their values in that library
-            where a config lacks them.
-        unused: the other fields, as words, by the reason why they change no prediction.
-        aliases: second names of fields, which the library takes for the first ones.
+        defaults: the fields that affect predictions, with that library's defaults.
+        unused: the names of all other fields, by the reason why they do not affect predictions.
+        aliases: alternative names of fields.
     """
 
     defaults: Mapping[str, Any]
@@ -42,13 +41,13 @@ class ConfigKind:
 
 
 class ForeignConfig:
-    """The entries of a config that another library wrote, which are data of an unknown person.
+    """The config of another library, which is untrusted data.
 
     Args:
         content: the entries.
-        kind: the fields that it may have.
-        subject: what has the entries, as the beginning of a message.
-        prefix: what precedes the names of fields, in a config within another.
+        kind: its allowed fields.
+        subject: what has the entries, to begin a message.
+        prefix: prefix of field names, for a nested config.
 
     Raises:
         ConfigError: if a field has two values, by its name and by an alias.
@@ -74,11 +73,11 @@ class ForeignConfig:
                     )
 
     def may_have(self, name: str) -> bool:
-        """True for a field of this kind, whether or not the config has it."""
+        """True for a field of this kind, even if the config lacks it."""
         return name in self.kind.defaults
 
     def gives(self, name: str) -> bool:
-        """True if the config itself has the field, which else has its default."""
+        """True if the config sets the field, instead of leaving its default."""
         return name in self.content
 
     def __getitem__(self, name: str) -> Any:
@@ -100,19 +99,19 @@ class ForeignConfig:
         annotation = Sequence[Any] if annotation in (list, tuple) else annotation
         if not fits(annotation, value):
             raise self._error(
-                f'{self._shown(name)}, where a value such as {default!r} is expected; mend it'
+                f'{self._shown(name)}, where a value such as {default!r} is expected; correct it'
             )
         return value
 
     def part(
         self, name: str, kinds: Mapping[str, ConfigKind], absent: Mapping[str, Any]
     ) -> 'ForeignConfig':
-        """The config in a field.
+        """The nested config in a field.
 
         Args:
             name: of the field.
-            kinds: the kinds that it may have, by their ``model_type``.
-            absent: the library's own one, where there is none.
+            kinds: the allowed kinds, by their ``model_type``.
+            absent: the library's default, if the field is missing.
 
         Raises:
             ConfigError: if it is no dict, or of another kind.
@@ -121,7 +120,7 @@ class ForeignConfig:
         content = self.content.get(name)
         content = absent if content is None else content
         if not isinstance(content, Mapping):
-            raise self._error(f'{self._shown(name)}, where a config is expected; mend it')
+            raise self._error(f'{self._shown(name)}, where a config is expected; correct it')
         model_type = content.get('model_type', next(iter(kinds)))
         if not isinstance(model_type, str) or model_type not in kinds:
             raise self._error(
@@ -134,7 +133,7 @@ class ForeignConfig:
         return part
 
     def only(self, name: str, *values: Any) -> None:
-        """Raise a ``ConfigError`` if a field has none of these values, which are computed here."""
+        """Raise a ``ConfigError`` unless a field has one of these values, which are supported."""
         self._read.add(name)
         value = self.content.get(name, self.kind.defaults[name])
         if not any(_same(value, one) for one in values):
@@ -144,9 +143,9 @@ class ForeignConfig:
             )
 
     def agree(self, **shown: Any) -> None:
-        """Raise a ``ConfigError`` if fields have other values than those that the weights show.
+        """Raise a ``ConfigError`` if fields contradict the values that the weights show.
 
-        Fields that this kind does not have are passed over.
+        Fields that this kind does not have are skipped.
         """
         for name, value in shown.items():
             if not self.may_have(name):
@@ -158,16 +157,16 @@ class ForeignConfig:
                 )
 
     def leave(self, *names: str) -> None:
-        """Pass over fields that change nothing in the model that the others describe."""
+        """Ignore fields that have no effect on this model."""
         self._read |= {*names}
 
     def refuse(self, *names: str, why: str = '') -> ConfigError:
-        """The error for fields whose values are not computed here, at least not together."""
+        """The error for fields with values that are not supported, at least not together."""
         listed = ' and '.join(self._shown(name) for name in names)
         return self._error(f'{listed}, {why or "which no model here computes"}; give another model')
 
     def check(self) -> None:
-        """Raise a ``ConfigError`` that names what was not read and may change the predictions."""
+        """Raise a ``ConfigError`` for unread entries that may affect predictions."""
         left = [*self._left()]
         if left:
             listed, remedies = zip(*left, strict=True)
@@ -177,7 +176,7 @@ class ForeignConfig:
             )
 
     def _left(self) -> Iterator[tuple[str, str]]:
-        """Each entry that was not read, and which model would be, in words."""
+        """Describe each entry that was not read, with a value that would be supported."""
         known = self._read | self.kind.changing_nothing
         for name, value in self.content.items():
             if name in known or (
@@ -202,7 +201,7 @@ class ForeignConfig:
 
 
 def _same(value: Any, other: Any) -> bool:
-    """Equality of values as JSON has them: a tuple is a list, and True is no number."""
+    """Equality of JSON values: a tuple equals a list, and True is not 1."""
     if isinstance(value, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(value) == len(other) and all(map(_same, value, other))
     return isinstance(value, bool) == isinstance(other, bool) and bool(value == other)

@@ -1,10 +1,10 @@
-"""Weights of the hubs of timm and Hugging Face, and folders in the form of the latter.
+"""Weights from timm's and Hugging Face's hubs, and folders in the format of the latter.
 
-Such a folder has ``model.safetensors``, maybe in several files, and ``config.json``, which
-describes it. Any library's folder gives its weights. One of ``vit-plugin convert RUN --out FOLDER``
-has an entry of ours in its config, which makes it a checkpoint as MMEngine has them: with the
-config of the model, its pixels and the names of its classes. The entry is data of an unknown
-person, as the config in a checkpoint is, see :mod:`vit_plugin.untrusted`.
+Such a folder has ``model.safetensors``, maybe split into several files, and a ``config.json``. The
+weights of any library's folder can be read. A folder of ``vit-plugin convert RUN --out FOLDER`` has
+an additional entry in its config, which makes it as complete as a checkpoint of MMEngine: with the
+config of the model, its preprocessing and its class names. The entry is untrusted data, like the
+config in a checkpoint, see :mod:`vit_plugin.untrusted`.
 """
 
 import logging
@@ -32,16 +32,16 @@ TIMM_SCHEMES = (TIMM_SCHEME, 'hf://timm/')  # prefixes of a timm model's name
 HUB_CONFIG, HUB_WEIGHTS = 'config.json', 'model.safetensors'
 HUB_FILES = (HUB_WEIGHTS, INDEX, 'pytorch_model.bin')
 HUB_CONFIGS = (HUB_CONFIG, 'preprocessor_config.json', 'processor_config.json')
-SNAPSHOTS = 'snapshots'  # folder of a model in the hub's cache, with a folder for each revision
-CARD = 'README.md'  # states the license
-ENTRY = 'vit_plugin'  # entry of the config
+SNAPSHOTS = 'snapshots'  # folder in the hub's cache of a model, with a folder for each revision
+CARD = 'README.md'  # the model card, which states the license
+ENTRY = 'vit_plugin'  # our entry in the config
 
 
 class Entry(Open):
     """Our entry of ``config.json``.
 
     Attributes:
-        config: the settings that predict, as text in Python, which is read as plain values.
+        config: the settings for prediction, as Python text, which is read as plain values.
         dataset_meta: facts about the data, such as the names of the ``classes``.
         provenance: see :mod:`vit_plugin.weights.provenance`, which reads it.
     """
@@ -58,9 +58,10 @@ def timm_name(source: str) -> str | None:
 
 
 def files_of_model(folder: str | Path) -> Path:
-    """Where the files of a model are: of a ``models--ORG--NAME`` in the hub's cache, its snapshot.
+    """The folder with the files of a model.
 
-    That is the one of ``main``, or the only one. Any other folder is returned as it is.
+    For a ``models--ORG--NAME`` in the hub's cache, it is the snapshot of ``main``, or the only one.
+    Any other folder is returned unchanged.
     """
     snapshots, main = Path(folder, SNAPSHOTS), Path(folder, 'refs', 'main')
     if not snapshots.is_dir() or Path(folder, HUB_CONFIG).is_file():
@@ -72,7 +73,7 @@ def files_of_model(folder: str | Path) -> Path:
 
 
 def is_of_hub(name: str) -> bool:
-    """True for ``hf://ORG/NAME``, and for a folder with a config in the form of the hub."""
+    """True for ``hf://ORG/NAME``, and for a folder in the format of the hub."""
     folder = files_of_model(os.path.expanduser(name)) if name else Path()
     return name.startswith('hf://') or bool(name and Path(folder, HUB_CONFIG).is_file())
 
@@ -90,7 +91,7 @@ def hub_config(source: str) -> Mapping[str, Any]:
 
             path = Path(hf_hub_download(source.removeprefix('hf://'), HUB_CONFIG))
         content = read_json(path)
-    except Exception as error:  # the hub's, the network's or the file's
+    except Exception as error:  # from the hub, the network or the file
         raise ConfigError(
             f'config={source!r}: {HUB_CONFIG} cannot be read ({first_line(error)}); give its '
             'entries, a folder or hf://ORG/NAME.'
@@ -101,7 +102,7 @@ def hub_config(source: str) -> Mapping[str, Any]:
 
 
 def weights_in(folder: str | Path) -> Path | None:
-    """The weights in a folder in the form of the hub, or of its cache; None for anything else."""
+    """The weights in a folder in the format of the hub, or in its cache; None for anything else."""
     folder = files_of_model(folder)
     if not Path(folder, HUB_CONFIG).is_file():
         return None
@@ -109,14 +110,14 @@ def weights_in(folder: str | Path) -> Path | None:
 
 
 def configs_beside(file: Path) -> dict[str, Mapping[str, Any]]:
-    """The configs next to weights by their names, as far as they are there and can be read."""
+    """The configs next to weights, by name, if they exist and can be read."""
     found = {}
     for path in map(file.with_name, HUB_CONFIGS if file.name in HUB_FILES else ()):
         try:
             content = read_json(path)
         except LimitError:
             raise
-        except (OSError, ValueError):  # another library reads it as it likes
+        except (OSError, ValueError):  # not a config that this package has to read
             continue
         if isinstance(content, Mapping):
             found[path.stem] = content
@@ -124,9 +125,9 @@ def configs_beside(file: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def meta_of(beside: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, Any]:
-    """What our entry in the ``config.json`` next to weights says, as the ``meta`` of a checkpoint.
+    """Our entry in the ``config.json`` next to weights, as the ``meta`` of a checkpoint.
 
-    It is empty where there is none.
+    Empty if there is none.
 
     Raises:
         ConfigError: if the entry is damaged.
@@ -165,7 +166,7 @@ def said_once() -> Iterator[None]:
 
 @contextmanager
 def offline() -> Iterator[None]:
-    """Within this context, the hub's library finds what was downloaded before alone."""
+    """Within this context, the hub's library only finds files that were downloaded before."""
     with mock.patch('huggingface_hub.constants.HF_HUB_OFFLINE', True):
         yield
 
@@ -174,7 +175,7 @@ def offline() -> Iterator[None]:
 def from_hugging_face(name: str) -> Path:
     """Download the weights of a model, and its config next to them.
 
-    With ``HF_HUB_OFFLINE=1`` they are those in the cache.
+    With ``HF_HUB_OFFLINE=1``, only the cache is used.
     """
     from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, GatedRepoError
@@ -185,7 +186,7 @@ def from_hugging_face(name: str) -> Path:
     for file in HUB_FILES:
         try:
             found = Path(hf_hub_download(name, file))
-            # The files that it names lie next to it.
+            # The files that an index names go next to it.
             for other in sorted({*shard_files(found).values()}) if file == INDEX else ():
                 hf_hub_download(name, other)
             for config in (*HUB_CONFIGS, CARD):
@@ -197,7 +198,7 @@ def from_hugging_face(name: str) -> Path:
                 f'hf://{name} is gated; accept its license on https://huggingface.co/{name}, and '
                 'log in with hf auth login, or set HF_TOKEN.'
             ) from error
-        except Exception as error:  # the hub's, its library's or the disk's
+        except Exception as error:  # from the hub, its client library or the disk
             # Without a network the error is an EntryNotFoundError too, and a FileNotFoundError.
             if not isinstance(error, EntryNotFoundError) or isinstance(error, FileNotFoundError):
                 raise ConfigError(
@@ -232,5 +233,5 @@ def from_timm(name: str) -> Mapping[str, Tensor]:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of what came before the hub's own error, where there is that."""
+    """The first line of the cause of the hub's own error, if there is one."""
     return first_line(error.__cause__ or error)

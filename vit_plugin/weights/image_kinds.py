@@ -1,4 +1,4 @@
-"""Image encoders and classifiers of transformers that ours computes, by ``model_type``.
+"""Image encoders and classifiers of transformers that our backbone computes, by ``model_type``.
 
 Each row follows the class of this ``model_type`` in transformers 5.24,
 ``models/*/configuration_*.py`` and ``modeling_*.py``.
@@ -11,12 +11,12 @@ from .encoder_kinds import ENCODER_KINDS, MAP_FIELDS
 from .foreign_config import ConfigKind
 from .transformers_config import FOR_DROPOUT, FOR_MASKING, INITIAL, transformers_kind
 
-# How the tokens of the last block become the input of a head, or features where there is none:
-# the class token, the average of the patches, both, one head for each of two tokens, attention, the
-# average of the tokens before the patches.
+# How the tokens of the last block become the input of a head, or the features without one: the
+# class token, the average of the patches, both, one head for each of two tokens, attention, the
+# average of the prefix tokens.
 Pooling = Literal['cls', 'avg', 'cls_avg', 'distilled', 'map', 'prefix']
 UNUSED_HEAD = 'a head that this class does not have'
-UNFILTERED = 'bicubic_mmpretrain'  # `interpolate_pos_encoding` of all of these but DINOv2's kin
+UNFILTERED = 'bicubic_mmpretrain'  # `interpolate_pos_encoding` of all except the DINOv2 family
 _VIT: Mapping[str, Any] = dict(
     hidden_size=768,
     num_hidden_layers=12,
@@ -118,21 +118,21 @@ _AIMV2 = transformers_kind(
 
 
 class ImageKind(NamedTuple):
-    """Models of transformers of one ``model_type``.
+    """The models of transformers with one ``model_type``.
 
     Attributes:
         config: the fields of the config of the encoder.
-        poolings: what each class of models does with the tokens.
+        poolings: the pooling of each model class.
         processor: the image processor of this kind, a key of
             :data:`~vit_plugin.weights.processor_kinds.PROCESSORS`.
         interpolate_mode: how its code resamples its position table, see
             :class:`~vit_plugin.models.layers.pos_embed.PosEmbed`. Empty: it has rotary positions.
-        towers: the kind of a config that has that of the encoder as ``vision_config``.
-        is_square: whether its code reads every table as a square.
+        towers: the kind of a config with the encoder's config as ``vision_config``.
+        is_square: whether its code treats every position table as a square.
         unnormed: classes that leave out the norm after the last block.
-        names: the format of its names, and the prefix of those of the encoder.
-        parts: which of :data:`OPTIONAL_PARTS` each of them has, besides registers.
-        may_have: which of them some of these have, by the config, and others not.
+        names: the naming format, and the prefix of the encoder.
+        parts: those of :data:`OPTIONAL_PARTS` that every model has, besides registers.
+        may_have: those that depend on the config.
     """
 
     config: ConfigKind
@@ -147,17 +147,17 @@ class ImageKind(NamedTuple):
     may_have: frozenset[str] = frozenset()
 
     def pooling(self, title: str, mean_pooling: bool) -> Pooling:
-        """What a class of models does with the tokens.
+        """The pooling of a model class.
 
         Args:
-            title: the class.
-            mean_pooling: the field ``use_mean_pooling``, where this kind has it.
+            title: the name of the class.
+            mean_pooling: the field ``use_mean_pooling``, if this kind has it.
         """
         is_beit = 'use_mean_pooling' in self.config.defaults
         return 'cls' if is_beit and not mean_pooling else self.poolings[title]
 
 
-# Our names of parts that encoders of some kinds have, and those of others have not.
+# Our names of parts that only some kinds of encoders have.
 POSITION_KEY, TOKEN_KEY, REGISTER_KEY, STEM_BIAS_KEY = (
     'pos_embed',
     'cls_token',
@@ -182,7 +182,7 @@ OPTIONAL_PARTS = frozenset(
         SHARED_BIAS,
     )
 )
-# Classes whose weights are more than an encoder and a classifier.
+# Classes with more weights than an encoder and a classifier.
 WITH_MORE = (
     'Aimv2Model',
     'BeitForMaskedImageModeling',

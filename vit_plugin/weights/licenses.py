@@ -1,6 +1,6 @@
 """The licenses of published weights, each as the page of its owner states it.
 
-The table is part of docs/weights.md. Names of timm and cards of hubs state their own.
+The table is part of docs/weights.md. timm's names and model cards state their own licenses.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ PERMISSIVE = {
     *('apache-2.0', 'mit', 'bsd-2-clause', 'bsd-3-clause', 'isc', 'unlicense'),
     *('cc0-1.0', 'public-domain', 'cc-by-3.0', 'cc-by-4.0'),
 }
-# In the names of licenses that exclude commercial use.
+# Words in the names of licenses that exclude commercial use.
 NONCOMMERCIAL = ('-nc', 'noncommercial', 'non-commercial', 'research', 'amlr', 'nscl')
 
 
@@ -19,11 +19,11 @@ class Owned(NamedTuple):
     """Weights of one owner under one license.
 
     Attributes:
-        weights: what they are, in words.
-        license: its name, by the hub's names where there is one; empty if none is stated.
+        weights: a description.
+        license: its identifier on the hub, if there is one; empty if none is stated.
         page: the page of the owner that states it.
-        read: the day on which it was read.
-        addresses: patterns of addresses, and of the owner's own names of files.
+        read: the date on which it was read.
+        addresses: patterns of addresses, and of the owner's file names.
     """
 
     weights: str
@@ -163,7 +163,7 @@ OWNED = (
 
 
 def owned(names: Iterable[str]) -> Owned | None:
-    """The row of the table for weights with one of these addresses or names of files."""
+    """The row of the table for weights with one of these addresses or file names."""
     names = [*names]
     return next(
         (
@@ -178,7 +178,7 @@ def owned(names: Iterable[str]) -> Owned | None:
 def license_kind(license: str) -> str:
     """``'permissive'``, ``'noncommercial'``, ``'own terms'`` or ``'unknown'``.
 
-    What is permissive here is in a list. It is no advice: read the license.
+    Permissive licenses are listed. This is no legal advice: read the license.
     """
     name = license.strip().lower().replace(' ', '-')
     if not name or name in ('unknown', 'other', 'none', 'not stated'):

@@ -20,14 +20,14 @@ def merged(weights: Weights, meta: Any) -> Weights:
     """Merge adapters into the weights that they adapt, W + alpha / r * B A, and drop them.
 
     Args:
-        weights: the weights of a checkpoint. Without adapters they are returned as they are.
-        meta: the checkpoint's ``meta``, in whose ``lora`` our runner keeps ``r`` and ``alpha``.
+        weights: the weights of a checkpoint. Without adapters they are returned unchanged.
+        meta: the checkpoint's ``meta``. Our runner saves ``r`` and ``alpha`` in its ``lora``.
 
     Returns:
         The weights by the names of the model without adapters.
 
     Raises:
-        ConfigError: if there are adapters, and ``meta`` does not say their scale.
+        ConfigError: if there are adapters, and ``meta`` lacks their scale.
     """
     if not has_adapters(weights):
         return weights
@@ -53,7 +53,7 @@ def merged(weights: Weights, meta: Any) -> Weights:
                     f'{tuple(up.shape)} are not of a layer {tuple(weight.shape)}: the checkpoint '
                     'is damaged.'
                 )
-            # Rounded once.
+            # Summed in float64 and rounded once.
             total = weight.double() + said['alpha'] / said['r'] * (up.double() @ down.double())
             plain[f'{layer}.weight'] = total.to(weight.dtype)
     return plain

@@ -1,4 +1,4 @@
-"""Open a checkpoint: a file, an address, or a name in a hub. Nothing in it is run."""
+"""Open a checkpoint: a file, an address, or a name in a hub. No code in it is run."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -26,12 +26,12 @@ with needed_by('vit_plugin'):  # it imports OpenCV
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint that is open.
+    """An open checkpoint.
 
     Attributes:
-        source: where it is, as the user wrote it.
-        content: all that was read: the dict that a training saved, or tensors by name.
-        beside: the configs beside weights in a folder of the hub, by their names without a suffix.
+        source: its source, as the user wrote it.
+        content: the whole content: the dict that a training saved, or tensors by name.
+        beside: the configs next to weights in a folder of the hub, by file name without suffix.
         path: the local file or folder; None for the name of a timm model.
     """
 
@@ -55,7 +55,7 @@ class Checkpoint:
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What MMEngine saves with the weights. Empty if there is nothing.
+        """The ``meta`` that MMEngine saves with the weights; may be empty.
 
         Raises:
             ConfigError: if it is not a dict.
@@ -85,10 +85,10 @@ Source = str | Path | Checkpoint | Weights
 
 
 def read_source(source: Source) -> tuple[str, Weights]:
-    """Where weights come from, as far as it is known, and the weights.
+    """The source of weights, if known, and the weights.
 
     Args:
-        source: a checkpoint, or where it is; or tensors by name, which are returned as they are.
+        source: a checkpoint or its source; or tensors by name, which are returned unchanged.
 
     Raises:
         ConfigError: see :func:`open_checkpoint`.
@@ -102,7 +102,7 @@ def read_source(source: Source) -> tuple[str, Weights]:
 def open_checkpoint(source: str | Path, **kwargs: Any) -> Checkpoint:
     """Open a checkpoint at a path, ``http(s)://``, ``timm://<model>`` or ``hf://<org>/<model>``.
 
-    Tensors are read when they are used, as far as the file allows. For URLs see
+    Tensors are read lazily, if the file allows it. For URLs see
     :func:`~vit_plugin.weights.downloads.download`.
 
     Args:
@@ -129,7 +129,7 @@ def _of_openmmlab(name: str) -> str:
     return get_external_models()[get_deprecated_model_names().get(name, name)]
 
 
-# MMEngine's schemes that stand for an address, and the functions that find the address.
+# MMEngine's schemes for an address, with the functions that resolve them.
 ADDRESSES: dict[str, Callable[[str], str]] = {
     'openmmlab': _of_openmmlab,
     'open-mmlab': _of_openmmlab,
@@ -139,7 +139,7 @@ ADDRESSES: dict[str, Callable[[str], str]] = {
 
 
 def may_be_here(source: str) -> bool:
-    """False for an address whose file was not downloaded. The caches of hubs are not looked at."""
+    """False for an address whose file was not downloaded. The caches of hubs are not checked."""
     scheme, found, rest = source.partition('://')
     if found and scheme in ADDRESSES:
         with suppress(KeyError):

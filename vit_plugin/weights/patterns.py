@@ -3,7 +3,7 @@
 A pattern is a key with placeholders:
 
 - ``{i}`` is a number.
-- ``{i+1}`` is the other side's ``{i}`` plus one.
+- ``{i+1}`` is ``{i}`` of the other side plus one.
 - ``{rest}`` is any ending.
 - ``(a|b)`` is a choice. Reading accepts both, writing uses the first.
 """
@@ -25,7 +25,7 @@ class Pattern:
         expression, position = '', 0
         self.offsets: dict[str, int] = {}
         tokens = list(_TOKEN.finditer(text))
-        # Each key that matches begins and ends with these.
+        # Every matching key begins and ends with these.
         self.start = text[: tokens[0].start()] if tokens else text
         self.end = text[tokens[-1].end() :] if tokens else text
         for token in tokens:
@@ -67,7 +67,7 @@ class Pattern:
 
 
 class KeyIndex:
-    """Keys by their beginnings and ends: a pattern is compared with few of a large file's keys."""
+    """An index of keys by prefix and suffix, so that a pattern is compared with few keys."""
 
     def __init__(self, keys: Iterable[str]) -> None:
         self.places = {key: place for place, key in enumerate(keys)}

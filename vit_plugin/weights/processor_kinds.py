@@ -1,6 +1,6 @@
-"""The image processors of transformers 5.24 that are read: their fields and defaults.
+"""The supported image processors of transformers 5.24: their fields and defaults.
 
-``models/*/image_processing_*.py``, the class attributes of each.
+They are class attributes in ``models/*/image_processing_*.py``.
 """
 
 from timm.data import (
@@ -35,7 +35,7 @@ def processor_kind(
     crop: int = 0,
     **more: object,
 ) -> ConfigKind:
-    """A class of processors with these defaults. The side of a crop is 224 where there is none."""
+    """A class of processors with these defaults. The default crop is 224."""
     return ConfigKind(
         defaults=dict(
             do_resize=True,
@@ -84,7 +84,7 @@ PROCESSORS = {
         BICUBIC, size=dict(shortest_edge=224), crop=256, do_flip_channel_order=True
     ),
 }
-# To these a size in one number is the shorter edge.
+# For these, a size in one number is the shorter edge.
 SHORTER = (
     'CLIP', 'Bit', 'ConvNext', 'Levit', 'PoolFormer', 'MobileNetV1', 'MobileNetV2', 'MobileViT',
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What an image processor of transformers does to an image, as steps of a test."""
+"""Convert an image processor of transformers to test transforms."""
 
 import math
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ PROCESSOR_CLASS_ENDINGS = (
     'FeatureExtractor',
 )
 CROP_TYPE = 'vit_plugin.FloorCenterCrop'
-FROM_CONVNEXT = 384  # side from which ConvNeXt's processor crops nothing
-LARGER_OF_LEVIT = 256 / 224  # the shorter edge of LeViT's images over the one that is told
+FROM_CONVNEXT = 384  # from this side on, ConvNeXt's processor does not crop
+LARGER_OF_LEVIT = 256 / 224  # LeViT resizes the shorter edge to this multiple of the stated one
 Color = Annotated[Numbers, Len(3, 3)]
 Sides = Mapping[str, PositiveInt]
 
@@ -30,16 +30,16 @@ Sides = Mapping[str, PositiveInt]
 def processor_pixels(
     content: Mapping[str, Any], usual: str, side: tuple[int, int]
 ) -> tuple[list[Section], Section]:
-    """The steps between an image of 8 bits and the model, and ``mean`` and ``std`` of 0 to 255.
+    """The test transforms for 8-bit images, and ``mean`` and ``std`` (0 to 255).
 
     Args:
-        content: of the file of the processor. Where there is none, the defaults of the kind are
-            taken at the size of the model's images, which the log says.
-        usual: the kind of a processor without a name, a key of ``PROCESSORS``.
+        content: the content of the processor's file. Without one, the defaults of the kind are used
+            at the model's image size, and logged.
+        usual: the kind of an unnamed processor, a key of ``PROCESSORS``.
         side: height and width of the model's images.
 
     Raises:
-        ConfigError: if it does something else to an image.
+        ConfigError: if the processor does anything that is not supported.
     """
     name = str(content.get('image_processor_type', content.get('feature_extractor_type', '')))
     kind = next(
@@ -69,7 +69,7 @@ def processor_pixels(
 
 
 def _resize(config: ForeignConfig, kind: str) -> list[Section]:
-    """The steps that resize, and those that crop by a ConvNeXt's ``crop_pct``."""
+    """The resize steps, and the crop by a ConvNeXt's ``crop_pct``."""
     number = config.get('resample', int | None)
     number = PROCESSORS[kind].defaults['resample'] if number is None else number
     if not 0 <= number < len(PILLOW_RESAMPLING):
@@ -97,7 +97,7 @@ def _resize(config: ForeignConfig, kind: str) -> list[Section]:
 
 
 def _larger(config: ForeignConfig, kind: str, side: int) -> int:
-    """The shorter edge of a resized image, of which one of this side is cropped."""
+    """The shorter edge of the resized image before a crop of this side."""
     if kind == 'Levit':
         return int(LARGER_OF_LEVIT * side)
     share = config.may_have('crop_pct') and config.get('crop_pct', Fraction | None)
@@ -105,7 +105,7 @@ def _larger(config: ForeignConfig, kind: str, side: int) -> int:
 
 
 def _size(config: ForeignConfig, kind: str) -> Mapping[str, int]:
-    """The size that images are resized to: that of the shorter edge, or height and width."""
+    """The size that images are resized to: the shorter edge, or height and width."""
     size = config.get('size', PositiveInt | list[PositiveInt] | Sides)
     if isinstance(size, int):
         return dict(shortest_edge=size) if kind in SHORTER else dict(height=size, width=size)
@@ -128,12 +128,13 @@ def _crop(config: ForeignConfig, kind: str) -> list[Section]:
 
 
 def _colors(config: ForeignConfig) -> Section:
-    """Mean and deviation of a file's values, 0 to 255, and ``to_rgb`` where they stay BGR."""
+    """Mean and standard deviation (0 to 255), and ``to_rgb=False`` if images stay BGR."""
     factor = config.get('rescale_factor', Positive) if config['do_rescale'] else 1.0
     config.leave('rescale_factor')
     mean, std = config.get('image_mean', Color | None), config.get('image_std', Color | None)
-    again = std  # by which an EfficientNet's divides twice
-    flips = config.may_have('do_flip_channel_order')  # a MobileViT's, which normalizes nothing
+    again = std  # an EfficientNet's processor divides by it twice
+    # A MobileViT's processor, which does not normalize.
+    flips = config.may_have('do_flip_channel_order')
     if flips or not config.get('do_normalize', bool | None):
         config.leave('do_normalize')
         mean, std = (0.0,) * 3, (1.0,) * 3
@@ -151,6 +152,6 @@ def _colors(config: ForeignConfig) -> Section:
 
 
 def _rounded(value: float) -> float:
-    """Without the last digits, so that 0.485 of 255 reads as 123.675."""
+    """Round, so that 0.485 * 255 reads as 123.675."""
     digits = 12 - math.floor(math.log10(abs(value) or 1))
     return round(value, digits)

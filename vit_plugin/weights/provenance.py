@@ -1,4 +1,4 @@
-"""Where weights come from: a record that each file carries, through trainings and conversions."""
+"""Provenance of weights: a record that files carry through trainings and conversions."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,23 +11,23 @@ from vit_plugin import __version__
 from .licenses import license_kind
 
 PROVENANCE_KEY = 'provenance'  # key in a checkpoint's meta and in other files' metadata
-# Links below one another, letters of a text, links.
+# Limits of a record: depth of the chain, characters of a text, number of links.
 MAX_DEPTH, MAX_TEXT_LETTERS, MAX_LINKS = 32, 500, 1000
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where some weights come from.
+    """The provenance of some weights.
 
     Attributes:
-        source: the address or the name of the file, without the folders of a machine.
+        source: the address or the file name, without local folders.
         license: as its owner states it; empty if it is not stated.
         stated: who or which page states it.
-        sha256: of the file, if there is one.
-        made: how they were made of what they begin with: ``'trained'``, ``'distilled'``,
-            ``'converted'``, ``'exported'``; empty for weights of others.
+        sha256: hash of the file, if there is one.
+        made: how they were made from their links: ``'trained'``, ``'distilled'``, ``'converted'``,
+            ``'exported'``; empty for third-party weights.
         by: the program that made them, with its version.
-        links: what they were made of, each with its part: ``'start'``, ``'teacher'``, ``'data'``.
+        links: what they were made from, each with its role: ``'start'``, ``'teacher'``, ``'data'``.
     """
 
     source: str
@@ -49,24 +49,24 @@ class Provenance:
         return json.dumps(self.plain(), ensure_ascii=True)
 
     def walk(self, part: str = '', depth: int = 0) -> Iterator[tuple[int, str, 'Provenance']]:
-        """The record and all that it was made of, with their depths and parts."""
+        """The record and everything it was made from, with depths and roles."""
         yield depth, part, self
         for name, one in self.links:
             yield from one.walk(name, depth + 1)
 
     def concerns(self) -> list[str]:
-        """What has no permissive license, in words, once each."""
+        """Describe each source without a permissive license once."""
         found = []
         for _, _, one in self.walk():
             kind = license_kind(one.license)
-            if kind == 'unknown' and one.made:  # its sources count
+            if kind == 'unknown' and one.made:  # only its sources matter
                 continue
             if kind != 'permissive':
                 found.append(f'{one.source}: {LICENSE_NOTES[kind].format(one.license)}')
         return [*dict.fromkeys(found)]
 
     def lines(self) -> Iterator[str]:
-        """The chain, a line for each link."""
+        """The chain as text, one line per link."""
         for depth, part, one in self.walk():
             made = ', '.join(filter(None, (one.made, one.by)))
             license = one.license or 'license not stated'
@@ -94,7 +94,7 @@ LICENSE_NOTES = {
 
 
 def read_record(value: Any, depth: int = 0) -> Provenance | None:
-    """A record of plain values, which may be those of an unknown person; None for anything else."""
+    """Parse a record from untrusted plain values; None for anything else."""
     if not isinstance(value, Mapping) or depth > MAX_DEPTH:
         return None
     texts = {name: value.get(name, '') for name in TEXTS}
@@ -126,7 +126,7 @@ def read_text_record(text: str) -> Provenance | None:
 def made_of(
     made: str, source: str, links: Sequence[tuple[str, Provenance]] = (), license: str = ''
 ) -> Provenance:
-    """The record of weights that this program makes."""
+    """The record of weights that this package makes."""
     stated = 'who made it' if license else ''
     name = source if '://' in source else Path(source).name
     return Provenance(name, license, stated, '', made, f'vit_plugin {__version__}', tuple(links))
@@ -140,7 +140,7 @@ def converted(
     return record if license else replace(record, license=before.license, stated=before.stated)
 
 
-# The settings that name weights to begin with.
+# The settings that name initial weights.
 BEGINNINGS = ('load_from', 'begin_from', 'checkpoint', 'pretrained')
 
 

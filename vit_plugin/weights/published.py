@@ -21,23 +21,24 @@ from .reading.lazy import Lazy, Weights
 from .recognition import Recognized, recognize, without_wrapper_prefixes
 
 Colors = Annotated[Sequence[float], Len(3, 3)]
-LIGHTNING = 'model.'  # before each name
+LIGHTNING = 'model.'  # prefix of each name
 DEFAULT_NAME = 'LABEL_'  # transformers' default class name
 COCO_ROWS = (91, 90, 80)  # numbers of class rows for COCO
 
 
 class Published:
-    """What a file says of its model. All of it is data of an unknown person.
+    """The metadata of a third-party checkpoint. All of it is untrusted data.
 
     Attributes:
-        source: where the file is, as the user wrote it.
-        weights: by their own names.
+        source: the source of the file, as the user wrote it.
+        weights: the weights, by their own names.
         config: the ``config.json`` of transformers.
-        processor: its ``preprocessor_config.json``, or that of images in ``processor_config.json``.
-        settings: what the training saved of its own settings.
-        saved: the same, by the entry of the file that has it.
-        read: the configs that a reader has begun to read.
-        unused: beginnings of our names of weights that the model here does not have.
+        processor: its ``preprocessor_config.json``, or the part for images in
+            ``processor_config.json``.
+        settings: the settings that the training saved.
+        saved: the same settings, by their entry in the file.
+        read: the configs that readers have accessed.
+        unused: prefixes of our names of weights that the model does not have.
     """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
@@ -51,7 +52,7 @@ class Published:
         self.read: list[ForeignConfig] = []
         self.unused: set[str] = set()
         self.settings, self.saved = Section(), dict[str, Section]()
-        for name in ('hyper_parameters', 'args', 'model_config'):  # the last counts most
+        for name in ('hyper_parameters', 'args', 'model_config'):  # the last one takes precedence
             saved = content.get(name)
             saved = saved if isinstance(saved, Mapping) else getattr(saved, '__dict__', {})
             self.saved[name] = {key: value for key, value in saved.items() if value is not None}
@@ -59,15 +60,15 @@ class Published:
 
     @property
     def kind(self) -> str:
-        """The ``model_type`` of a config of transformers, or nothing."""
+        """The ``model_type`` of a config of transformers, or ''."""
         return str(self.config.get('model_type', ''))
 
     def described_by(self, kind: ConfigKind, *classes: str) -> ForeignConfig | None:
-        """The ``config.json``. What no reader reads of it is an error in the end.
+        """The ``config.json`` as a :class:`ForeignConfig`. Entries that remain unread are an error.
 
         Args:
-            kind: the fields that it may have.
-            classes: of transformers, whose models are read. None is returned for one of another.
+            kind: its allowed fields.
+            classes: the supported classes of transformers. For any other, None is returned.
         """
         config = ForeignConfig(self.config, kind)
         if not {*(config.get('architectures', Sequence[str] | None) or classes)} <= {*classes}:
@@ -84,7 +85,7 @@ class Published:
         """The shape of an array, by its own name or by ours.
 
         Raises:
-            ConfigError: if it is not there.
+            ConfigError: if it is missing.
         """
         weights = self.weights if key in self.weights else self.ours
         if key not in weights:
@@ -92,20 +93,20 @@ class Published:
         return tuple(weights[key].shape)
 
     def count(self, start: str) -> int:
-        """The number of parts ``{start}0``, ``{start}1``, and so on, by their own names or ours."""
+        """The number of modules ``{start}0``, ``{start}1``, ..., by their own names or ours."""
         names = (*self.weights, *self.ours)
         found = (name.removeprefix(start) for name in names if name.startswith(start))
         return len({rest.partition('.')[0] for rest in found})
 
     def pixels(self, usual: int | Sequence[int], normalized: bool = True) -> Section:
-        """Width and height of the images, and mean and deviation of their colors from 0 to 1.
+        """Width and height of the images, and mean and standard deviation (of 0 to 1).
 
-        What the file does not say is this side or height and width, and ImageNet's colors.
+        Defaults are ``usual`` (a side, or height and width), and ImageNet's normalization.
 
         Args:
             usual: see above.
-            normalized: whether colors are normalized, if the file does not say. Else they have a
-                mean of 0 and a deviation of 1.
+            normalized: whether to normalize if the file does not say. Otherwise mean 0 and standard
+                deviation 1.
         """
         high, wide = (usual, usual) if isinstance(usual, int) else usual
         size = get_typed(self.processor, 'size', Mapping, {})
@@ -121,12 +122,12 @@ class Published:
 
     @cached_property
     def names(self) -> dict[int, str]:
-        """The names of the classes by their numbers, as far as they are told.
+        """The stated class names, by number.
 
-        As many default names as COCO has classes are none.
+        Only default names for as many classes as COCO has count as none.
 
         Raises:
-            ConfigError: if they are no names by numbers.
+            ConfigError: if they do not map numbers to names.
         """
         labels = self.config.get('id2label') or {}
         numbered = isinstance(labels, Mapping) and all(str(key).isdecimal() for key in labels)
@@ -134,7 +135,7 @@ class Published:
         if not numbered or not fits(dict[int, str], pairs):
             raise ConfigError(
                 f'its config.json has id2label={SHORT.repr(labels)}, where names by numbers are '
-                'expected; mend it'
+                'expected; correct it'
             )
         if pairs and not (
             len(pairs) in COCO_ROWS
@@ -145,7 +146,7 @@ class Published:
 
 
 def get_typed(source: Any, name: str, kind: Any, default: Any) -> Any:
-    """An entry of a dict, or the default where it is not there or of another type."""
+    """An entry of a dict, or the default if it is missing or of another type."""
     value = source.get(name) if isinstance(source, Mapping) else None
     return value if value is not None and fits(kind, value) else default
 

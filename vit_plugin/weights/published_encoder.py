@@ -1,4 +1,4 @@
-"""A foreign encoder's config, compared with its weights, as arguments of `VisionTransformer`."""
+"""Convert a third-party encoder's config, checked against its weights, to our backbone's."""
 
 import math
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from .published import Published
 from .reading.lazy import Weights
 from .traits import is_gated
 
-ROWS = (0, 1, 2)  # rows of a position table beside the patches, without registers
+ROWS = (0, 1, 2)  # possible numbers of prefix rows in a position table, without registers
 DINOV2_HEAD_DIMS = 64  # channels of a head of DINOv2, for files without a config
-# transformers' `ACT2CLS`: its names of the activations of an MLP -> ours.
+# transformers' names of activations (`ACT2CLS`) -> ours.
 ACT_CFGS: dict[str, Section] = {
     'gelu': dict(approximate='none'),
     'gelu_python': dict(approximate='none'),
@@ -50,16 +50,17 @@ def encoder_section(
 
     Args:
         published: the weights.
-        config: that of the encoder, of which it reads the fields that its kind has. None: the file
-            has none, and its encoder is DINOv2's with heads of 64 channels.
-        table_size: the field with the size of the images of the position table.
-        square: whether the encoder's own code reads every table as a square.
+        config: the config of the encoder, whose fields are read. None: the file has no config, and
+            a DINOv2 encoder with heads of 64 channels is assumed.
+        table_size: the field with the image size of the position table.
+        square: whether the encoder's own code treats every table as a square.
 
     Raises:
-        ConfigError: if the config is not that of the weights, or if ours does not compute the same.
+        ConfigError: if the config contradicts the weights, or if our backbone does not compute the
+            same.
     """
     width, channels, height, patch = published.shape('patch_embed.proj.weight')
-    is_plain = not published.count('patch_embed.backbone.')  # without a CNN before it
+    is_plain = not published.count('patch_embed.backbone.')  # without a CNN before the blocks
     arch = dict(
         embed_dims=width,
         num_layers=published.count('blocks.'),
@@ -95,7 +96,7 @@ def encoder_section(
 
 
 def options_of_weights(ours: Weights) -> Section:
-    """The options of an encoder that its weights show, by our names."""
+    """The encoder options that its weights show, by our names."""
     bias = 'blocks.0.attn.qkv.'
     return dict(
         qkv_bias=True if f'{bias}bias' in ours else 'qv' if f'{bias}q_bias' in ours else False,
@@ -151,7 +152,7 @@ def _compare(config: ForeignConfig, arch: Section, options: Section) -> None:
 
 
 def hidden_channels(width: int, ratio: float, gated: bool) -> int:
-    """Channels of an MLP of DINOv2: of SwiGLU two thirds, rounded up to a multiple of 8."""
+    """Channels of DINOv2's MLP: with SwiGLU two thirds, rounded up to a multiple of 8."""
     return -(-int(int(width * ratio) * 2 / 3) // 8) * 8 if gated else int(width * ratio)
 
 
@@ -164,7 +165,7 @@ def _heads(config: ForeignConfig, width: int) -> int:
 
 def _activation(config: ForeignConfig) -> Section:
     if config.may_have('use_swiglu_ffn') and config['use_swiglu_ffn']:
-        config.leave('hidden_act')  # DINOv2's SwiGLU has SiLU, whatever it is
+        config.leave('hidden_act')  # DINOv2's SwiGLU always uses SiLU
         return ACT_CFGS['silu']
     if (name := config['hidden_act']) not in ACT_CFGS:
         raise config.refuse('hidden_act')
@@ -181,8 +182,8 @@ def _grid(
 ) -> tuple[int, int]:
     """Rows and columns of the patches of an image of the size in a field.
 
-    If ``square``, the position table is a square, also where the sides of the images differ. It may
-    have so many ``extra`` rows.
+    If ``square``, the position table is a square even for images that are not. ``extra``: allowed
+    numbers of additional rows.
     """
     sides = zip(_pair(config.get(name, Size)), patch, strict=True)
     height, width = (side // length for side, length in sides)

@@ -33,7 +33,7 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
     """The config of a classifier and its classes, or of an encoder. None if it is another model.
 
     Raises:
-        ConfigError: if it is one that ours does not compute.
+        ConfigError: if our backbone cannot compute it.
     """
     kind = IMAGE_KINDS.get(published.kind)
     if kind is None:
@@ -43,7 +43,7 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
         return None
     name = _class_of(published, kind)
     classifies, tower = 'Classification' in name, _tower(kind, whole)
-    tower.leave(*MAP_FIELDS)  # fields of a backbone for maps, another class
+    tower.leave(*MAP_FIELDS)  # fields of another class, a backbone for feature maps
     mean = tower.may_have('use_mean_pooling') and tower['use_mean_pooling']
     pooling = kind.pooling(name, mean)
     backbone = _backbone(published, kind, tower, name)
@@ -65,7 +65,7 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
 
 
 def _class_of(published: Published, kind: ImageKind) -> str:
-    """The class of transformers: that in ``architectures``, else the one that the weights show."""
+    """The class of transformers, from ``architectures`` or else from the weights."""
     named = published.config.get('architectures') or ()
     classifies = HEAD_WEIGHT in published.ours
     usual = [name for name in kind.poolings if ('Classification' in name) == classifies]
@@ -73,10 +73,10 @@ def _class_of(published: Published, kind: ImageKind) -> str:
 
 
 def _tower(kind: ImageKind, whole: ForeignConfig) -> ForeignConfig:
-    """The config of the encoder, which may be a part of another one."""
+    """The config of the encoder, which may be nested in another one."""
     if kind.towers is None:
         return whole
-    # Files of 2022 have the same twice, and the second one counts in transformers' code.
+    # Files of 2022 have the config twice, and transformers uses the second one.
     older = whole.content.get('vision_config_dict') is not None
     whole.leave('vision_config', 'vision_config_dict')
     part = whole.part(
@@ -95,7 +95,7 @@ def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name
     options: Section = backbone['encoder']
     if 'patch_embed.proj.bias' not in published.ours:
         backbone['patch_embed'] = dict(bias=False)
-    if STEM_NORM in published.ours:  # an AIMv2, whose norms are RMSNorms
+    if STEM_NORM in published.ours:  # AIMv2, whose norms are RMSNorms
         norm = dict(type='RMSN', eps=backbone['numerics']['norm_cfg']['eps'])
         backbone['numerics']['norm_cfg'] = norm
         backbone.setdefault('patch_embed', {})['norm_cfg'] = dict(norm)
@@ -140,7 +140,7 @@ def _positions(
 def _check_table(config: ForeignConfig, field: str, shown: bool) -> None:
     """Raise a ``ConfigError`` if weights have a table that transformers does not use, or lack it.
 
-    A config without the field has none there.
+    Without the field, transformers uses no such table.
     """
     if config.may_have(field) and config[field] != shown:
         raise config.refuse(field, why=f'but its weights show {shown}')
@@ -150,8 +150,8 @@ def _relative(published: Published, config: ForeignConfig, grid: Sequence[int]) 
     """The relative positions in ``pos_embed``, whose table must be of this grid.
 
     Raises:
-        ConfigError: if it is not, if there are two, or if the grid is no square, whose rows and
-            columns transformers' code exchanges.
+        ConfigError: if it is not, if there are two, or if the grid is not square, since
+            transformers' code swaps rows and columns.
     """
     fields = dict(
         use_relative_position_bias=OFFSETS_BIAS, use_shared_relative_position_bias=SHARED_BIAS
@@ -177,7 +177,7 @@ def _pools_first(published: Published, config: ForeignConfig, name: str) -> bool
     """Whether the norm follows the average of the patches, as in BEiT.
 
     Raises:
-        ConfigError: if the config says otherwise than the weights.
+        ConfigError: if the config contradicts the weights.
     """
     if not config.may_have('use_mean_pooling'):
         return False
@@ -185,14 +185,14 @@ def _pools_first(published: Published, config: ForeignConfig, name: str) -> bool
         config.only('use_mean_pooling', True)
         return False
     mean, has_norm = bool(config['use_mean_pooling']), POOL_NORM in published.ours
-    # A Data2VecVisionModel has neither norm.
+    # Data2VecVisionModel has neither norm.
     if mean != has_norm and (has_norm or 'Classification' in name):
         raise config.refuse('use_mean_pooling', why='but its weights show the opposite')
     return mean
 
 
 def _check_parts(published: Published, kind: ImageKind, config: ForeignConfig) -> None:
-    """Raise a ``ConfigError`` if the weights have other parts than each model of their kind."""
+    """Raise a ``ConfigError`` if the weights have other modules than every model of their kind."""
     found = {part for part in OPTIONAL_PARTS if part in published.ours} - kind.may_have
     if config.may_have('num_register_tokens'):
         found -= {REGISTER_KEY}
@@ -216,11 +216,11 @@ def _pool(
     neck = dict(type='vit_plugin.TokenPooling', in_channels=width)
     prefix = backbone['with_cls_token'] + options.get('dist_token', 0) + options['reg_token']
     if not classifies:
-        published.unused.add('head.')  # a pooler, or what a decoder has
+        published.unused.add('head.')  # a pooler, or part of a decoder
     if not options['reg_token']:
-        published.unused.add('reg_token')  # a Pixio with one class token has none
+        published.unused.add('reg_token')  # a Pixio with one class token has no registers
     if pooling == 'map' and ATTENTION_POOL not in published.ours:
-        pooling = 'avg'  # without use_head
+        pooling = 'avg'  # the pooling without use_head
     out_types = {'cls': 'cls_token', 'avg': 'avg_featmap'}
     if pooling == 'map':
         model['neck'] = dict(neck, mode='map', map_cfg=_attention_pool(published, backbone))
@@ -240,7 +240,7 @@ def _norm_of(backbone: Section) -> Section:
 
 
 def _attention_pool(published: Published, backbone: Section) -> Section:
-    """The arguments of the pooling by attention, some of which the weights show."""
+    """The arguments of attention pooling, some of them from the weights."""
     own, mlp = 'neck.attn_pool.', 'neck.attn_pool.mlp.fc1.weight'
     found = dict(
         num_heads=backbone['arch']['num_heads'],

@@ -1,4 +1,4 @@
-"""Third-party checkpoints in the form of a run here, so that every command takes them.
+"""Present third-party checkpoints like a run of this package, so that every command takes them.
 
 Projects know their models, see :attr:`vit_plugin.project.Project.published`.
 """
@@ -18,12 +18,12 @@ from .opening import Checkpoint
 from .published import Published
 from .reading.lazy import Lazy, Weights
 
-# timm's own beginnings of names, and ours.
+# timm's prefixes of names, and ours.
 OF_TIMM = {'local-dir:': '', 'local_dir:': '', 'hf-hub:': 'hf://', 'hf_hub:': 'hf://'}
 
 
 def address_of(name: str) -> str:
-    """Where the weights of a published model are, by its name; anything else as it is."""
+    """The address of a published model's weights, by its name; anything else unchanged."""
     for start, ours in OF_TIMM.items():
         if name.startswith(start):
             return ours + name.removeprefix(start)
@@ -37,12 +37,12 @@ IMAGE_MODEL = 'vit_plugin.weights.published_image_model:image_model'
 
 
 def as_run(checkpoint: Checkpoint, images: bool = True) -> Checkpoint:
-    """A published model as a checkpoint of its training here; any other checkpoint as it is.
+    """A published model as if it were a checkpoint of this package; any other checkpoint unchanged.
 
     Args:
-        checkpoint: what was opened.
-        images: whether to read encoders and classifiers of images too, whose weights have a known
-            format without their config.
+        checkpoint: the open checkpoint.
+        images: whether to include image encoders and classifiers, whose weights have a known format
+            even without their config.
 
     Raises:
         ConfigError: if it is a published model of a kind that cannot be built here, if its config
@@ -77,7 +77,7 @@ def as_run(checkpoint: Checkpoint, images: bool = True) -> Checkpoint:
 
 
 def _content(ours: Weights, settings: Mapping[str, Any], classes: Sequence[str]) -> Section:
-    """What MMEngine would have saved: the config, the classes, and the weights by our names."""
+    """The content that MMEngine would have saved: config, classes, and the weights by our names."""
     parts = settings['model']
     whole = any(name.startswith('backbone.') for name in ours)
     theirs = {

@@ -1,4 +1,4 @@
-"""The MMEngine config of a published model: classes, preprocessing and a test."""
+"""The MMEngine config of a published model: classes, preprocessing and test pipeline."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,8 +11,8 @@ from vit_plugin.errors import ConfigError
 
 from .published import DEFAULT_NAME, Published
 
-NO_CLASS = ('N/A', '__background__')  # rows of COCO's 91 that are no class
-# A test runs on this until other data is given.
+NO_CLASS = ('N/A', '__background__')  # rows among COCO's 91 that are not a class
+# Placeholder data set for the test, until other data is given.
 COCO = dict(
     type='CocoDataset',
     data_root='data/coco/',
@@ -27,8 +27,7 @@ class Classes:
 
     Args:
         rows: number of rows.
-        names: of the rows that are told. None: COCO's, if the number is one of theirs, else the
-            numbers.
+        names: the known names of rows. None: COCO's names if the number matches, else numbers.
     """
 
     def __init__(self, rows: int, names: Mapping[int, str]) -> None:
@@ -38,7 +37,7 @@ class Classes:
             by_rows = {len(coco): coco, len(coco) - 1: coco[1:], len(known): known}
             if rows in by_rows:
                 print_log(f"The classes are taken as COCO's, since there are {rows}.", 'current')
-            numbers = [f'class {i}' for i in range(max(rows - 1, 1))]  # the last is no class
+            numbers = [f'class {i}' for i in range(max(rows - 1, 1))]  # the last row is not a class
             names = dict(enumerate(by_rows.get(rows, numbers)))
         used = {i: names[i] for i in range(rows) if names.get(i, NO_CLASS[0]) not in NO_CLASS}
         self.names = list(used.values())
@@ -46,7 +45,7 @@ class Classes:
 
 
 def coco_names() -> list[str]:
-    """The names of COCO's 91 categories by their numbers. Those that are none are ``NO_CLASS``."""
+    """The names of COCO's 91 categories by number, with ``NO_CLASS`` for unused ones."""
     from torchvision.models.detection import FasterRCNN_ResNet50_FPN_Weights
 
     return list(FasterRCNN_ResNet50_FPN_Weights.COCO_V1.meta['categories'])
@@ -69,7 +68,7 @@ def detector_settings(
         classes: the names of its classes.
         size, mean, std: see ``Published.pixels``.
         masks: whether it predicts masks, too.
-        padded: images keep their ratio, and are padded to a multiple of it.
+        padded: keep the aspect ratio of images, and pad them to a multiple of this.
     """
     pixels = dict(type='DetDataPreprocessor', pad_mask=masks, **bgr_normalization(mean, std))
     if padded:
@@ -105,7 +104,7 @@ def classifier_settings(
     Args:
         model: ``model`` without its preprocessor.
         classes: the names of its classes.
-        steps: of a test, between the pixels of a file and the model's.
+        steps: the test transforms, from the pixels of a file to the model's input.
         colors: ``mean`` and ``std`` of RGB from 0 to 255, or with ``to_rgb=False`` of BGR.
     """
     model = dict(model, data_preprocessor=dict(dict(to_rgb=True), **colors))
@@ -116,7 +115,7 @@ def classifier_settings(
 
 
 def imagenet_names(count: int) -> list[str]:
-    """ImageNet's names of as many classes, which the log says; none for other numbers."""
+    """ImageNet's names for this number of classes, with a log line; empty for other numbers."""
     subset = infer_imagenet_subset(dict(num_classes=count))
     if not subset:
         return []
@@ -125,15 +124,15 @@ def imagenet_names(count: int) -> list[str]:
 
 
 def class_names(published: Published, rows: int) -> list[str]:
-    """The names of a classifier's classes: those that are told, else ImageNet's, which is said.
+    """The class names of a classifier: those in the config, else ImageNet's (logged).
 
     Args:
         published: the folder.
-        rows: of the classifier.
+        rows: rows of the classifier.
 
     Raises:
-        ConfigError: if there are more or fewer names than rows, or if scores are no probabilities
-            of one class.
+        ConfigError: if the number of names differs from the rows, or if the model is not
+            single-label.
     """
     if published.config.get('problem_type') not in (None, 'single_label_classification'):
         raise ConfigError(
@@ -193,6 +192,6 @@ def _settings(
 
 
 def bgr_normalization(mean: Sequence[float], std: Sequence[float]) -> Section:
-    """Arguments of a preprocessor for images in BGR, from the colors of RGB from 0 to 1."""
+    """Arguments of a preprocessor for BGR images, from a normalization of RGB in 0 to 1."""
     means, deviations = ([round(255 * value, 3) for value in each] for each in (mean, std))
     return dict(mean=means, std=deviations, bgr_to_rgb=True)

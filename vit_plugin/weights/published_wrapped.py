@@ -1,4 +1,4 @@
-"""Published classifiers and encoders whose modules another library provides."""
+"""Published classifiers and encoders that wrap a module of another library."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -22,13 +22,13 @@ def wrapped_run(
     pixels: tuple[Sequence[Section], Mapping[str, Any]],
     weights: Weights,
 ) -> tuple[Section, list[str], Weights]:
-    """What a reader of a project returns, see :attr:`vit_plugin.project.Project.published`.
+    """The result of a project's reader, see :attr:`vit_plugin.project.Project.published`.
 
     Args:
-        backbone: the config of the backbone that holds the other library's module, and returns a
-            vector of an image.
-        width: of the vector.
-        classes: the names of the classes, or none.
+        backbone: the config of the backbone that wraps the other library's module, and returns one
+            vector per image.
+        width: channels of the vector.
+        classes: the names of the classes, or empty.
         pixels: see :func:`~vit_plugin.weights.published_settings.classifier_settings`.
         weights: by our names.
     """
@@ -46,13 +46,13 @@ def wrapped_weights(
     theirs: Weights,
     classifiers: Sequence[str],
 ) -> Weights:
-    """The weights by our names. The backbone is loaded when the first of its tensors is read.
+    """The weights by our names. The backbone is loaded on the first access to one of its tensors.
 
     Args:
-        names: of the tensors of the backbone.
-        load: to these tensors.
+        names: the names of the backbone's tensors.
+        load: returns these tensors.
         theirs: the weights by their own names.
-        classifiers: their names of the linear layers whose mean is the head, or none.
+        classifiers: their names of the linear layers whose mean is the head; may be empty.
     """
     loaded = cache(load)
     parts = {f'backbone.{name}': name for name in names}

@@ -17,20 +17,20 @@ from .rules import Format, Step
 
 REGISTERS = 'register_tokens'
 PARALLEL = re.compile(r'(^|\.)module\.')  # the prefix of DataParallel and DDP
-# DINOv2 shards its blocks in chunks, and numbers them as if there were none.
+# DINOv2 groups its blocks in chunks, but numbers them consecutively.
 CHUNK_NUMBER = re.compile(r'(^|\.)blocks\.[0-9]+\.(?=[0-9]+\.)')
 WRAPPERS = re.compile(r'_(orig_mod|checkpoint_wrapped_module|fsdp_wrapped_module)\.')
 
 
 @dataclass(frozen=True, eq=False)
 class Recognized(Mapping[str, Tensor]):
-    """Weights of a known format, by our names. Each tensor is made from theirs on access.
+    """Weights of a known format, by our names. Each tensor is converted on access.
 
     Attributes:
         format: the format.
-        prefix: of the format's keys here.
-        steps: how each of our tensors is made.
-        theirs: the weights by their own names, without what wraps them.
+        prefix: prefix of the keys in this checkpoint.
+        steps: the conversion steps to our tensors.
+        theirs: the weights by their own names, without wrapper prefixes.
     """
 
     format: Format
@@ -40,7 +40,7 @@ class Recognized(Mapping[str, Tensor]):
 
     @property
     def is_own(self) -> bool:
-        """True if the names are ours already."""
+        """True if the names are already ours."""
         return self.format is OWN
 
     def __getitem__(self, ours: str) -> Tensor:
@@ -65,7 +65,7 @@ def recognize(weights: Weights, targets: Container[str] | None = None) -> Recogn
 
     Args:
         weights: by the names of their format.
-        targets: our names that are wanted. Default: all.
+        targets: our names to look for. Default: all.
 
     Raises:
         ConfigError: if a name is not a string, or a value is not a dense tensor of plain numbers.
@@ -107,9 +107,9 @@ def recognize(weights: Weights, targets: Container[str] | None = None) -> Recogn
 
 
 def _by_our_names(weights: Weights, targets: Container[str]) -> Recognized | None:
-    """Recognize weights that all have names of targets, so that no format finds more. Else None.
+    """A shortcut: if all weights have names of targets, no other format can find more. Else None.
 
-    Most checkpoints are such, and trying the other formats takes as long as loading the weights.
+    Most checkpoints are like this, and trying the other formats takes as long as loading.
     """
     for prefix in _prefixes(OWN, weights):
         steps = {step.ours: step for step in OWN.plan(weights, prefix)}
@@ -119,7 +119,7 @@ def _by_our_names(weights: Weights, targets: Container[str]) -> Recognized | Non
 
 
 def _prefixes(form: Format, weights: Weights) -> list[str]:
-    """Prefixes of a format's names, also the attribute of a LightningModule, which comes first."""
+    """Candidate prefixes of a format's names, first the attribute of a LightningModule."""
     first = {key.partition('.')[0] for key in weights}
     attribute = [f'{word}.' for word in first if len(first) == 1 and '' in form.prefixes]
     return list(dict.fromkeys([*form.prefixes, *attribute]))
@@ -134,12 +134,12 @@ def without_wrapper_prefixes(weights: Weights) -> Weights:
 
 
 def without_chunks(weights: Weights) -> Weights:
-    """Strip the numbers of chunks of blocks from names."""
+    """Strip the chunk numbers of blocks from names."""
     return _renamed(weights, {CHUNK_NUMBER.sub(r'\1blocks.', key): key for key in weights})
 
 
 def _renamed(weights: Weights, names: Mapping[str, str]) -> Weights:
-    """Weights by new names, each with its own; as they are if two would have the same name."""
+    """Rename weights, unless two would get the same name."""
     if len(names) < len(weights) or [*names] == [*weights]:
         return weights
     return Lazy(names, lambda name: weights[names[name]])

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 MAX_LISTED = 6
-HARMLESS = 'which changes nothing'  # the end of some reasons
+HARMLESS = 'which changes nothing'  # how harmless reasons end
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Report:
         return {ours: why for ours, why in self.initialized.items() if not why.endswith(HARMLESS)}
 
     def under(self, prefix: str) -> 'Report':
-        """The same report of a model in which our keys have a prefix."""
+        """The same report with a prefix before our keys."""
         entries: dict[str, Any] = {
             name: {f'{prefix}{ours}': value for ours, value in getattr(self, name).items()}
             for name in ('matched', 'adapted', 'initialized')

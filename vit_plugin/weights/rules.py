@@ -14,9 +14,10 @@ from vit_plugin.errors import ConfigError
 from .patterns import KeyIndex, Pattern
 from .traits import KnownNumerics
 
-# The grid (h, w) of the position table. Only our own checkpoints have it.
+# The grid (h, w) of the position table, which only our own checkpoints record.
 GRID = 'position._extra_state'
-COMPUTED = 'the model computes the same'  # why tables may stay unused. Loading compares them
+# Why position tables may stay unused; loading compares them.
+COMPUTED = 'the model computes the same'
 BATCHES_TRACKED = 'num_batches_tracked'  # counter of a BatchNorm
 
 
@@ -30,7 +31,7 @@ class Transform:
             tensors do not show it.
         heads_axis: the axis of their three-dimensional array whose length is the number of heads,
             or None.
-        takes_integers: whether theirs may be whole numbers, which are not quantized.
+        takes_integers: whether theirs may have an integer dtype without being quantized.
     """
 
     forward: Callable[[Tensor], Tensor]
@@ -63,7 +64,7 @@ ROW_MORE = Transform(lambda x: x, lambda x, heads: F.pad(x, (0, 0, 1, 0)))
 
 
 def _joined(keys: Iterable[str]) -> str:
-    """All keys as one text, in which each has a dot before it."""
+    """All keys as one text, each preceded by a dot."""
     return ''.join(f'\n.{key}' for key in keys)
 
 
@@ -75,10 +76,11 @@ class Rule:
         theirs: pattern of the key. Several patterns are joined along our first dimension.
         ours: pattern of our key.
         transform: conversion of each array.
-        thirds: the thirds of their array that ours contains, as (first, last + 1). For formats that
-            keep queries, keys and values in one array where we have two. Their key then makes
-            several of ours.
-        tokens: the same of tokens (1, N, C), as (first, last + 1), which are several of ours.
+        thirds: the thirds of their array that ours contains, as (first, last + 1). For formats with
+            queries, keys and values in one array where we have two. Their key then makes several of
+            ours.
+        tokens: the rows of their tokens (1, N, C), as (first, last + 1), if these are several
+            tensors of ours.
         unless: the rule is not used if any key, with a dot before it, contains this text.
         when: the rule is only used for reading if any key, with a dot before it, contains this
             text.
@@ -149,7 +151,7 @@ def check_real(key: str, value: Tensor) -> None:
     """Reject integer and boolean parameters: they may be quantized, with an unknown scale.
 
     Raises:
-        ConfigError: names the tensor and its type.
+        ConfigError: with the tensor and its dtype.
     """
     if not value.is_floating_point():
         raise ConfigError(
@@ -216,7 +218,7 @@ class Step:
         return value[first:last]
 
     def unmake(self, value: Tensor, heads: int) -> dict[str, Tensor]:
-        """Convert our tensor back to their arrays, by their keys.
+        """Convert our tensor back to their arrays, by key.
 
         Raises:
             ConfigError: if the tensor does not have the expected shape.
@@ -246,13 +248,13 @@ class Format:
     Attributes:
         name: name of the format in reports and on the command line.
         rules: the table. The first rule that matches a key is used.
-        prefixes: possible prefixes of all keys. Writing uses the first, unless another is asked.
+        prefixes: possible prefixes of all keys. Writing uses the first by default.
         outside: first parts of keys that never have the prefix.
         known_numerics: what is certain about the numerics of the format's own code.
         ignored: patterns of keys that may stay unused, and the reason. Any other key of the encoder
             or stem must have a place in the model.
-        notes: conditions of a state by our names, and what to say about checkpoints that meet them.
-        has_backbone: whether a checkpoint must have a backbone. Some have only what is around it.
+        notes: conditions on a state with our names, and messages for checkpoints that meet them.
+        has_backbone: whether a checkpoint must have a backbone. Some have only what surrounds it.
     """
 
     name: str
@@ -316,7 +318,7 @@ class Format:
         Args:
             state: the tensors by our names.
             heads: the number of attention heads.
-            prefix: of the names. Default: the first of the format's.
+            prefix: prefix of the names. Default: the format's first.
         """
         prefix = self.prefixes[0] if prefix is None else prefix
         exported: dict[str, Tensor] = {}

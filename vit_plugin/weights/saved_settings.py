@@ -15,7 +15,7 @@ from vit_plugin.untrusted.admission import validate_untrusted
 from .opening import Checkpoint, open_checkpoint
 from .reading.size_checks import check_weights
 
-# Among the arguments of a backbone: those of its training, and of its pre-training.
+# Arguments of a backbone that belong to its training or pre-training.
 NOT_OF_MODEL = ('type', 'img_size', 'init_cfg')
 BACKBONES = {
     f'vit_plugin.{name}': arguments
@@ -24,18 +24,17 @@ BACKBONES = {
 
 
 def training_settings(source: Any) -> Section:
-    """The training's image settings, as far as the config in a checkpoint's ``meta`` has them.
+    """The training's image settings, from the text of the config in a checkpoint's ``meta``.
 
-    MMEngine writes the config's text there. Numbers are read from it, and nothing is run.
+    Numbers are parsed from it, and no code is run.
 
     Args:
-        source: an open checkpoint, or where the weights come from: a path, or an address, whose
-            file is downloaded. The names of hubs (``timm://``, ``hf://``) are those of models
-            without a config of MMEngine's.
+        source: an open checkpoint, a path, or an address, whose file is downloaded. Models of hubs
+            (``timm://``, ``hf://``) have no MMEngine config.
 
     Returns:
-        ``img_size`` in pixels; ``mean`` and ``std`` of values from 0 to 1. What is not said is left
-        out.
+        ``img_size`` in pixels; ``mean`` and ``std`` of values from 0 to 1. Unknown settings are
+        left out.
 
     Raises:
         ConfigError: if the file cannot be downloaded or read.
@@ -56,9 +55,9 @@ def training_settings(source: Any) -> Section:
 
 
 def saved_backbone(source: Any) -> Section:
-    """Arguments of a saved ``vit_plugin.VisionTransformer`` but ``img_size``; {} for other models.
+    """Arguments of a saved ``VisionTransformer`` except ``img_size``; {} for other models.
 
-    A pre-training may have frozen the projection of patches, which is not part of the model.
+    That a pre-training froze the patch projection is not part of the model, and is dropped.
 
     Raises:
         ConfigError: as :func:`training_settings`, or if they could run code, see
@@ -92,7 +91,7 @@ def saved_neck(source: Any) -> Section:
 
 
 def _saved(source: Any) -> Section:
-    """The settings in a checkpoint, or none."""
+    """The settings in a checkpoint, or {}."""
     if isinstance(source, Checkpoint):
         return read_settings(source)
     if (
@@ -134,7 +133,7 @@ def literals(text: Any) -> Section:
                 except (ValueError, TypeError):
                     continue
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        pass  # no text, or not of a config
+        pass  # no text, or not the text of a config
     return found
 
 

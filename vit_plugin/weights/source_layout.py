@@ -1,7 +1,7 @@
 """Write trained weights back in the original checkpoint's layout.
 
-The reader of the file is the library that it came from. So a tensor that the training left as it
-was stays the file's, bit for bit, and so does what the run does not have.
+The library that the file came from must be able to read it. So tensors that the training did not
+change stay bit-identical, as does everything that the run does not have.
 """
 
 import shutil
@@ -32,15 +32,16 @@ from .recognition import recognize
 
 RUN_PREFIX = 'backbone.'  # prefix of a run's names
 ENCODER_PREFIXES = ('blocks.', 'patch_embed.')  # parts that a run of the same model has
-OF_A_RUN = ('optimizer', 'param_schedulers', 'message_hub')  # would resume another run
+# Entries for resuming, which would resume another run.
+OF_A_RUN = ('optimizer', 'param_schedulers', 'message_hub')
 
 
 def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tensor]:
-    """The tensors of a file that are other ones in a run, by the file's names and types.
+    """The tensors of a file that a run has changed, by the file's names and dtypes.
 
-    They are those of the backbone, and of the rest of the model if the run has all of it, with the
-    same classes. LoRA's adapters are added to the file's own weights, in float64. A frozen tensor
-    that the run keeps in a lower precision is the file's.
+    They are tensors of the backbone, and of the rest of the model if the run has it completely,
+    with the same classes. LoRA adapters are added to the file's own weights, in float64. For a
+    frozen tensor that the run stores in lower precision, the file's is kept.
 
     Args:
         original: the file.
@@ -92,13 +93,13 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
                 'back; convert it with vit-plugin convert first, and begin with that.'
             )
         for key, part in ours.steps[name].unmake(value, 1).items():
-            # It may begin with a row that the file lacks.
+            # The table may begin with a row that the file lacks.
             found[key] = part[tuple(slice(-side, None) for side in ours.theirs[key].shape)]
     return found
 
 
 def _with_unchanged(weights: Weights, ours: Weights) -> dict[str, Tensor]:
-    """The weights of a run, with the file's own where they are the same in the run's precision."""
+    """The weights of a run, or the file's own if they are equal in the run's precision."""
     found = {}
     for key, value in weights.items():
         same = ours.get(key.replace(BASE, '.'))
@@ -108,15 +109,15 @@ def _with_unchanged(weights: Weights, ours: Weights) -> dict[str, Tensor]:
 
 
 def export_to_source_layout(original: Checkpoint, trained: Checkpoint, target: Path) -> str:
-    """Write a file again, with the backbone of a run, and its heads where they are the file's.
+    """Rewrite a file with the backbone of a run, and with its heads if they match the file's.
 
     Args:
         original: the file, or the weights in a folder of the hub.
         trained: a checkpoint of a run that began with it.
-        target: the file to write, of the same suffix; for a folder, one that is new.
+        target: the file to write, with the same suffix; or a new folder for a folder.
 
     Returns:
-        What was written, in a sentence.
+        A sentence about what was written.
 
     Raises:
         ConfigError: see :func:`changed_tensors`, and if the target cannot be written.
@@ -141,7 +142,7 @@ def export_to_source_layout(original: Checkpoint, trained: Checkpoint, target: P
 
 
 def _without_rows(table: Tensor, length: int) -> Tensor:
-    """A table (1, N, C) without the zeros that tokens without a row in the file have, after one."""
+    """A table (1, N, C) without the zero rows of tokens that have no row in the file."""
     more = table.shape[1] - length
     if more <= 0 or table[:, 1 : 1 + more].any():
         return table
@@ -149,7 +150,7 @@ def _without_rows(table: Tensor, length: int) -> Tensor:
 
 
 def _plain(original: Checkpoint) -> Any:
-    """All that was read, with adapters merged into their weights."""
+    """The whole content, with adapters merged into their weights."""
     if not has_adapters(find_tensors(original.content)[0]):
         return original.content
     meta = {name: value for name, value in original.meta.items() if name != 'lora'}
@@ -157,7 +158,7 @@ def _plain(original: Checkpoint) -> Any:
 
 
 def is_folder(original: Checkpoint) -> bool:
-    """True if the weights have the files of a hub beside them."""
+    """True if the files of a hub folder are next to the weights."""
     path = original.path
     return path is not None and path.name in HUB_FILES and path.with_name(HUB_CONFIG).is_file()
 
@@ -165,9 +166,9 @@ def is_folder(original: Checkpoint) -> bool:
 def _write(
     path: Path | None, content: Any, changed: Weights, target: Path, record: Provenance
 ) -> None:
-    """Write one file in the form of ``path``, which timm's models by name do not have.
+    """Write one file in the format of ``path``, with the provenance record in its metadata.
 
-    It carries the record in its metadata.
+    timm models by name have no path.
     """
     if target.suffix == '.safetensors':
         metadata, tensors = dict[str, str](), dict(content) if path is None else {}
@@ -188,7 +189,7 @@ def _write(
 
 
 def _replaced(content: Any, changed: Weights) -> Any:
-    """What a training saved, with these tensors in each dict that has them.
+    """The content that a training saved, with these tensors replaced in each dict that has them.
 
     ``rfdetr`` saves its weights twice, once by the names of a LightningModule.
     """

@@ -1,4 +1,4 @@
-"""Facts about a model from the tensors of its checkpoint."""
+"""Traits of a model, inferred from the tensors of its checkpoint."""
 
 import math
 from collections.abc import Mapping, Set
@@ -7,7 +7,7 @@ from typing import Any
 
 from .reading.lazy import Weights
 
-# Traits, and the beginning of our names of the tensors that show them.
+# Traits, and the prefix of our tensor names that show them.
 TRAITS = {
     'cls_token': 'cls_token',
     'pos_embed': 'pos_embed',

@@ -1,11 +1,11 @@
-"""Configs of transformers: the fields that all of its classes have, and what they share."""
+"""Configs of transformers: the fields that its classes share."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .foreign_config import ConfigKind, ForeignConfig
 
-# Fields of `PreTrainedConfig`, of 4.x and 5.x, which a model of images does not compute with.
+# Fields of `PreTrainedConfig`, of 4.x and 5.x, which do not affect a vision model.
 UNUSED_FIELDS = {
     'names what wrote the file, and when': 'model_type transformers_version _name_or_path '
     'name_or_path _commit_hash custom_pipelines',
@@ -30,7 +30,7 @@ UNUSED_FIELDS = {
     'remove_invalid_values repetition_penalty return_dict_in_generate suppress_tokens '
     'target_lookbehind temperature top_k top_p typical_p',
 }
-# Why fields of several classes change no prediction.
+# Reasons why fields of several classes do not affect predictions.
 INITIAL = 'values of weights before a training'
 FOR_DROPOUT = 'dropout of a training, which has its own here'
 FOR_LOSSES = 'weights of losses and of matching, and what a training computes only for them'
@@ -42,9 +42,9 @@ def transformers_kind(
     unused: Mapping[str, str] | None = None,
     aliases: Mapping[str, str] | None = None,
 ) -> ConfigKind:
-    """A class of configs with these fields, see :class:`ConfigKind`, besides those that all have.
+    """A config class with these fields and the common ones, see :class:`ConfigKind`.
 
-    Quantization, code and fields for single layers change a model, and are named.
+    Quantization, custom code and per-layer fields do affect a model, so they are reported.
     """
     own: Mapping[str, Any] = {'architectures': None, 'pruned_heads': {}, **defaults}
     known = {name: why for why, names in UNUSED_FIELDS.items() for name in names.split()}
@@ -56,7 +56,7 @@ def transformers_kind(
     return ConfigKind(defaults=own, unused={**shared, **(unused or {})}, aliases=aliases or {})
 
 
-# How a config with a backbone names it, apart from `backbone_config`: in files of 4.x.
+# How configs of 4.x name a backbone, besides `backbone_config`.
 NAMED_BACKBONE: Mapping[str, Any] = dict(backbone=None, backbone_kwargs=None)
 OF_BACKBONE = {
     'where the weights of the backbone came from': 'use_pretrained_backbone use_timm_backbone'
@@ -69,11 +69,11 @@ def inner_backbone(
     """The config of a backbone, in one with :data:`NAMED_BACKBONE`. See ``ForeignConfig.part``."""
     config.only('backbone_kwargs', None, {})
     part = config.part('backbone_config', kinds, absent)
-    part.leave('architectures')  # names the model that it was taken from
+    part.leave('architectures')  # names the model of origin
     return part
 
 
-# Entries of the class `BackboneConfigMixin`: blocks by their numbers, and the same by their names.
+# Entries of the class `BackboneConfigMixin`: blocks by number, and the same blocks by name.
 STAGE_FIELDS: Mapping[str, Any] = dict(out_indices=None, out_features=None, stage_names=None)
 
 
@@ -81,7 +81,7 @@ def blocks_before_outputs(config: ForeignConfig, num_layers: int) -> list[int]:
     """How many blocks precede each output of a backbone, by ``BackboneConfigMixin``.
 
     Args:
-        config: with the fields of :data:`STAGE_FIELDS`.
+        config: a config with the fields of :data:`STAGE_FIELDS`.
         num_layers: the number of its blocks.
 
     Raises:

@@ -39,7 +39,7 @@ TWO_HEADS = (
     'without a teacher'
 )
 TEXT_OR_SOUND = 'no model here reads it; give an image encoder, a classifier or a detector'
-# The sentence about models of each `model_type`.
+# The sentence for each `model_type`.
 REASONS: Mapping[str, str] = {
     kind: why
     for kinds, why in (
@@ -66,7 +66,7 @@ REASONS: Mapping[str, str] = {
     for kind in kinds.split()
 }
 
-# The sentence about classes whose names end so, whatever their type.
+# The sentence for classes whose names have this ending, whatever their type.
 OF_CLASSES = {
     'ForSemanticSegmentation': ONLY_MASKS,
     'ForUniversalSegmentation': ONLY_MASKS,
@@ -77,9 +77,9 @@ OF_CLASSES = {
 
 
 def check_kind(checkpoint: Checkpoint) -> None:
-    """Raise a ``ConfigError`` about a folder of the hub whose config is no model here.
+    """Raise a ``ConfigError`` for a hub folder whose model is not supported.
 
-    A checkpoint without a config beside it is passed over.
+    A checkpoint without a config next to it passes.
     """
     config = checkpoint.beside.get('config')
     named = [*get_typed(config, 'architectures', Sequence[str], ())]

@@ -1,4 +1,4 @@
-"""The backbone that holds another library's module, for weights that no encoder here computes.
+"""A backbone that wraps another library's module, for weights that no encoder here computes.
 
 Projects know their models, see :attr:`vit_plugin.project.Project.wraps`.
 """
@@ -13,7 +13,7 @@ from .hub import hub_config, is_of_hub
 from .opening import Checkpoint
 from .saved_settings import read_settings, value_at
 
-# Arguments of a saved backbone that a new model gives itself.
+# Arguments of a saved backbone that a new model sets itself.
 RESET_ARGUMENTS = ('out_indices', 'out_type', 'img_size', 'init_cfg', 'frozen_stages', 'with_cp')
 
 
@@ -21,12 +21,12 @@ def wrapped_model(name: str, checkpoint: Checkpoint | None = None) -> Section:
     """The arguments of the backbone, with its type; {} for models that are computed here.
 
     Args:
-        name: that of a model, such as ``timm://convnext_tiny``, or a folder or ``hf://ORG/NAME``
-            whose config describes it, or nothing.
-        checkpoint: the weights, with the configs beside them, or those of a training here.
+        name: the name of a model, such as ``timm://convnext_tiny``, a folder or ``hf://ORG/NAME``
+            with a config, or ''.
+        checkpoint: the weights, with the configs next to them, or a checkpoint of a training.
 
     Raises:
-        ConfigError: if the config of such a model has an entry that is not understood.
+        ConfigError: if the config of such a model has an entry that is not supported.
     """
     readers = declared('wraps')
     if checkpoint:

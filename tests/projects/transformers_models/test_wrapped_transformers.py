@@ -84,5 +84,5 @@ def test_a_folder_as_arch_begins_without_weights(folder, data, tmp_path):
 def test_an_encoder_of_ours_is_no_arch(tmp_path):
     config = transformers.ViTConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2)
     config.save_pretrained(tmp_path)
-    with rejects('is of an encoder that is computed here, or of none; give it as --weights'):
+    with rejects('is an encoder that this package computes itself, or not an encoder; give it as'):
         StartingPoint(str(tmp_path), None, (0, 64))

@@ -1,4 +1,4 @@
-"""The tables: one for each set of names of a Vision Transformer's weights."""
+"""The naming tables: one for each format of a Vision Transformer's weights."""
 
 from collections.abc import Mapping
 from pkgutil import resolve_name
@@ -55,7 +55,7 @@ OWN_FORMATS = {
     )
 }
 OF_PROJECTS = declared('formats')  # 'module:name', imported on first use
-# By their names, in the order in which they are tried.
+# The formats by name, in the order in which they are tried.
 FORMATS: Mapping[str, Format] = Lazy(
     [*OWN_FORMATS, *OF_PROJECTS],
     lambda name: OWN_FORMATS.get(name) or resolve_name(OF_PROJECTS[name]),

@@ -1,4 +1,4 @@
-"""The image towers of OpenAI's and OpenCLIP's CLIP, and of transformers'."""
+"""The image towers of CLIP: OpenAI's, OpenCLIP's and transformers'."""
 
 from ..rules import POSITION_ROWS, TOKEN_VECTOR, Format, Rule, pair, separate_qkv
 from ..traits import EPS_1E_5, KnownNumerics

@@ -61,12 +61,11 @@ VITAMIN = (
     Rule(f'{_MLP}.norm.{{rest}}', f'{_MLP}.input_norm.{{rest}}', when='.mlp.w0.'),
 )
 
-# Names of authors whose layers have timm's names otherwise, and of timm's class Eva. For reading
-# only.
+# Names of timm's class Eva, and of authors who otherwise use timm's names. For reading only.
 SPELLINGS = (
     TABLE_RULE,
     Rule('(register_tokens|storage_tokens)', 'reg_token', written=False),
-    # Without the line in ViT-Adapter.
+    # ViT-Adapter leaves this layer out.
     Rule('blocks.{i}.gamma(_|){k}', 'blocks.{i}.ls{k}.gamma', written=False),
     *separate_qkv(f'{_ATTN}.', _QKV, written=False),
     *(

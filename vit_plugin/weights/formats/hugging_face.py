@@ -21,7 +21,10 @@ _BLOCK = '(encoder.layer.|layers.){i}'
 
 
 def _hugging_face(norm1: str, norm2: str, fc1: str, fc2: str) -> tuple[Rule, ...]:
-    """Rules that transformers' models share. Names in the hub's files precede those since 5.0."""
+    """Rules that transformers' models share.
+
+    Names in the hub's files come before those since 5.0.
+    """
     return (
         Rule('embeddings.cls_token', 'cls_token'),
         Rule('embeddings.position_embeddings', 'pos_embed'),
@@ -84,7 +87,7 @@ HF_DEIT = Format(
     (
         *_VIT,
         Rule('embeddings.distillation_token', 'dist_token'),
-        # The row of the class token alone.
+        # The table has only the row of the class token.
         *pair('classifier.', 'head.layers.head', unless='head_dist'),
         *pair('cls_classifier.', 'head.layers.head'),
         *pair('distillation_classifier.', 'head.layers.head_dist'),
@@ -144,7 +147,7 @@ HF_BEIT = Format(
     known_numerics=_NUMERICS,
     ignored=_MASKED,
 )
-# The same with the last norm beside the head of masked pre-training.
+# The same, but with the last norm next to the head of masked pre-training.
 HF_BEIT_MASKED = Format(
     'hf_beit_masked',
     _BEIT,
@@ -183,7 +186,7 @@ def dinov3_block(block: str, ours: str = 'blocks.{i}') -> tuple[Rule, ...]:
     )
 
 
-# Pixio has several class tokens, of which ours after the first are registers.
+# Pixio has several class tokens. All but the first are registers in our backbone.
 HF_PIXIO = Format(
     'hf_pixio',
     (

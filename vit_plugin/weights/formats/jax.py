@@ -36,11 +36,11 @@ def _attention(theirs: str, ours: str, **layers: str) -> tuple[Rule, ...]:
 
 _BLOCK = 'Transformer/encoderblock_{i}'
 _UNIT, _STAGE = 'block{i+1}/unit{j+1}', 'patch_embed.backbone.stages.{i}.blocks.{j}'
-# At first, big_vision's pooling was not a module of its own.
+# In early versions, big_vision's pooling was not a separate module.
 _POOL = '(MAPHead_0/|)'
 
-# google-research/vision_transformer of every year, and big_vision: the numbers of the layers in a
-# block count all of them in the older files (first) and those of one kind in the newer.
+# All versions of google-research/vision_transformer and big_vision: older files (first) number all
+# layers in a block, newer ones number the layers of each kind.
 JAX = Format(
     'jax',
     (

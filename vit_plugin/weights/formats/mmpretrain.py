@@ -14,7 +14,7 @@ MMPRETRAIN = Format(
         *pair('layers.{i}.attn.qkv.', 'blocks.{i}.attn.qkv'),
         *pair('layers.{i}.attn.proj.', 'blocks.{i}.attn.proj'),
         *pair('layers.{i}.(ln2|norm2).', 'blocks.{i}.norm2'),
-        # ViTEVA02's names are the second.
+        # The second name is ViTEVA02's.
         *pair('layers.{i}.(ffn|mlp).w12.', 'blocks.{i}.mlp.fc1', written=is_gated),
         *pair('layers.{i}.(ffn|mlp).w3.', 'blocks.{i}.mlp.fc2', written=is_gated),
         *pair('layers.{i}.mlp.norm.', 'blocks.{i}.mlp.norm'),

@@ -4,7 +4,7 @@ from vit_plugin.project import declared
 
 from ..rules import GRID, Format, Rule, same
 
-# Names that other formats have, too.
+# Names that other formats share.
 TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
 LAYER_NAMES = tuple(
     f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'patch_embed.proj')

@@ -1,4 +1,4 @@
-"""Sapiens 2 of its authors. Its keys and values have fewer heads than its queries."""
+"""The authors' Sapiens 2, whose keys and values have fewer heads than its queries."""
 
 from ..rules import COMPUTED, Format, Rule, pair, same, separate_qkv
 from ..traits import SILU

@@ -1,11 +1,11 @@
-"""timm's names, and what is published by them: MAE, DeiT-III, DINOv2, DINOv3, EVA-02."""
+"""timm's names, and weights published under them: MAE, DeiT-III, DINOv2, DINOv3, EVA-02."""
 
 from ..rules import COMPUTED, Format, Rule, pair, same
 from ..traits import EPS_1E_5, EPS_1E_6, GELU, SILU, KnownNumerics
 from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva
 from .own import LAYER_NAMES, RESNET_NAMES, TOKENS
 
-# BEiT-3, AIMv2 and DINOv3 have an eps of their own.
+# BEiT-3, AIMv2 and DINOv3 each have another eps.
 NORM_EPS = (
     KnownNumerics(EPS_1E_6, having={'pos_embed', 'norm_bias'}, lacking={'norm_pre', 'attn_norm'}),
     KnownNumerics(EPS_1E_5, having={'norm_pre', 'norm_bias'}),
@@ -37,7 +37,7 @@ _LAYERS = (
     *pair('head_dist.', 'head.layers.head_dist'),
 )
 
-# timm, and MAE, DeiT-III, DINOv2, DINOv3 and EVA-02 of their authors, who name their layers alike.
+# timm, and the authors' MAE, DeiT-III, DINOv2, DINOv3 and EVA-02, which use the same layer names.
 TIMM = Format(
     'timm',
     (
@@ -73,7 +73,7 @@ TIMM = Format(
     },
 )
 
-# timm's class Eva has some other names. Reading takes them with the others above.
+# timm's class Eva has some other names. For reading, the rules above cover them.
 TIMM_EVA = Format(
     'timm_eva', (*EVA, *TWO_GATES, *same('blocks.{rest}'), *_LAYERS), known_numerics=(SILU,)
 )

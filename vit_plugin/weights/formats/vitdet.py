@@ -1,4 +1,4 @@
-"""ViTDet of detectron2, whose backbone holds the pyramid, and of MMDetection."""
+"""ViTDet of detectron2, whose backbone includes the pyramid, and of MMDetection."""
 
 from ..rules import Format, Rule, pair, same
 from ..traits import EPS_1E_6, GELU, KnownNumerics

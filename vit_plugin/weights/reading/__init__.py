@@ -1,1 +1,1 @@
-"""Files of weights, read without running any code in them."""
+"""Read weight files without running any code in them."""

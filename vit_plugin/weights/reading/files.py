@@ -24,11 +24,11 @@ from .pickles import read_pickle
 from .shards import INDEX, read_shards
 from .size_checks import check_weights
 
-# Names under which training scripts save the weights. Averages come first: they are what was
-# tested.
+# Names under which training scripts save the weights. Averages come first, since they are the
+# weights that were tested.
 AVERAGES = ('state_dict_ema', 'model_ema', 'ema')
 CONTAINERS = (*AVERAGES, 'state_dict', 'model', 'module', 'teacher', 'model_state_dict')
-# Suffix of another file -> what it is, and the remedy.
+# Suffix of a file that is not a checkpoint -> what it is, and the remedy.
 NO_CHECKPOINTS = {
     **dict.fromkeys(
         IMAGE_SUFFIXES, 'an image, where a checkpoint is expected; are the arguments swapped?'
@@ -41,7 +41,7 @@ NO_CHECKPOINTS = {
 
 
 class DamagedError(ConfigError):
-    """A file that its reader cannot read."""
+    """A damaged file."""
 
 
 def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
@@ -81,7 +81,7 @@ def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
 
 
 def _kind(path: Path) -> str:
-    """The file's suffix, or the one that fits its content, as for a download without a name."""
+    """The file's suffix, or one by its content, as for a download without a name."""
     if path.suffix in ('.npz', '.safetensors'):
         return path.suffix
     with open(path, 'rb') as file:
@@ -128,7 +128,7 @@ def find_tensors(content: Any) -> tuple[Weights, Any]:
     """Find the tensors in a training checkpoint: its own, or those of the first container with any.
 
     Returns:
-        The tensors as they are, and the ``meta`` of the checkpoint, or None.
+        The tensors, unchanged, and the ``meta`` of the checkpoint, or None.
 
     Raises:
         ConfigError: if there are no tensors, or if :func:`checked_weights` rejects one.
@@ -182,7 +182,7 @@ def _what_is_wrong(name: Any, value: Any) -> str:
         return f'not a tensor, but of type {type(value).__name__}'
     if value.layout != torch.strided or value.is_quantized or value.is_nested or value.is_complex():
         return 'sparse, quantized, nested or complex; save it as a plain tensor'
-    if type(value) not in (Tensor, nn.Parameter):  # such as a shard, which checks its own content
+    if type(value) not in (Tensor, nn.Parameter):  # such as a slice, which checks its own content
         return ''
     if value.is_meta or value.untyped_storage().nbytes() < value.numel() * value.element_size():
         return f'of the shape {tuple(value.shape)} without content to fill it; save it contiguous'
@@ -225,7 +225,7 @@ def _read_safetensors(path: Path) -> Weights:
 
 
 def _first_sentence(error: Exception) -> str:
-    # At the end of the message of torch's restricted reader.
+    # Hints that torch's restricted reader appends to its message.
     asked = re.search(r'GLOBAL (\S+)', str(error))
     if asked:
         return f'it asks for {asked[1]}'

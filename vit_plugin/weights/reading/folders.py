@@ -30,7 +30,7 @@ from .plain import join
 
 MANIFEST, RUN = 'manifest.json', 'run.json'
 FORMAT, VERSION = 'vit_plugin checkpoint', 1
-# Torch's entry in a file's metadata: where in the full tensor each of its tensors begins.
+# torch's entry in a file's metadata: the offset of each tensor in the full tensor.
 SHARDS = 'DCP_SHARDING_INFO'
 HASHED_AT_ONCE = 1 << 22
 
@@ -43,14 +43,15 @@ class FileFacts(TypedDict):
 
 
 class ManifestFacts(Open):
-    """Entries that the manifest must have besides format and version."""
+    """The entries of a manifest besides format and version."""
 
     files: dict[str, FileFacts]
 
 
 def is_checkpoint_folder(path: str | Path) -> bool:
-    """True if this is a folder that names itself a checkpoint. It may be damaged."""
-    return os.path.isfile(os.path.join(path, MANIFEST))  # False too for a text that no path can be
+    """True if a folder has the manifest of a checkpoint. It may be damaged."""
+    # Also False for a text that cannot be a path.
+    return os.path.isfile(os.path.join(path, MANIFEST))
 
 
 def manifest_text(facts: dict[str, Any]) -> str:
@@ -98,7 +99,7 @@ def check_complete(path: str | Path) -> dict[str, Any]:
     """Compare every file of a folder with its manifest. Returns the manifest's facts.
 
     Raises:
-        ConfigError: see :func:`read_manifest`, and if a file is missing, too many, a link, or has
+        ConfigError: see :func:`read_manifest`, and if a file is missing, unexpected, a link, or has
             other content.
     """
     facts = read_manifest(path)
@@ -114,8 +115,8 @@ def what_is_wrong(
 
     Args:
         path: the folder.
-        files: what the manifest says of each file.
-        share: (i, n) reads every n-th file, from the i-th on. All must be there.
+        files: the manifest's facts of each file.
+        share: (i, n) reads every n-th file, from the i-th on. All must exist.
     """
     path, names = Path(path), sorted(files)
     found, listed = {file.name for file in path.iterdir()}, {MANIFEST, *files}
@@ -174,7 +175,7 @@ def read_folder(
 
 
 class _Tensors(dict):
-    """The tensors of a folder by their names, put together from their parts on access."""
+    """The tensors of a folder by name, assembled from their shards on access."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Values that are read or made when they are used, such as tensors that stay in their file."""
+"""Lazy values, such as tensors that stay in their file until they are used."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
@@ -10,7 +10,7 @@ Weights = Mapping[str, Tensor]  # by their names
 
 
 class Lazy(Mapping[str, Value]):
-    """Values by their names, each of which is read or made on access."""
+    """A mapping whose values are read or computed on access."""
 
     def __init__(self, names: Iterable[str], read: Callable[[str], Value]) -> None:
         self._names, self._read = dict.fromkeys(names), read

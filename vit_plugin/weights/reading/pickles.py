@@ -59,7 +59,7 @@ class _Array(np.ndarray):
         plain: Any = (version, shape, dtype.dtype, bool(fortran), content)
         super().__setstate__(plain)
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:  # saved again, it is numpy's own
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:  # saved again as numpy's own class
         return self.view(np.ndarray).__reduce_ex__(protocol)
 
 
@@ -83,7 +83,7 @@ def _scalar(dtype: _DType, content: bytes) -> Any:
 
 
 def _history_method(owner: type, name: str) -> Any:
-    """The methods of HistoryBuffer that appear in MMEngine's checkpoints."""
+    """Allow the methods of HistoryBuffer that appear in MMEngine's checkpoints."""
     if owner is not HistoryBuffer or name not in ('min', 'max', 'mean', 'current'):
         raise pickle.UnpicklingError(f'it asks for {name} of {owner}')
     return getattr(owner, name)
@@ -114,7 +114,7 @@ ADMITTED = [
     ),
 ]
 
-PICKLES = 5  # in files of torch.save's old format, before the values of the tensors
+PICKLES = 5  # number of pickles before the tensors in torch.save's old format
 _MAGIC = bytes.fromhex('6cfc9c46f9206aa85019')  # start of files in torch.save's old format
 
 
@@ -153,9 +153,9 @@ def read_pickle(
 
 
 def check_archive(path: Path, payload: bool = True) -> None:
-    """Verify an archive's sizes and checksums, and reject compressed members. torch checks none.
+    """Verify an archive's sizes and checksums, and reject compressed members.
 
-    torch maps compressed members as they are.
+    torch does not check them, and would map compressed members as if they were not.
 
     Raises:
         zipfile.BadZipFile: see :func:`read_pickle`.
@@ -182,7 +182,7 @@ def check_archive(path: Path, payload: bool = True) -> None:
         for member in members:
             if payload or '/data/' not in member.filename:
                 with archive.open(member) as content:
-                    while content.read(1 << 20):  # it compares at the end
+                    while content.read(1 << 20):  # the checksum is verified at the end
                         pass
 
 

@@ -12,18 +12,18 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-KIND_KEY = '$'  # the entry that makes a JSON object stand for something else than a dict
+KIND_KEY = '$'  # marks a JSON object that stands for something other than a dict
 
 
 def split_tensors(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Take the tensors out of a nested state.
 
     Returns:
-        The tensors and the arrays as tensors, by their places in the state, and the rest with names
-        in their places. It is what ``json.dumps`` takes.
+        The tensors (arrays as tensors) by their paths in the state, and the rest with names in
+        their places, ready for ``json.dumps``.
 
     Raises:
-        ConfigError: if there is more in it than tensors, arrays, plain containers, numbers and
+        ConfigError: if it contains anything but tensors, arrays, plain containers, numbers and
             strings.
     """
     tensors: dict[str, Tensor] = {}

@@ -1,6 +1,6 @@
-"""Weights in several files of safetensors, and the index that says which tensor is in which.
+"""Weights split into several safetensors files, with an index that maps tensors to files.
 
-It is what ``save_pretrained`` of Hugging Face's libraries writes for a large model.
+``save_pretrained`` of Hugging Face's libraries writes them for large models.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ def shard_files(index: Path) -> dict[str, str]:
     """The file of each tensor, by the tensors' names.
 
     Raises:
-        ConfigError: if this is no such index, or names a file of another folder.
+        ConfigError: if this is not such an index, or names a file in another folder.
     """
     files: Any = None
     try:
@@ -43,7 +43,7 @@ def read_shards(index: Path) -> Weights:
     """Read the tensors of all files, each on access.
 
     Raises:
-        ConfigError: see :func:`shard_files`, and if a file is not there.
+        ConfigError: see :func:`shard_files`, and if a file is missing.
     """
     files = shard_files(index)
     missing = [file for file in sorted({*files.values()}) if not index.with_name(file).is_file()]

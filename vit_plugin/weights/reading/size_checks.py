@@ -1,7 +1,7 @@
-"""What a file of weights asks for, compared with limits before it is read.
+"""Check the memory that a weight file asks for before it is read.
 
-Tensors take what their file has, since they are mapped. Their names, and the pickle around them, do
-not: a pickle of a few bytes can ask for a table of gigabytes.
+Tensors are memory-mapped, and so limited by their file. Names and pickles are not: a pickle of a
+few bytes can ask for a table of gigabytes.
 """
 
 import io
@@ -15,7 +15,7 @@ from typing import IO
 from anyfolder.limits import check_limit
 from vit_plugin.errors import ConfigError
 
-# The largest models of images have about 3,000 tensors, and their pickles 200,000 operations.
+# The largest vision models have about 3,000 tensors, and pickles of 200,000 operations.
 WEIGHT_LIMITS = {
     'tensors': 10_000,
     'bytes of names and shapes': 32 << 20,
@@ -24,25 +24,25 @@ WEIGHT_LIMITS = {
     'characters of a config': 4_000_000,
     'pixels of a patch at a side': 1_024,
 }
-LENGTHS = 26  # bytes before those of the name and of what follows it, in the header of a part
-INDEXED = ('PUT', 'BINPUT', 'LONG_BINPUT')  # operations that give their place in a table
+LENGTHS = 26  # offset of the lengths of the name and the extra field in a local zip header
+INDEXED = ('PUT', 'BINPUT', 'LONG_BINPUT')  # operations with an index into the memo table
 
 
 def check_weights(source: object, what: str, found: float) -> None:
-    """Compare what a checkpoint asks for with :data:`WEIGHT_LIMITS`.
+    """Check a quantity of a checkpoint against :data:`WEIGHT_LIMITS`.
 
     Raises:
-        LimitError: if it is more than the limit.
+        LimitError: if it exceeds the limit.
     """
     check_limit(source, what, found, limits=WEIGHT_LIMITS)
 
 
 def check_pickle(path: object, stream: IO[bytes]) -> None:
-    """Check a pickle before its operations are run, and leave the stream behind it.
+    """Check a pickle before its operations run. The stream ends up after it.
 
     Args:
-        path: of the file, for messages.
-        stream: at the start of the pickle.
+        path: path of the file, for messages.
+        stream: positioned at the start of the pickle.
 
     Raises:
         LimitError: if it has too many operations.
@@ -60,7 +60,7 @@ def check_pickle(path: object, stream: IO[bytes]) -> None:
 
 
 def check_stored_pickle(path: Path, member: zipfile.ZipInfo) -> None:
-    """Check a pickle that is a part of an archive without compression, see :func:`check_pickle`.
+    """Check a pickle that is an uncompressed member of an archive, see :func:`check_pickle`.
 
     Its checksum is not compared, since it may have none.
     """
@@ -72,10 +72,10 @@ def check_stored_pickle(path: Path, member: zipfile.ZipInfo) -> None:
 
 
 def check_headers(path: object, archive: zipfile.ZipFile) -> None:
-    """Check that the parts of an archive without compression are no more than the file.
+    """Check that uncompressed members of an archive are not larger than the file.
 
     Raises:
-        ConfigError: if several parts are the same bytes.
+        ConfigError: if members overlap.
     """
     stored = sum(member.compress_size for member in archive.infolist())
     length = archive.start_dir
