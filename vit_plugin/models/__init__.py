@@ -1,7 +1,10 @@
-"""Backbones, necks, heads and a preprocessor. Only the parts for classifiers need MMPretrain."""
+"""Backbones, necks, heads and a preprocessor.
+
+Only the components for classifiers need MMPretrain.
+"""
 
 # isort: off
-# First, since it says what to install where MMEngine is missing.
+# This import comes first, since its error says what to install if MMEngine is missing.
 from vit_plugin.registry import MODELS, later_of
 # isort: on
 

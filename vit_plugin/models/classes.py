@@ -1,4 +1,4 @@
-"""A model's head and the classes of the data."""
+"""Match a model's head with the classes of the data."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from torch import nn
 from vit_plugin.arguments import fits
 from vit_plugin.errors import ConfigError
 
-# Parts of a model whose `num_classes` must equal that of the data, in any framework.
+# Components of a model whose `num_classes` must equal that of the data, in any framework.
 CLASS_HEADS = (
     'head',
     'bbox_head',
@@ -23,7 +23,7 @@ CLASS_HEADS = (
 def check_head(model: nn.Module) -> None:
     """Raise a ``ConfigError`` if an MMPretrain classifier has no head.
 
-    Without a head, it has no predictions, and losses only if it learns from a teacher.
+    Without a head it cannot predict, and can only be trained with a teacher.
     """
     model = getattr(model, 'module', model)
     needed = hasattr(type(model), 'with_head') and not getattr(model, 'teacher', None)
@@ -37,10 +37,9 @@ def check_head(model: nn.Module) -> None:
 def keep_classifier(model: nn.Module, weights: dict[str, Any]) -> list[str]:
     """Replace the last layer of a classifier's head in ``weights`` with the model's own.
 
-    A detector's head names its layers of classes as ``class_layers``, a backbone with queries as
-    ``added_classifiers``, and these are replaced. That of MMDetection's heads of segments is
-    ``cls_embed``.
-    Returns the names of the parameters of these layers.
+    A detector's head names its classifiers in ``class_layers``, a query-based backbone in
+    ``added_classifiers``; these are replaced too. In MMDetection's query-based mask heads it is
+    ``cls_embed``. Returns the names of the parameters of these layers.
     """
     head = getattr(model, 'head', None)
     last = [
@@ -84,7 +83,7 @@ def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) 
     for name in CLASS_HEADS:
         part = modules.get(name)
         for i, head in [(None, part), *enumerate(part if isinstance(part, nn.ModuleList) else ())]:
-            if getattr(head, 'learns', None):  # depth, of rooms that are classes of other tasks
+            if getattr(head, 'learns', None):  # a depth head; rooms are classes only in other tasks
                 continue
             asked = getattr(head, 'num_classes', None)
             if isinstance(asked, int) and asked != len(names):

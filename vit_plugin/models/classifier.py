@@ -28,12 +28,12 @@ UNSUPPORTED_ARGUMENTS = dict(
 
 
 class Parts(NamedTuple):
-    """The configs of a classifier's parts, as an MMPretrain ``ImageClassifier`` takes them.
+    """The configs of a classifier's components, as for an MMPretrain ``ImageClassifier``.
 
     Attributes:
         backbone: of :class:`~vit_plugin.models.VisionTransformer`.
-        neck: of :class:`~vit_plugin.models.TokenPooling`, or None.
-        in_channels: width of what the head gets.
+        neck: config of a :class:`~vit_plugin.models.TokenPooling`, or None.
+        in_channels: width of the head's input.
     """
 
     backbone: dict[str, Any]
@@ -42,12 +42,12 @@ class Parts(NamedTuple):
 
 
 def classifier_parts(arch: str | ArchCfg, **backbone: Any) -> Parts:
-    """The parts of a classifier that pools as the model does that ``arch`` names.
+    """The components of a classifier that pools like the model that ``arch`` names.
 
     Args:
         arch: see :func:`~vit_plugin.arch.parse_arch`.
         backbone: further arguments of the backbone; those that are None are left out. An
-            ``out_type`` among them takes the place of the pooling.
+            ``out_type`` among them replaces the pooling.
 
     Raises:
         ConfigError: if the arch is unknown.
@@ -64,12 +64,12 @@ def classifier_parts(arch: str | ArchCfg, **backbone: Any) -> Parts:
 class Classifier(nn.Module):
     """Images (N, C, H, W) -> logits (N, num_classes), or features (N, C') if ``num_classes`` is 0.
 
-    Its parameters have the names of MMPretrain's ``ImageClassifier`` with our parts, so both read
-    each other's weights.
+    Its parameters have the same names as in MMPretrain's ``ImageClassifier`` with our components,
+    so both read each other's weights.
 
     Attributes:
-        data_config: what the pixels must be, see :func:`create_model`.
-        report: what became of each key of the weights; None if there were none.
+        data_config: the expected preprocessing, see :func:`create_model`.
+        report: the loading report; None without weights.
     """
 
     data_config: dict[str, Any]
@@ -92,7 +92,7 @@ class Classifier(nn.Module):
             self.head = nn.Sequential(OrderedDict(layers=layers))  # the name of ViTClsHead's layers
 
     def forward_features(self, images: Tensor) -> Tensor:
-        """Images (N, C, H, W) -> the features (N, C') that the head gets."""
+        """Images (N, C, H, W) -> the features (N, C'), the input of the head."""
         return self.neck(self.backbone(images))[-1]
 
     def forward(self, images: Tensor) -> Tensor:
@@ -108,21 +108,21 @@ def create_model(
 ) -> Classifier:
     """Make a plain ``torch.nn.Module`` classifier: images (N, C, H, W) -> logits (N, num_classes).
 
-    It needs torch, timm and MMEngine, and no MMPretrain. ``model.data_config`` is what the pixels
-    must be, in timm's words: ``input_size`` (C, H, W), ``interpolation``, ``mean`` and ``std`` of
-    values from 0 to 1, ``crop_pct`` and ``crop_mode``.
+    It needs torch, timm and MMEngine, and no MMPretrain. ``model.data_config`` is the expected
+    preprocessing, in timm's terms: ``input_size`` (C, H, W), ``interpolation``, ``mean`` and
+    ``std`` of values from 0 to 1, ``crop_pct`` and ``crop_mode``.
     ``timm.data.create_transform(**model.data_config)`` is the transform of a Pillow image.
 
     Args:
         arch: a variant such as ``'R50+B/16'``, a timm name such as
             ``'timm://vit_base_patch16_dinov3'``, or a dict; see
             :func:`~vit_plugin.arch.parse_arch`.
-        num_classes: number of classes. 0 means features and no head.
+        num_classes: number of classes. 0 returns features, without a head.
         pretrained: weights for :func:`~vit_plugin.models.load_weights`: a path, ``https://``,
             ``timm://``, ``hf://``, or tensors by name. True means those that ``arch=timm://...``
-            names. A classifier among them is used if it has as many classes.
+            names. A classifier among them is used if its number of classes matches.
         img_size: native size of the images in pixels, (H, W) or the side of a square. Default: that
-            of the training whose checkpoint ``pretrained`` is, else that of the arch.
+            of the training that saved ``pretrained``, else that of the arch.
         backbone: further arguments of :class:`~vit_plugin.models.VisionTransformer`.
 
     Raises:

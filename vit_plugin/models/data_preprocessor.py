@@ -42,8 +42,8 @@ class AugmentingPreprocessor(ClsDataPreprocessor):
         **kwargs: further arguments of ``ClsDataPreprocessor``.
 
     Raises:
-        ConfigError: if a transform has no form for batches, if MMPretrain rejects it, or if
-            ``mean`` is given without ``std``.
+        ConfigError: if a transform has no batch version, if MMPretrain rejects it, or if ``mean``
+            is given without ``std``.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class AugmentingPreprocessor(ClsDataPreprocessor):
 
 
 class ViewCfg(TypedDict, total=False):
-    """Views of each image that are made in one way.
+    """Views of each image with the same augmentation.
 
     Attributes:
         augments: transforms for the whole batch, see :class:`AugmentingPreprocessor`.
-        number: how many of these views. Default: 1.
+        number: number of such views. Default: 1.
     """
 
     augments: Required[Sequence[Typed]]
@@ -90,15 +90,16 @@ class ViewCfg(TypedDict, total=False):
 class MultiViewPreprocessor(SelfSupDataPreprocessor):
     """MMPretrain's self-supervised preprocessor that makes views of uint8 batches on the device.
 
-    On a CPU too this is much faster than MMPretrain's ``MultiView``, which makes the views image by
+    Even on a CPU, this is much faster than MMPretrain's ``MultiView``, which augments image by
     image.
 
     Args:
-        views: the views, in order. A single one is given to the model as it is, several as a list.
+        views: the views, in order. A single view is passed to the model as a tensor, several as a
+            list.
         **kwargs: arguments of ``SelfSupDataPreprocessor``.
 
     Raises:
-        ConfigError: if a transform has no form for batches, or if MMPretrain rejects it.
+        ConfigError: if a transform has no batch version, or if MMPretrain rejects it.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class MultiViewPreprocessor(SelfSupDataPreprocessor):
 
 
 def build_batched(field: str, augments: Sequence[Typed]) -> list[Any]:
-    """Build MMPretrain's transforms, each of which has a form for batches.
+    """Build MMPretrain's transforms, each of which must have a batch version.
 
     Raises:
         ConfigError: if one has none, or if MMPretrain rejects it. The sentence begins with

@@ -1,4 +1,4 @@
-"""Initialization from a checkpoint, instead of by MMEngine's own reader."""
+"""Initialize a module from a checkpoint with our reader instead of MMEngine's."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ class LoadableModule(BaseModule):
         init_cfg: MMEngine's initialization config. In addition to MMEngine's keys, its entry
             ``type='Pretrained'`` may have ``skip`` and ``source_grid``. ``checkpoint=True`` means
             timm's weights that ``arch`` names.
-        arch: the backbone's.
+        arch: the arch of the backbone.
 
     Raises:
         ConfigError: if there is ``checkpoint=True``, and ``arch`` is not a timm name.
@@ -43,7 +43,7 @@ class LoadableModule(BaseModule):
         raise NotImplementedError
 
     def init_weights(self) -> None:
-        """MMEngine's initialization, but :meth:`load` for a checkpoint in ``init_cfg``.
+        """MMEngine's initialization, with :meth:`load` for a checkpoint in ``init_cfg``.
 
         Raises:
             ConfigError: if its entry has any other key, or a checkpoint of another type, or does

@@ -1,7 +1,7 @@
-"""Protocol between a backbone and the tools around it.
+"""Protocols between a backbone and the tools around it.
 
-A module that has these methods is taken, whatever its class. Another package's backbone may have
-some of them.
+Any module with these methods is accepted, whatever its class. A backbone of another package may
+have some of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from vit_plugin.weights.report import Report
 
 @runtime_checkable
 class HasLayerDepths(Protocol):
-    """Layer-wise decay of the learning rate can be computed for it."""
+    """Supports layer-wise learning rate decay."""
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """A parameter's depth, 0 next to the image, and the number of depths.
@@ -25,7 +25,7 @@ class HasLayerDepths(Protocol):
 
 @runtime_checkable
 class HasNoWeightDecay(Protocol):
-    """It names the parameters that have no weight decay besides norms and biases."""
+    """Names parameters without weight decay, besides norms and biases."""
 
     def no_weight_decay(self) -> set[str]:
         """Names of these parameters within the module."""
@@ -33,7 +33,7 @@ class HasNoWeightDecay(Protocol):
 
 @runtime_checkable
 class Shardable(Protocol):
-    """It can be sharded."""
+    """Supports sharding."""
 
     def parts_to_shard(self) -> list[nn.Module]:
         """The modules that are gathered one at a time.
@@ -44,23 +44,23 @@ class Shardable(Protocol):
 
 @runtime_checkable
 class HasFrozenModels(Protocol):
-    """It uses models that are not part of it: no parameters, no state, no gradients."""
+    """Uses models that are not submodules: without parameters, state or gradients here."""
 
     def frozen_models(self) -> list[nn.Module]:
-        """These models. Each is called as a whole within the forward."""
+        """The frozen models. Each is called as a whole within the forward."""
 
 
 @runtime_checkable
 class HasCopies(Protocol):
-    """It keeps copies of what it trains, such as a teacher that is its moving average."""
+    """Keeps copies of trained weights, such as a teacher that is a moving average."""
 
     def copy_again(self) -> None:
-        """Make the copies again, since other parameters are trained, such as adapters."""
+        """Renew the copies, since other parameters, such as adapters, are trained."""
 
 
 @runtime_checkable
 class HasChannels(Protocol):
-    """Another model can learn from it."""
+    """Can be a teacher for another model."""
 
     @property
     def channels(self) -> tuple[int, ...]:
@@ -69,7 +69,7 @@ class HasChannels(Protocol):
 
 @runtime_checkable
 class HasStrides(HasChannels, Protocol):
-    """What takes its outputs can be compared with it before anything is loaded."""
+    """States the strides of its outputs, for checks before anything is loaded."""
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -97,13 +97,13 @@ def frozen_models(model: nn.Module) -> list[nn.Module]:
 
 
 def named_parts(model: nn.Module) -> list[nn.Module]:
-    """The parts with parameters that the modules of a model name, see :class:`Shardable`."""
+    """The modules that :class:`Shardable` modules of a model name, if they have parameters."""
     tell = [module for module in model.modules() if isinstance(module, Shardable)]
     return [called for module in tell for part in module.parts_to_shard() for called in _of(part)]
 
 
 def innermost(model: nn.Module, kind: type) -> dict[str, Any]:
-    """The modules of a kind by the prefix of their names; of nested ones, the innermost."""
+    """The modules of a kind, by the prefix of their names; only the innermost of nested ones."""
     found = {
         f'{name}.' if name else '': module
         for name, module in model.named_modules()
@@ -117,8 +117,8 @@ def innermost(model: nn.Module, kind: type) -> dict[str, Any]:
 
 
 def _of(part: nn.Module) -> Iterator[nn.Module]:
-    """A part, or the modules of a list."""
-    if type(part).forward is nn.Module.forward:  # the default only raises an error
+    """A module, or the modules of a list."""
+    if type(part).forward is nn.Module.forward:  # without its own forward
         for child in part.children():
             yield from _of(child)
     elif any(True for _ in part.parameters()):

@@ -1,4 +1,4 @@
-"""Weights for a model of timm, or for the part of it that gives feature maps."""
+"""Fit weights to a timm model, or to its ``features_only`` version."""
 
 import re
 import sys
@@ -29,12 +29,12 @@ IN_ORDER = (
 
 
 class Whole(NamedTuple):
-    """A model of timm as it is published.
+    """A complete timm model.
 
     Attributes:
-        tensors: those of its state dict in their order, without values.
+        tensors: its state dict in order, without values.
         classifiers: the names of the modules that are its classifiers.
-        needed: the names of the tensors that every file of it has.
+        needed: the names of the tensors that every file must have.
     """
 
     tensors: Mapping[str, Tensor]
@@ -43,10 +43,10 @@ class Whole(NamedTuple):
 
 
 def fit_timm(model: nn.Module, name: str, given: Weights) -> tuple[dict[str, Tensor], Report]:
-    """The weights for a model of timm, from a file of the whole model.
+    """The weights for a timm model, from a file of the whole model.
 
-    They are taken by timm's names, or else in timm's order, if the shapes of all tensors agree with
-    it, or else as timm's own filter of that model converts them.
+    They are matched by timm's names, or else by order, if the shapes of all tensors agree, or else
+    by timm's own checkpoint filter for that model.
 
     Args:
         model: timm's module, or its ``features_only``.
@@ -100,7 +100,7 @@ def fit_timm(model: nn.Module, name: str, given: Weights) -> tuple[dict[str, Ten
 
 
 def is_of_timm(name: str, given: Weights) -> bool:
-    """True if weights have the names of a model of timm, or its shapes in its order."""
+    """True if weights have the names of a timm model, or its shapes in the same order."""
     whole, theirs = _whole(name), without_wrapper_prefixes(given)
     by_name = any(whole.needed <= _inside(theirs, prefix).keys() for prefix in TIMM_PREFIXES)
     return by_name or bool(_in_order(whole, theirs))
@@ -123,7 +123,7 @@ def _whole(name: str) -> Whole:
 def _readings(
     model: nn.Module, whole: Whole, theirs: Weights, prefix: str
 ) -> Iterator[tuple[Weights, str]]:
-    """The ways to read a file by the names of timm, with what to note of them."""
+    """The ways to map a file to timm's names, each with a note for the report."""
     named = _inside(theirs, prefix)
     yield named, ''
     if ordered := _in_order(whole, theirs):
@@ -134,7 +134,7 @@ def _readings(
 
 
 def _prefix_of(theirs: Weights, targets: Mapping[str, Tensor]) -> str:
-    """The prefix of the names in a file behind which most of the targets are."""
+    """The prefix that matches most targets."""
 
     def number_found(prefix: str) -> int:
         inside = _inside(theirs, prefix)
@@ -152,17 +152,17 @@ def _inside(weights: Weights, prefix: str) -> Weights:
 
 
 def _key_of(target: str, weights: Weights) -> str:
-    """The name of a tensor of ``features_only`` in these weights; nothing if they lack it."""
+    """The name of a ``features_only`` tensor in these weights, or ''."""
     return next((name for name in (target, _in_full(target)) if name in weights), '')
 
 
 def _in_full(name: str) -> str:
-    """The name of a tensor of ``features_only`` in the whole model."""
+    """The name of a ``features_only`` tensor in the whole model."""
     return STAGE.sub(r'\1.\2.', name, count=1)
 
 
 def _in_order(whole: Whole, theirs: Weights) -> dict[str, Tensor]:
-    """Weights in the order and the shapes of a model, by its names; nothing of others.
+    """Rename weights that have the order and the shapes of a model; {} for others.
 
     A classifier may have another number of classes.
     """
@@ -170,7 +170,7 @@ def _in_order(whole: Whole, theirs: Weights) -> dict[str, Tensor]:
         key: value for key, value in whole.tensors.items() if not key.endswith(BATCHES_TRACKED)
     }
     keys = [key for key in theirs if not key.endswith(BATCHES_TRACKED)]
-    if len(wanted) != len(keys):  # before tensors are read
+    if len(wanted) != len(keys):  # cheap check before tensors are read
         return {}
     found = dict(zip(wanted, map(theirs.__getitem__, keys), strict=True))
     starts = {key: int(_module_of(key) in whole.classifiers) for key in wanted}
@@ -194,7 +194,7 @@ def _unfit(weights: Weights, targets: Mapping[str, Tensor]) -> list[str]:
 
 
 def _with_channels(value: Tensor, target: Tensor) -> Tensor:
-    """A convolution for another number of channels of the image."""
+    """Adapt a convolution to another number of image channels."""
     same = value.shape[:1] + value.shape[2:] == target.shape[:1] + target.shape[2:]
     if value.ndim == 4 and same and value.shape != target.shape:
         return adapt_channels(value, target.shape[1])

@@ -1,1 +1,1 @@
-"""A folder for each paper or foreign library, which declares what it adds."""
+"""One folder per paper or library, each with a declaration of what it adds."""

@@ -11,10 +11,10 @@ from ..stems import Stem
 
 
 class LayeredBackbone(LoadableBackbone):
-    """Base class of a backbone that is a stem, tokens with positions, blocks and a norm.
+    """Base class of a backbone made of a stem, tokens with positions, blocks and a norm.
 
-    It implements :class:`~vit_plugin.models.protocol.Backbone` for the parts that a subclass has
-    built, and computes nothing.
+    It implements :class:`~vit_plugin.models.protocol.Backbone` for the modules that a subclass has
+    built, and computes nothing itself.
     """
 
     patch_embed: Stem
@@ -107,7 +107,7 @@ class LayeredBackbone(LoadableBackbone):
 
         These are the stem's CNN, its projection, and each block.
         """
-        # Not the stem itself: it returns a view, on which FSDP's hooks could be lost.
+        # Exclude the stem itself: it returns a view, on which FSDP's hooks could be lost.
         return [*self.patch_embed.children(), *self.blocks]
 
     def train(self, mode: bool = True) -> 'LayeredBackbone':
@@ -138,7 +138,7 @@ def read_frozen_stages(frozen_stages: int | str, most: int, model: str = 'this a
     """The number of frozen stages, which may be ``'all'``.
 
     Raises:
-        ConfigError: if there are fewer.
+        ConfigError: if the number is out of range.
     """
     number = most if frozen_stages == 'all' else int(frozen_stages)
     if number > most:

@@ -32,8 +32,8 @@ class VisionTransformer(LayeredBackbone):
     Args:
         arch: a variant such as ``'B/16'`` or ``'R50+B/16'``, a timm name such as
             ``'timm://vit_base_patch16_dinov3'``, or a dict; see :func:`vit_plugin.arch.parse_arch`.
-            A timm name brings the arguments below with it. Those that are given win, and dicts
-            change single entries.
+            A timm name sets the arguments below. Arguments that are given take precedence, and
+            dicts change single entries.
         img_size: native image size in pixels, (H, W) or the side of a square. It sets the size of
             the position table. For images of another size the table is resampled. Default: 224.
         patch_embed: the stem, ``dict(type='PatchEmbed' | 'ResNetEmbed' | 'TimmEmbed', ...)``. A
@@ -56,19 +56,19 @@ class VisionTransformer(LayeredBackbone):
         out_type: ``'cls_token'`` (B, C; default), ``'avg_featmap'`` (B, C), ``'featmap'`` (B, C, h,
             w) or ``'raw'`` (B, prefix + h*w, C), each after the final norm. ``'pyramid'`` first
             returns the CNN's maps that are finer than the tokens, then the feature maps.
-            ``'pyramid_cls'`` has the class token behind each patch of them (B, 2 * C, h, w), as in
-            DINOv2's linear heads and DPT's readout.
+            ``'pyramid_cls'`` appends the class token to the channels of each patch (B, 2 * C, h,
+            w), as in DINOv2's linear heads and DPT's readout.
         drop_rate: dropout after the position embedding, after attention and in the MLP.
         drop_path_rate: stochastic depth of the last block of the arch. It grows linearly from 0 in
             the first block.
         frozen_stages: -1 freezes nothing. 0 freezes the stem, the tokens before the patches, the
             positions and the norm before the blocks. k > 0 also freezes the first k blocks. If
-            these are all blocks of the arch, the final norm is frozen too; ``'all'`` says the same.
+            these are all blocks of the arch, the final norm is frozen too; ``'all'`` is the same.
             Frozen parts stay in eval mode.
         with_cp: True recomputes blocks in the backward pass to save memory. ``'selective'`` keeps
-            the results of products, convolutions and attention in them, and recomputes the rest.
-        init_cfg: MMEngine's initialization config. By default the weights are initialized as the
-            authors do. ``dict(type='Pretrained', checkpoint=True)`` loads timm's weights that
+            the results of matrix products, convolutions and attention, and recomputes the rest.
+        init_cfg: MMEngine's initialization config. By default the weights are initialized as in the
+            authors' code. ``dict(type='Pretrained', checkpoint=True)`` loads timm's weights that
             ``arch`` names.
 
     Attributes:
@@ -83,8 +83,8 @@ class VisionTransformer(LayeredBackbone):
             is smaller than one patch.
     """
 
-    num_class_tokens = 1  # that out_type='cls_token' returns
-    one_patch_size = False  # whether all outputs need one
+    num_class_tokens = 1  # number of tokens that out_type='cls_token' returns
+    one_patch_size = False  # whether all outputs need one patch size
     tokens_in_windows = False  # whether a window may have tokens besides patches
     renamed_arguments = {
         'in_channels': 'patch_embed=dict(in_channels=...)',
@@ -156,7 +156,7 @@ class VisionTransformer(LayeredBackbone):
         self._freeze()
 
     def _build_prefix(self, with_cls_token: bool, options: EncoderOptions) -> None:
-        """The learned tokens before the patches, a parameter for each kind."""
+        """The learned tokens before the patches, one parameter for each kind."""
         counts = dict(
             cls_token=int(with_cls_token),
             dist_token=options.dist_token,
@@ -171,7 +171,7 @@ class VisionTransformer(LayeredBackbone):
     def _build_stem(
         self, default: Mapping[str, Any], patch_embed: Mapping[str, Any], with_cp: Recompute
     ) -> Stem:
-        """The stem, which must give the outputs one grid where they are maps."""
+        """The stem, which must have one grid if the outputs are maps."""
         stem = build_stem(
             default,
             patch_embed,
@@ -185,7 +185,10 @@ class VisionTransformer(LayeredBackbone):
         return stem
 
     def _build_positions(self, pos_embed: Any, grid: Grid) -> RelativePositions | None:
-        """The position table, and rotary or shared positions. Returns those of each block."""
+        """Build the position table, and rotary or shared positions.
+
+        Returns the positions within each block.
+        """
         self.position, form, rotary = build_positions(
             pos_embed, grid, self.embed_dims, self.num_prefix_tokens
         )
@@ -205,7 +208,7 @@ class VisionTransformer(LayeredBackbone):
         return relative
 
     def reset_parameters(self) -> None:
-        """Initialize positions and class token as the authors do, other tokens as DeiT does."""
+        """Initialize positions and class token as in the authors' code, other tokens as in DeiT."""
         for name in (*self.prefix_tokens, 'pos_embed'):
             parameter = getattr(self, name)
             if name == 'cls_token':
@@ -216,7 +219,8 @@ class VisionTransformer(LayeredBackbone):
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, in_channels, H, W) -> one ``out_type`` output for each of ``out_indices``."""
         x, grid, maps = self.patch_embed(images)  # (B, h*w, C)
-        maps = [maps[i].contiguous() for i in self.stem_maps]  # frees the memory of the other maps
+        # A copy, which frees the memory of the other maps.
+        maps = [maps[i].contiguous() for i in self.stem_maps]
         return (*maps, *self.encode(x, grid))
 
     def encode(self, x: Tensor, grid: Grid) -> list[Tensor]:
@@ -241,7 +245,7 @@ class VisionTransformer(LayeredBackbone):
     def embed(self, x: Tensor, grid: Grid) -> Tensor:
         """Equation 1: patches (B, h*w, C) -> tokens (B, prefix + h*w, C) with positions."""
         prefix = [getattr(self, name).expand(x.shape[0], -1, -1) for name in self.prefix_tokens]
-        # In float32 under autocast, as are the sums in the blocks.
+        # Computed in float32 under autocast, like the sums in the blocks.
         x = torch.cat((*prefix, x), dim=1)
         return self.norm_pre(self.drop_after_pos(self.position(x, self.pos_embed, grid)))
 
@@ -258,7 +262,7 @@ class VisionTransformer(LayeredBackbone):
         return self.embed(x, grid), grid, maps, rotations
 
     def rotations(self, grid: Grid, like: Tensor) -> Sequence[Tensor | None]:
-        """What is computed of positions for each block: a rotation, a shared bias, or nothing."""
+        """Position-dependent inputs of each block: a rotation, a shared bias, or None."""
         if self.rel_pos_bias is not None:
             return [self.rel_pos_bias(grid)] * self.num_layers
         return self.rope(grid, like)

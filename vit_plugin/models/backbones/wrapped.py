@@ -1,4 +1,4 @@
-"""What backbones that hold a model of another library share."""
+"""The base class of backbones that wrap a model of another library."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -18,7 +18,7 @@ class WrappedBackbone(LoadableModule):
         library: the library's name in ``convert --to``.
         frozen: the names of the modules that are fully frozen.
         channels: channels of each output.
-        num_layers: how many outputs the model has: blocks of an encoder of one width, or stages.
+        num_layers: number of possible outputs: blocks of an encoder of one width, or stages.
     """
 
     library: ClassVar[str]
@@ -28,7 +28,7 @@ class WrappedBackbone(LoadableModule):
     out_type: str
 
     def vector_and_map(self, images: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Images (B, in_channels, H, W) -> the vector (B, C) and the map (B, C', h, w) behind it.
+        """Images (B, in_channels, H, W) -> the vector (B, C) and the map (B, C', h, w) it pools.
 
         The vector is that of ``out_type='pooled'``. There may be no map.
         """
@@ -37,10 +37,10 @@ class WrappedBackbone(LoadableModule):
     def with_classifier(
         self, weight: Tensor, bias: Tensor
     ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """The library's own classifier of a vector: its config and its weights, by its names.
+        """The library's own linear classifier: its config, and its weights by the library's names.
 
         Args:
-            weight, bias: of the linear layer (num_classes, C), (num_classes, ).
+            weight, bias: the linear layer (num_classes, C), (num_classes, ).
 
         Raises:
             ConfigError: if the library has no such classifier.
@@ -51,7 +51,7 @@ class WrappedBackbone(LoadableModule):
         """Recompute activations in the backward pass, or keep them.
 
         Raises:
-            ConfigError: if the library cannot recompute those of this model.
+            ConfigError: if the library does not support that for this model.
         """
         raise NotImplementedError
 
@@ -70,12 +70,12 @@ class WrappedBackbone(LoadableModule):
     def check_out_indices(
         self, out_indices: int | Sequence[int], number: int, what: str
     ) -> set[int]:
-        """The outputs that are asked for, counted from 0.
+        """The requested outputs, counted from 0.
 
         Args:
             out_indices: their numbers. Negative ones count from the last.
-            number: how many there are.
-            what: they are, with the name of the model.
+            number: number of outputs.
+            what: what the outputs are, with the name of the model.
 
         Raises:
             ConfigError: if one is out of range.

@@ -1,1 +1,1 @@
-"""Heads of classifiers, which need MMPretrain, and what heads of detectors share."""
+"""Classification heads, which need MMPretrain."""

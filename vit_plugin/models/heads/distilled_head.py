@@ -13,7 +13,7 @@ from vit_plugin.registry import MODELS
 
 from .vit_head import Features, ViTClsHead
 
-# A larger temperature makes all classes equal.
+# A larger temperature would make all classes equal.
 Temperature = Annotated[float, Field(gt=0, le=1000)]
 
 

@@ -34,8 +34,8 @@ class ViTClsHead(ClsHead):
             classifier starts at zero and the pre-logits have flax's default initialization.
         **kwargs: ``loss``, ``topk``, ``cal_acc`` of MMPretrain's ``ClsHead``.
 
-    Shape: (B, in_channels) -> (B, num_classes). Of several features, the last is used, and of a
-    list in MMPretrain's form, such as [tokens of the patches, class token], the last entry.
+    Shape: (B, in_channels) -> (B, num_classes). The last of several features is used, and its last
+    entry if it is a list in MMPretrain's format, such as [patch tokens, class token].
 
     Raises:
         ConfigError: if the loss is for another number of classes. In the forward, if the feature is
@@ -67,7 +67,7 @@ class ViTClsHead(ClsHead):
         self.reset_parameters()
 
     def _check_loss(self, num_classes: int) -> None:
-        """Compare the losses with the number of classes, including those that a loss has inside."""
+        """Compare the losses, nested ones included, with the number of classes."""
         for loss in self.loss_module.modules():
             lengths = dict(
                 num_classes=getattr(loss, 'num_classes', None),

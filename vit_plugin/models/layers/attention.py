@@ -13,7 +13,7 @@ class Attention(nn.Module):
     """Multi-head self-attention through torch's fused kernel (arXiv:2010.11929, Appendix A).
 
     Args:
-        cfg: its width, heads, norms and dropout.
+        cfg: width, heads, norms and dropout.
 
     Shape: tokens (B, N, embed_dims) -> tokens of the same shape. The last h*w tokens are the
     patches of ``grid``.
@@ -35,7 +35,7 @@ class Attention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize as the authors do. They have separate layers for query, key and value."""
+        """Initialize as the authors do, who have separate layers for query, key and value."""
         width = self.proj.in_features
         others = (len(self.qkv.weight) - width) // 2
         for weight in (*self.qkv.weight.split((width, others, others)), self.proj.weight):
@@ -54,11 +54,11 @@ class Attention(nn.Module):
     ) -> Tensor:
         """Tokens (B, N, embed_dims) -> the same, or only the first ``num_queries`` of them.
 
-        ``rotation`` is what the backbone computes of positions for a block: for
-        :class:`~vit_plugin.models.layers.rotary_attention.RotaryAttention`, and a shared bias for
-        :class:`~vit_plugin.models.layers.position_bias.BiasAttention`.
-        ``mask`` (B, 1, M, N) is True where one of the first M tokens attends to one of the N
-        tokens. All others attend to every token.
+        ``rotation`` is the position-dependent input of a block: a rotation for
+        :class:`~vit_plugin.models.layers.rotary_attention.RotaryAttention`, or a shared bias for
+        :class:`~vit_plugin.models.layers.position_bias.BiasAttention`. ``mask`` (B, 1, M, N) is
+        True where one of the first M tokens attends to one of the N tokens. All others attend to
+        every token.
         """
         q, k, v = self.project(x, rotation)  # (B, heads, N, head_dims) each
         return self.output(
@@ -86,7 +86,8 @@ class Attention(nn.Module):
 
     def project(self, x: Tensor, rotation: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens (B, N, embed_dims) -> queries, keys and values, each (B, heads, N, head_dims)."""
-        heads = (3, self.num_heads, self.head_dims)  # a -1 is slow to trace with an open N
+        # Explicit, since a -1 is slow to trace with a dynamic N.
+        heads = (3, self.num_heads, self.head_dims)
         q, k, v = self.qkv(x).unflatten(-1, heads).permute(2, 0, 3, 1, 4)
         return self.q_norm(q), self.k_norm(k), v
 
@@ -103,7 +104,7 @@ class Attention(nn.Module):
         """Queries (B, heads, M, d), keys and values (B, heads, N, d) -> values (B, heads, M, d)."""
         if mask is None:
             return F.scaled_dot_product_attention(q, k, v, dropout_p=drop_rate)
-        rows = mask.shape[2]  # the others have no mask, with which torch's kernels are slower
+        rows = mask.shape[2]  # only these have a mask, since masks make torch's kernels slower
         masked = F.scaled_dot_product_attention(
             q[:, :, :rows], k, v, attn_mask=mask, dropout_p=drop_rate
         )

@@ -22,7 +22,7 @@ class AttentionPool(nn.Module):
         feedforward_channels: width of the MLP. The default is four times the width of the tokens. 0
             for no MLP.
         numerics: see :func:`~vit_plugin.models.layers.numerics.get_numerics`.
-        query_proj: whether the learned query is projected.
+        query_proj: whether to project the learned query.
         qkv_bias: whether queries, keys and values have a bias.
 
     Shape: (B, N, embed_dims) -> (B, embed_dims).

@@ -13,7 +13,7 @@ from .relative_position import RelativeAttention
 from .rotary_attention import RotaryAttention, RotaryWindowAttention
 from .window import BiasWindowAttention, RelativeWindowAttention, WindowAttention
 
-# By the positions in attention, and by whether it is within windows.
+# (kind of positions, whether within windows) -> class of the attention.
 ATTENTION_CLASSES: dict[tuple[str, bool], type[Attention]] = {
     ('', False): Attention,
     ('', True): WindowAttention,
@@ -31,7 +31,7 @@ class TransformerBlock(nn.Module):
     """A pre-norm transformer encoder block (arXiv:2010.11929, Equations 2 and 3).
 
     Args:
-        cfg: what its parts are.
+        cfg: its components.
 
     Shape: tokens (B, N, embed_dims) -> tokens of the same shape, or (B, num_outputs, embed_dims).
     """

@@ -1,4 +1,4 @@
-"""Components of each block of an encoder."""
+"""The configs of an encoder's blocks."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,8 +20,8 @@ class RelativePositions:
 
     Attributes:
         grid: native grid (h, w) of patches.
-        form: ``'decomposed'`` is that of ViTDet, one part for rows and one for columns, ``'bias'``
-            that of BEiT, and ``'shared_bias'`` the same with one table for all blocks.
+        form: ``'decomposed'`` as in ViTDet, with separate tables for rows and columns; ``'bias'``
+            as in BEiT; ``'shared_bias'`` the same with one table for all blocks.
         has_tokens: whether there are tokens before the patches.
     """
 
@@ -30,13 +30,13 @@ class RelativePositions:
     has_tokens: bool = False
 
     def within(self, window: WindowOptions | None) -> 'RelativePositions':
-        """Those of a block with these windows, whose grid is that of a window."""
+        """The relative positions of a block with these windows, on the grid of a window."""
         return replace(self, grid=window.within(self.grid)) if window else self
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockCfg(BlockOptions):
-    """Everything that a block is built from. Its attention and its MLP take the same.
+    """The config of a block, which its attention and its MLP share.
 
     Attributes:
         embed_dims: width of the tokens.
@@ -51,7 +51,7 @@ class BlockCfg(BlockOptions):
             :class:`~vit_plugin.models.layers.rotary.RotaryOptions`. None means no rotary positions.
 
     Raises:
-        ConfigError: for parts that cannot be combined.
+        ConfigError: for options that cannot be combined.
     """
 
     embed_dims: int

@@ -1,6 +1,6 @@
 """Deformable attention: each query looks at a few points of several maps (arXiv:2010.04159).
 
-Only torch is needed, whose ``grid_sample`` samples between the elements of a map.
+It only needs torch's ``grid_sample``, which samples between the elements of a map.
 """
 
 import math
@@ -56,7 +56,8 @@ def deformable_attention(
         (B, queries, heads * d), with the dtype of ``value``.
     """
     batch, _, heads, _ = value.shape
-    dtype = torch.promote_types(value.dtype, torch.float32)  # bfloat16 counts only to 256
+    # Bfloat16 has exact integers only up to 256.
+    dtype = torch.promote_types(value.dtype, torch.float32)
     out = torch.zeros((), dtype=dtype, device=value.device)
     for k, (size, elements) in enumerate(
         zip(sizes, value.split([h * w for h, w in sizes], dim=1), strict=True)
@@ -74,7 +75,7 @@ def deformable_attention(
 class PointAttention(nn.Module):
     """Attention to a few query-chosen points of several maps (arXiv:2010.04159, Section 4.1).
 
-    A subclass says in its ``forward`` where the points are.
+    A subclass sets the points in its ``forward``.
 
     Args:
         embed_dims: width of the queries and of the maps.
@@ -155,7 +156,7 @@ class PointAttention(nn.Module):
             locations: the points, as fractions of a map's size (B, queries, heads, maps, points,
                 2).
             sizes: rows and columns (h, w) of each map.
-            padding: the elements without an image (B, sum of h*w), whose values are zero.
+            padding: True for elements outside the image (B, sum of h*w), whose values become zero.
         """
         value = self.value_proj(maps)
         if padding is not None:
@@ -173,7 +174,7 @@ class PointAttention(nn.Module):
 
 
 class DeformableAttention(PointAttention):
-    """Attention around the position of each query, at distances in elements of each map."""
+    """Attention around the position of each query, with offsets in elements of each map."""
 
     def forward(
         self, query: Tensor, points: Tensor, maps: Tensor, levels: Sequence[MapLevel]
@@ -186,7 +187,7 @@ class DeformableAttention(PointAttention):
             maps: see :meth:`attend`.
             levels: these maps.
         """
-        # Products, since a graph may leave the sizes open: (maps, 1, 2).
+        # Tensor products, since sizes may be dynamic in a graph: (maps, 1, 2).
         one = points.new_ones(())
         sides = torch.stack([one * side for level in levels for side in level.size[::-1]])
         sides = sides.unflatten(0, (-1, 1, 2))
@@ -196,7 +197,7 @@ class DeformableAttention(PointAttention):
 
 
 class BoxAttention(PointAttention):
-    """Attention around the box of each query, at distances in parts of its sides (Appendix A.4)."""
+    """Attention around the box of each query, with offsets relative to its sides (Appendix A.4)."""
 
     def forward(
         self, query: Tensor, boxes: Tensor, maps: Tensor, sizes: Sequence[Grid], padding: Tensor

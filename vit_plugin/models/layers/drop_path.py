@@ -5,14 +5,13 @@ from torch import Tensor, nn
 
 
 class DropPath(nn.Module):
-    """Leave out a residual branch for some samples of a batch (stochastic depth, arXiv:1603.09382).
+    """Drop a residual branch for some samples of a batch (stochastic depth, arXiv:1603.09382).
 
-    It computes what timm's does, but the rate is a tensor. ``torch.compile`` makes one graph for
-    each number that it meets in the code, and each block of an encoder has another rate.
+    It computes the same as timm's, but the rate is a tensor. ``torch.compile`` makes a graph for
+    each Python number, and each block of an encoder has another rate.
 
     Args:
-        drop_prob: probability that the branch is left out. The others are divided by ``1 -
-            drop_prob``.
+        drop_prob: probability of dropping the branch. The others are divided by ``1 - drop_prob``.
 
     Shape: (B, ...) -> the same.
     """

@@ -65,8 +65,8 @@ class Encoder(nn.ModuleList):
     ) -> Tensor:
         """Run blocks ``start`` to ``stop - 1``: tokens (B, N, C) -> (B, num_outputs or N, C).
 
-        Only the last of these blocks leaves tokens out. See :meth:`forward`, and for the mask of
-        these blocks :meth:`~vit_plugin.models.layers.attention.Attention.forward`.
+        Only the last of these blocks drops tokens. See :meth:`forward`, and for the mask of these
+        blocks :meth:`~vit_plugin.models.layers.attention.Attention.forward`.
         """
         for i in range(start, stop):
             rotation = rotations[i] if rotations else None

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-# Sides of images in units of the largest stride. Some models pad odd ones, others take 224 only.
+# Image sides to try, in units of the largest stride. Some models pad odd sizes, others only take
+# 224.
 TRIED_SIDES = ((3, 5), (7, 7))
 
 
@@ -20,8 +21,7 @@ def other_sizes(model: nn.Module, strides: Sequence[int], in_channels: int = 3) 
         in_channels: channels of the images.
 
     Returns:
-        The first difference in words. Empty if there is none. A size that the model does not take
-        shows none.
+        A description of the first difference, or ''. Sizes that the model rejects are skipped.
     """
     for rows, columns in TRIED_SIDES:
         height, width = rows * max(strides), columns * max(strides)
@@ -37,13 +37,13 @@ def other_sizes(model: nn.Module, strides: Sequence[int], in_channels: int = 3) 
 
 
 def maps_of(model: nn.Module, *shape: int) -> Sequence[Tensor]:
-    """The maps of two images of a shape (C, H, W) on the meta device, or none."""
+    """The maps of two images of this shape (C, H, W) on the meta device; () if rejected."""
     tensors = [*model.named_parameters(), *model.named_buffers()]
     state = {name: torch.empty_like(tensor, device='meta') for name, tensor in tensors}
     training = model.training
     model.eval()
     try:
-        # Also within the meta device's context: some code keeps an index for all its models.
+        # Run within the meta device's context, too: some code creates tensors in the forward.
         with torch.device('cpu'), torch.no_grad():
             return functional_call(model, state, (torch.empty(2, *shape, device='meta'),))
     except Exception:  # noqa: BLE001  what timm's models raise at a size that they do not take

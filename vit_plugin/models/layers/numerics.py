@@ -38,8 +38,8 @@ ACTIVATION_LAYERS['QuickGELU'] = QuickGELU  # OpenAI's CLIP uses it (arXiv:1606.
 class Numerics:
     """Layer configs that change the output of a trained model.
 
-    Those of ``'authors'`` and ``'timm'`` differ by 1e-5 to 1e-3. A hybrid of ``'transunet'``
-    differs from both by as much as its output, since it pads and norms in another way.
+    Outputs of ``'authors'`` and ``'timm'`` differ by 1e-5 to 1e-3. Those of a hybrid with
+    ``'transunet'`` differ completely, since it pads and norms differently.
 
     Attributes:
         act_cfg: activation of the MLP. flax's ``gelu`` is the tanh approximation, torch's is exact.
@@ -48,7 +48,7 @@ class Numerics:
         stem_conv_cfg: weight standardization and padding of a ``ResNetEmbed``, see
             :class:`~vit_plugin.models.layers.std_conv.StdConv2d`.
         stem_shortcut_norm_cfg: norms of the shortcuts of a ``ResNetEmbed`` that have a convolution.
-            If it is empty, they are as ``stem_norm_cfg`` says.
+            If empty, ``stem_norm_cfg`` applies.
         stem_pool_cfg: padding of the max-pool of a ``ResNetEmbed``, see
             :func:`~vit_plugin.models.layers.std_conv.max_pool`.
     """
@@ -117,7 +117,7 @@ class StemPoolChanges(TypedDict, total=False):
 
 
 class NumericsCfg(TypedDict, total=False):
-    """Single details of a row of ``NUMERICS`` changed, see :func:`get_numerics`."""
+    """Changes of single details in a row of ``NUMERICS``, see :func:`get_numerics`."""
 
     base: NumericsName
     act_cfg: ActChanges

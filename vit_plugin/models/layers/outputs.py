@@ -1,4 +1,4 @@
-"""From the last tokens to what the backbone returns (arXiv:2010.11929, Equation 4)."""
+"""Convert the last tokens to the outputs of a backbone (arXiv:2010.11929, Equation 4)."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -18,13 +18,13 @@ def to_map(x: Tensor, prefix: int, grid: Grid) -> Tensor:
 
 
 def to_map_and_class(x: Tensor, prefix: int, grid: Grid) -> Tensor:
-    """The same with the class token behind the channels of each patch, (B, 2 * C, h, w)."""
+    """The same with the class token appended to the channels of each patch, (B, 2 * C, h, w)."""
     class_token = x[:, 0, :, None, None].expand(-1, -1, *grid)
     return torch.cat((to_map(x, prefix, grid), class_token), dim=1)
 
 
 OutType = Literal['raw', 'cls_token', 'avg_featmap', 'featmap', 'pyramid', 'pyramid_cls']
-# How an output is made from the normed tokens x (B, prefix + h*w, C). All but the pyramids are as
+# Output type -> function of the normed tokens x (B, prefix + h*w, C). All but the pyramids are as
 # in MMPretrain.
 OUT_TYPES: dict[str, Callable[[Tensor, int, Grid], Tensor]] = {
     'raw': lambda x, prefix, grid: x,
@@ -34,12 +34,12 @@ OUT_TYPES: dict[str, Callable[[Tensor, int, Grid], Tensor]] = {
     'pyramid': to_map,
     'pyramid_cls': to_map_and_class,
 }
-MAP_OUT_TYPES = ('featmap', 'pyramid', 'pyramid_cls')  # the outputs that are maps
-CLASS_TOKEN_OUT_TYPES = ('cls_token', 'pyramid_cls')  # outputs with the class token
+MAP_OUT_TYPES = ('featmap', 'pyramid', 'pyramid_cls')  # output types that are maps
+CLASS_TOKEN_OUT_TYPES = ('cls_token', 'pyramid_cls')  # output types with the class token
 
 
 def check_out_type(out_type: str, prefix_tokens: Sequence[str]) -> None:
-    """Raise a ``ConfigError`` if the output is a class token and there is none."""
+    """Raise a ``ConfigError`` if the output needs a class token and there is none."""
     if out_type in CLASS_TOKEN_OUT_TYPES and 'cls_token' not in prefix_tokens:
         raise ConfigError(
             f'with_cls_token must be True when out_type={out_type!r}; without a class token '
@@ -72,7 +72,7 @@ def resample(x: Tensor, stride: int, new_stride: int, shape: torch.Size) -> Tens
         x: the map.
         stride: pixels per element of the map.
         new_stride: pixels per element of the result.
-        shape: shape of the result. Beyond the map's last elements, these are repeated.
+        shape: shape of the result. The last elements of the map are repeated at the end.
     """
     needed = [-(-side * new_stride // stride) for side in shape[2:]]
     bottom, right = (max(need - side, 0) for need, side in zip(needed, x.shape[2:], strict=True))

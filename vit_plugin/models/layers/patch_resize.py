@@ -1,4 +1,4 @@
-"""Kernels of patch embeddings of another patch size (FlexiViT, arXiv:2212.08013) or channels."""
+"""Adapt patch embeddings to another patch size (FlexiViT, arXiv:2212.08013) or channels."""
 
 from typing import Any
 
@@ -13,8 +13,9 @@ def resize_matrix(old: int, new: int) -> Tensor:
     It is the pseudo-inverse of the resize of images along this axis. The resize of both axes is the
     product of both.
     """
-    with torch.inference_mode(False), torch.no_grad():  # an inference tensor could not train later
-        # For images with one column, torch 2.15 takes the first row for all.
+    # An inference tensor could not be trained later.
+    with torch.inference_mode(False), torch.no_grad():
+        # torch 2.15 repeats the first row in images with a single column.
         unit = torch.eye(old, dtype=torch.float64, device='cpu')[:, None, None]
         # (old, 1, 1, new).
         resize = F.interpolate(unit, (1, new), mode='bilinear', align_corners=False, antialias=True)
@@ -52,7 +53,7 @@ class ResizableConv2d(nn.Conv2d):
     Its parameters are those of a convolution, and do not depend on the sizes.
 
     Args:
-        sizes: sides of the patches that will be asked for.
+        sizes: patch sizes that will be used.
         *args, **kwargs: see ``nn.Conv2d``.
 
     Shape: images (B, C, H, W) -> (B, D, H // size, W // size).
@@ -64,7 +65,7 @@ class ResizableConv2d(nn.Conv2d):
         self.prepare(*sizes)
 
     def prepare(self, *sizes: int) -> None:
-        """Precompute the matrices for these patch sizes. A graph cannot do so."""
+        """Precompute the matrices for these patch sizes, since a traced graph cannot."""
         self.matrices |= {
             size: resize_matrix(self.kernel_size[0], size)
             for size in sizes
@@ -75,7 +76,7 @@ class ResizableConv2d(nn.Conv2d):
     def _move(self) -> None:
         """Keep the matrices on the kernel's device.
 
-        A copy in each forward pass would make the CPU wait for the GPU.
+        A copy in each forward pass would force a sync.
         """
         self.moved = {
             size: matrix if self.weight.is_meta else matrix.to(self.weight)
@@ -96,6 +97,6 @@ class ResizableConv2d(nn.Conv2d):
         if size == self.kernel_size[0]:
             return self.weight
         with torch.autocast(self.weight.device.type, enabled=False):
-            # Done already, but for weights that were on meta.
+            # This is a no-op, except for weights that were on meta.
             matrix = self.moved[size].to(self.weight)
             return matrix @ self.weight @ matrix.mT

@@ -23,7 +23,8 @@ EXTRA_STATE = '_extra_state'  # torch's key for the result of `get_extra_state`
 Interpolation = Literal[
     'bilinear', 'bicubic', 'bicubic_dinov2', 'bicubic_mmpretrain', 'bilinear_mmpretrain'
 ]
-# How a table is resampled to another grid: arguments of `torch.nn.functional.interpolate`.
+# Name -> how a table is resampled to another grid, as arguments of
+# `torch.nn.functional.interpolate`.
 TABLE_INTERPOLATIONS: dict[str, dict] = {
     # The authors' method, scipy.ndimage.zoom(order=1). The end points stay in place.
     'bilinear': dict(mode='bilinear', align_corners=True),
@@ -41,7 +42,7 @@ TABLE_INTERPOLATIONS: dict[str, dict] = {
 def resize_grid(table: Tensor, old: Grid, new: Grid, interpolate_mode: str = 'bilinear') -> Tensor:
     """Resample a table (1, h*w, C) between grids (h, w). Equal grids return the table itself."""
     method = dict(TABLE_INTERPOLATIONS[interpolate_mode])
-    # An export can leave the size open.
+    # The size may be dynamic in an export.
     if not any(isinstance(side, torch.SymInt) for side in new) and old == new:
         return table
     offset = method.pop('offset', None)
@@ -96,15 +97,15 @@ class PosEmbed(nn.Module):
     def forward(self, x: Tensor, weight: Any, grid: Grid) -> Tensor:
         """Add the positions of ``grid`` to the tokens (B, prefix + h*w, C)."""
         table = self.table(weight, grid, x.device)
-        # Under autocast the sum stays in float32, and so do the sums in the blocks.
-        # The meta device lacks it.
+        # Under autocast the sum stays in float32, and so do the sums in the blocks. The meta device
+        # has no autocast.
         under_autocast = not x.is_meta and torch.is_autocast_enabled(x.device.type)
         table = table if under_autocast else table.to(x.dtype)
         return x + F.pad(table, (0, 0, x.shape[1] - table.shape[1], 0))
 
 
 class NoPosEmbed(PosEmbed):
-    """Adds nothing. Attention may still have relative positions."""
+    """No added positions. Attention may still have relative positions."""
 
     def forward(self, x: Tensor, weight: None, grid: Grid) -> Tensor:
         return x
@@ -129,7 +130,7 @@ class LearnedPosEmbed(PosEmbed):
         """Do nothing. At this point the loaded table already has the model's own grid."""
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        # Foreign checkpoints have none.
+        # Checkpoints of other libraries have none.
         state_dict.setdefault(f'{prefix}{EXTRA_STATE}', self.get_extra_state())
         super()._load_from_state_dict(state_dict, prefix, *args)
 
@@ -179,10 +180,10 @@ class SinCos2dPosEmbed(PosEmbed):
     By default a grid of another size covers the same range of positions in finer or coarser steps.
 
     Args:
-        endpoint: whether the wavelengths reach 10,000 x 2 pi, their end, as in big_vision. Those of
-            MAE (arXiv: 2111.06377) and MoCo v3 (arXiv:2104.02057) end one step before it.
-        spread: whether grids of other sizes are spread over the positions of the native one. If
-            not, their patches are counted, as in AIMv2 at native sizes (arXiv:2411.14402).
+        endpoint: whether the wavelengths reach 10,000 x 2 pi, as in big_vision. In MAE (arXiv:
+            2111.06377) and MoCo v3 (arXiv:2104.02057), they end one step before.
+        spread: whether grids of other sizes are scaled to the range of the native grid. If not,
+            positions are patch indices, as in AIMv2 at native sizes (arXiv:2411.14402).
         *args, **kwargs: see :class:`PosEmbed`.
 
     Raises:
@@ -244,11 +245,12 @@ def build_positions(
     """The positions in a backbone's ``pos_embed``, see :class:`PosEmbed` for the other arguments.
 
     Returns:
-        The table that is added to the tokens. The form of relative positions in attention, or None.
-        The config of its rotary positions, or None.
+        The positions that are added to the tokens, the form of relative positions in attention or
+        None, and the config of its rotary positions or None.
 
     Raises:
-        ConfigError: for an argument of another type, or if the width does not suit the type.
+        ConfigError: for an argument of another type of positions, or if the width does not fit the
+            type.
     """
     cfg = {'type': 'learned', 'relative': False, 'rotary': None, **pos_embed}
     kind, relative, rotary = (cfg.pop(name) for name in ('type', 'relative', 'rotary'))

@@ -10,23 +10,23 @@ from .attention import Attention
 from .block_cfg import BlockCfg, Grid, RelativePositions
 from .pos_embed import resize_grid
 
-# How a table is resampled to another grid: that of transformers' BEiT, and of MiDaS v3.1
+# How a table is resampled to another grid, as in transformers' BEiT and MiDaS v3.1
 # (arXiv:2307.14460).
 INTERPOLATE_MODE = 'bilinear_mmpretrain'
-# Rows behind those of the offsets: a token before the patches as query, as key, and as both.
+# Additional rows after the offsets, for a prefix token as query, as key, and as both.
 TOKEN_ROWS = 3
 BIAS_TABLE = 'relative_position_bias_table'
 
 
 class PositionBias(nn.Module):
-    """A bias of each head for each offset of two patches, as in BEiT (arXiv:2106.08254).
+    """A bias per head for each offset between two patches, as in BEiT (arXiv:2106.08254).
 
-    The tokens before the patches have no position. They share three rows behind those of the
-    offsets: of such a token as the query of a patch, as the key of a patch, and of two of them.
+    Tokens before the patches have no position. They share three rows after the offsets: for such a
+    token as the query of a patch, as the key of a patch, and for two such tokens.
 
     Args:
         positions: the native grid (h, w) of the table, and whether there are such tokens. For
-            another grid the rows of the offsets are resampled.
+            another grid the offset rows are resampled.
         num_heads: number of heads.
     """
 
@@ -43,7 +43,7 @@ class PositionBias(nn.Module):
     def forward(self, grid: Grid) -> Tensor:
         """The bias (heads, N, N) on a grid (h, w), queries in rows and keys in columns.
 
-        N is h*w, or 1 + h*w where there are tokens before the patches, which the first stands for.
+        N is h*w, or 1 + h*w with tokens before the patches, where one row stands for all of them.
         """
         return self.bias(self.relative_position_bias_table, grid)
 
@@ -72,8 +72,8 @@ class BiasAttention(Attention):
     """Attention with a bias for the relative position of patches.
 
     Args:
-        cfg: with its ``relative``. If its form is ``'shared_bias'``, the bias of all blocks is
-            given to :meth:`forward` as ``rotation`` (heads, N, N).
+        cfg: the config, with ``relative``. If its form is ``'shared_bias'``, :meth:`forward` takes
+            the bias of all blocks as ``rotation`` (heads, N, N).
 
     Shape: see :class:`Attention`.
     """
@@ -100,9 +100,9 @@ class BiasAttention(Attention):
     ) -> Tensor:
         """See :meth:`Attention.attend`."""
         bias = self.rel_pos_bias(grid) if self.rel_pos_bias else rotation
-        assert bias is not None  # the backbone gives a shared one
+        assert bias is not None  # the backbone passes a shared bias
         more = k.shape[2] - grid[0] * grid[1] - self.has_tokens
-        if more:  # queries of an EoMT, and tokens after the first
+        if more:  # queries of an EoMT, and prefix tokens after the first
             bias = F.pad(bias, (more, 0, more, 0), 'replicate' if self.has_tokens else 'constant')
         bias = bias[:, : q.shape[2]].to(q.dtype)  # (heads, M, N)
         if mask is None:
@@ -125,9 +125,9 @@ def offsets_of(grid: Grid) -> Grid:
 
 
 def resample_bias(table: Tensor, old: Grid, new: Grid) -> Tensor:
-    """Resample the rows of the offsets of a table (rows, heads) from a grid (h, w) to another.
+    """Resample the offset rows of a table (rows, heads) from one grid (h, w) to another.
 
-    The rows of tokens that follow them stay as they are.
+    The rows for prefix tokens after them are unchanged.
     """
     number = math.prod(offsets_of(old))
     offsets = resize_grid(table[None, :number], offsets_of(old), offsets_of(new), INTERPOLATE_MODE)

@@ -1,4 +1,4 @@
-"""The projection to queries, keys and values, in the forms that differ from one linear layer."""
+"""Projections to queries, keys and values that differ from a single linear layer."""
 
 import torch
 import torch.nn.functional as F
@@ -39,7 +39,7 @@ class GroupedProjection(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         sizes = self.in_features, self.out_features - self.in_features
         q, kv = super().forward(x).split(sizes, dim=-1)
-        # (B, N, 2 kv, group, d).
+        # kv has the shape (B, N, 2 kv, group, d).
         kv = kv.unflatten(-1, (-1, 1, self.head_dims)).expand(-1, -1, -1, self.group_size, -1)
         return torch.cat((q, kv.flatten(2)), dim=-1)
 
@@ -47,7 +47,7 @@ class GroupedProjection(nn.Linear):
 def build_qkv(cfg: BlockCfg) -> nn.Linear:
     """The projection of a block's attention.
 
-    Its ``weight`` has the rows of the queries, then of the keys, then of the values.
+    The rows of its ``weight`` are those of the queries, then the keys, then the values.
     """
     width, num_kv_heads = cfg.embed_dims, cfg.num_kv_heads
     if num_kv_heads not in (None, cfg.num_heads):

@@ -11,7 +11,8 @@ Result = TypeVar('Result')
 Recompute = bool | Literal['selective']
 
 aten = torch.ops.aten
-# Expensive to compute and small to keep: the results of products, convolutions and attention.
+# Operations whose results are expensive to compute and small to keep: matrix products, convolutions
+# and attention.
 SAVED_RESULTS = [
     aten.mm.default,
     aten.addmm.default,
@@ -26,12 +27,12 @@ SAVED_RESULTS = [
 
 
 def recomputed(with_cp: Recompute, function: Callable[..., Result], *args: Any) -> Result:
-    """Call a function.
+    """Call a function with activation checkpointing.
 
     Args:
-        with_cp: what the backward computes again in place of keeping it: nothing; True: all between
-            the function's arguments and its result; ``'selective'``: that, but not the results of
-            products, convolutions and attention, which are kept.
+        with_cp: False keeps all activations. True keeps only the arguments and recomputes the rest
+            in the backward pass. ``'selective'`` also keeps the results of matrix products,
+            convolutions and attention.
         function: the function.
         args: its arguments.
     """

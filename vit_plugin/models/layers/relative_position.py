@@ -10,7 +10,8 @@ from .attention import Attention
 from .block_cfg import BlockCfg, Grid
 from .recompute import recomputed
 
-# Elements of the bias that are computed at a time. They fit a CPU's cache, and keep a GPU busy.
+# Elements of the bias that are computed at a time: few enough for a CPU's cache, enough to keep a
+# GPU busy.
 PART_ELEMENTS = {'cpu': 2**22, 'cuda': 2**26}
 # Elements that are saved for the backward pass (256 MB in float32). A larger bias is recomputed
 # there, so that memory does not grow with the square of the number of tokens.
@@ -36,14 +37,14 @@ class RelativeAttention(Attention):
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
-        # The two tables. The parent's constructor calls this before they exist.
+        # The parameters are the two tables. The parent's constructor calls this before they exist.
         for table in self.parameters(recurse=False):
             nn.init.zeros_(table)
 
     def forward(
         self, x: Tensor, grid: Grid, num_queries: int | None = None, *args: Any, **kwargs: Any
     ) -> Tensor:
-        # All queries are computed, so that the tables always have a gradient. DDP requires that.
+        # Compute all queries, so that the tables always have a gradient, as DDP requires.
         return super().forward(x, grid, None, *args, **kwargs)[:, :num_queries]
 
     def row_pairs(self, table: Tensor, size: int) -> Tensor:
@@ -70,7 +71,7 @@ class RelativeAttention(Attention):
         rows = self.row_pairs(self.rel_pos_h, h)  # (h, h, d)
         columns = self.column_pairs(self.rel_pos_w, w)  # (w, w, d)
         row = w * k[..., 0].numel()  # elements of the bias for one row of queries
-        # An export leaves the batch or the grid open, on which the number of parts would depend.
+        # In an export, batch or grid may be dynamic, and the number of chunks would depend on them.
         step = h
         if not isinstance(row, torch.SymInt):
             step = min(h, max(1, PART_ELEMENTS.get(q.device.type, PART_ELEMENTS['cuda']) // row))
@@ -109,14 +110,14 @@ def attend_with_positions(
     bias_h = torch.einsum('bnyxd,yrd->bnyxr', patches, rows).flatten(2, 3)  # (B, heads, y*w, h)
     bias_w = torch.einsum('bnyxd,xcd->bnyxc', patches, columns).flatten(2, 3)  # (B, heads, y*w, w)
     bias = (bias_h[..., None] + bias_w[..., None, :]).flatten(-2)  # (B, heads, y*w, h*w)
-    # No bias for the tokens before the patches.
+    # Tokens before the patches have no bias.
     bias = F.pad(bias, (k.shape[2] - bias.shape[-1], 0))
     return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=drop_rate)
 
 
 def resample_relative(table: Tensor, length: int) -> Tensor:
     """Resample a table (2*s - 1, d) to ``length`` rows, as ViTDet does (arXiv:2203.16527)."""
-    # An export may leave the size open.
+    # The size may be dynamic in an export.
     if not isinstance(length, torch.SymInt) and table.shape[0] == length:
         return table
     return F.interpolate(table.t()[None].float(), size=length, mode='linear')[0].t().to(table.dtype)

@@ -1,13 +1,13 @@
-"""Rotary positions: queries and keys turned by position-dependent angles (arXiv:2104.09864).
+"""Rotary positions: queries and keys rotated by position-dependent angles (arXiv:2104.09864).
 
-Two channels of a head form a plane. In each plane the vector of a patch is turned by an angle, so
+Two channels of a head form a plane. In each plane the vector of a patch is rotated by an angle, so
 that the product of a query and a key depends on the difference of their positions. The tokens
-before the patches are not turned.
+before the patches are not rotated.
 
 A ``Rotary`` makes the rotations of a grid, one for each block. A rotation is a tensor ([heads,] N,
-d) with the vector (1, 0) of each plane after the turn: the cosine of the angle in the first channel
-of the plane, and the sine in the second. :func:`~vit_plugin.models.layers.rotary_attention.rotate`
-applies it.
+d) with the rotated vector (1, 0) of each plane: the cosine of the angle in the first channel of the
+plane, and the sine in the second. :func:`~vit_plugin.models.layers.rotary_attention.rotate` applies
+it.
 """
 
 import math
@@ -33,21 +33,20 @@ class RotaryOptions:
     """Rotary positions.
 
     Attributes:
-        form: ``'index'`` counts rows and columns, and half of the planes turn with each, as in
+        form: ``'index'`` counts rows and columns, each of which rotates half of the planes, as in
             EVA-02 and in Perception Encoder. ``'centred'`` does the same with coordinates from -1
-            to 1 on any grid, as in DINOv3. ``'mixed'`` counts rows and columns, and every plane
-            turns with both, by learned frequencies (arXiv:2403.13298).
+            to 1 on any grid, as in DINOv3. ``'mixed'`` counts rows and columns, and both rotate
+            every plane, by learned frequencies (arXiv:2403.13298).
         temperature: ratio of the highest and lowest frequency. Default: 100 for ``'centred'``, 10
             for ``'mixed'``, else 10000.
-        order: which half of the planes comes first, that of the rows (``'yx'``, the default) or of
-            the columns.
+        order: whether the planes of the rows (``'yx'``, the default) or of the columns come first.
         planes: ``'neighbours'`` (default) takes channels 2i and 2i + 1 as a plane, ``'halves'`` i
             and i + d/2.
         offset: added to the coordinates, in patches.
-        native_grid: grid (h, w) on which every other grid is spread, as in EVA-02. Default: no
-            scaling.
-        shift, jitter, rescale: train-time changes of the coordinates, as in DINOv3: a shift of at
-            most this size, a factor for each axis and a common factor, both from 1 / value to
+        native_grid: grid (h, w) to which the coordinates of every other grid are scaled, as in
+            EVA-02. Default: no scaling.
+        shift, jitter, rescale: random changes of the coordinates in training, as in DINOv3: a shift
+            of at most this size, a factor per axis and a common factor, both from 1 / value to
             value. Default: none.
     """
 
@@ -88,7 +87,7 @@ class RotaryOptions:
 
 if TYPE_CHECKING:
     RotaryCfg = Mapping[str, Any]
-else:  # no entry is required, since the name of a timm model may bring it
+else:  # no entry is required, since the name of a timm model may provide it
     RotaryCfg = TypedDict(
         'RotaryCfg', get_type_hints(RotaryOptions, include_extras=True), total=False
     )
@@ -106,7 +105,7 @@ def read_rotary(cfg: RotaryCfg) -> RotaryOptions:
 
 
 class NoRotary(nn.Module):
-    """No block turns its queries and keys."""
+    """No rotary positions in any block."""
 
     planes = None
 
@@ -122,11 +121,11 @@ class Rotary(nn.Module):
     """Makes the rotations of a grid.
 
     Args:
-        options: where the patches are, and how the planes turn.
+        options: the coordinates of patches, and the frequencies of planes.
         head_dims: channels of a head.
         num_heads: number of heads.
         num_layers: number of blocks.
-        num_prefix_tokens: number of tokens before the patches. They are not turned.
+        num_prefix_tokens: number of tokens before the patches, which are not rotated.
 
     Raises:
         ConfigError: if a head has a number of channels that is not a multiple of 4.
@@ -156,12 +155,12 @@ class Rotary(nn.Module):
         raise NotImplementedError
 
     def coordinates(self, grid: Grid, device: torch.device) -> Tensor:
-        """The coordinates (h*w, 2), changed at random in training if the options say so."""
+        """The coordinates (h*w, 2), augmented in training if the options ask for it."""
         coordinates = self.options.coordinates(grid, device)
         return self.options.augmented(coordinates) if self.training else coordinates
 
     def periods(self, device: torch.device | str | None = None) -> Tensor:
-        """The inverse frequencies (d/4,) of the planes that turn with one axis."""
+        """The inverse frequencies (d/4,) of the planes of one axis."""
         count = self.head_dims // 4
         exponents = torch.arange(count, device=device).to(torch.float32) / count
         return self.options.temperature**exponents
@@ -176,7 +175,7 @@ class Rotary(nn.Module):
 
 
 class AxialRotary(Rotary):
-    """Half of the planes turn with the row, the other half with the column."""
+    """The row rotates half of the planes, the column the other half."""
 
     def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:
         rotation = self.rotation(self.angles(self.coordinates(grid, like.device)))
@@ -213,7 +212,7 @@ class MixedRotary(Rotary):
             self.freqs.copy_(torch.stack((turns.cos(), turns.sin())) * frequencies.repeat(2))
 
     def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:
-        y, x = self.coordinates(grid, like.device).unbind(-1)  # x, y if that is their order
+        y, x = self.coordinates(grid, like.device).unbind(-1)  # in the order of the options
         freqs = self.freqs.float()[..., None, :]  # (2, layers, heads, 1, d/2)
         return [
             self.rotation(y[:, None] * first + x[:, None] * second)
@@ -225,7 +224,7 @@ def build_rotary(cfg: RotaryCfg | None, **sizes: int) -> Rotary | NoRotary:
     """Build the rotary positions of a backbone.
 
     Args:
-        cfg: see :class:`RotaryOptions`. None means that there are none.
+        cfg: see :class:`RotaryOptions`. None: no rotary positions.
         sizes: ``head_dims, num_heads, num_layers, num_prefix_tokens``, see :class:`Rotary`.
 
     Raises:

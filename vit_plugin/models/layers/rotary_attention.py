@@ -1,4 +1,4 @@
-"""Attention whose queries and keys are turned by rotary positions (arXiv:2104.09864)."""
+"""Attention with rotary positions (arXiv:2104.09864)."""
 
 import torch
 from torch import Tensor
@@ -11,23 +11,23 @@ from .window import InWindows, to_windows
 
 
 def rotate(x: Tensor, rotation: Tensor, interleaved: bool) -> Tensor:
-    """Turn vectors x (B, heads, N, d) by a rotation ([heads,] N, d).
+    """Rotate vectors x (B, heads, N, d) by a rotation ([heads,] N, d).
 
     See :mod:`vit_plugin.models.layers.rotary`.
 
     Args:
-        x: the vectors. The result has their dtype. It is computed in float32 at least. Those before
-            the last N are not turned.
-        rotation: the vector (1, 0) of each plane after the turn.
-        interleaved: whether channels 2i and 2i + 1 are a plane, else i and i + d/2.
+        x: the vectors. Only the last N are rotated. The result has their dtype, and is computed in
+            float32 at least.
+        rotation: the rotated vector (1, 0) of each plane.
+        interleaved: whether channels 2i and 2i + 1 form a plane, instead of i and i + d/2.
     """
     if (ahead := x.shape[2] - rotation.shape[-2]) > 0:
         return torch.cat((x[:, :, :ahead], rotate(x[:, :, ahead:], rotation, interleaved)), dim=2)
     axis, pair = (-1, (-1, 2)) if interleaved else (-2, (2, -1))
     planes, turns = x.unflatten(-1, pair), rotation.unflatten(-1, pair)
     if interleaved and not (torch.compiler.is_compiling() or torch.jit.is_tracing()):
-        # A plane is a complex number (Equation 13). Products of every second channel would take ten
-        # times as long, but compilers know no complex numbers.
+        # Treat a plane as a complex number (Equation 13). Strided products would take ten times as
+        # long, but compilers do not support complex numbers.
         dtype = torch.promote_types(torch.promote_types(x.dtype, rotation.dtype), torch.float32)
         turned = torch.view_as_real(
             torch.view_as_complex(planes.to(dtype)) * torch.view_as_complex(turns.to(dtype))
@@ -46,7 +46,7 @@ class RotaryAttention(Attention):
     """Attention with rotary positions.
 
     Args:
-        cfg: its ``rotary_planes`` are the planes that turn.
+        cfg: its ``rotary_planes`` define the planes.
     """
 
     def __init__(self, cfg: BlockCfg) -> None:
@@ -54,7 +54,7 @@ class RotaryAttention(Attention):
         self.interleaved = cfg.rotary_planes == 'neighbours'
 
     def project(self, x: Tensor, rotation: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """See :meth:`Attention.project`. The rotation ([heads,] N, d) is that of the last N tokens.
+        """See :meth:`Attention.project`. The rotation ([heads,] N, d) applies to the last N tokens.
 
         Raises:
             ConfigError: without a rotation.
@@ -72,10 +72,13 @@ class RotaryWindowAttention(InWindows, RotaryAttention):
     """Attention within windows, with rotary positions of the complete grid."""
 
     def window_rotation(self, rotation: Tensor, grid: Grid, num_windows: int) -> Tensor:
-        """See :meth:`InWindows.window_rotation`. The keys of the padding are zero."""
+        """See :meth:`InWindows.window_rotation`.
+
+        Padding gets a rotation of zero, so its keys are zero.
+        """
         lead = rotation.shape[:-2] or (1,)
         window = self.window.within(grid)
         windows = to_windows(rotation.reshape(-1, *rotation.shape[-2:]), grid, window)
-        # (windows, heads or 1, rows*columns, d).
+        # windows has the shape (windows, heads or 1, rows*columns, d).
         windows = windows.unflatten(0, (*lead, -1)).transpose(0, 1)
         return windows.repeat(num_windows // windows.shape[0], 1, 1, 1)

@@ -31,7 +31,7 @@ def standardize(weight: Tensor, eps: float = 1e-5, eps_inside_root: bool = False
 
 def _standardize(weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     centered = weight - weight.mean(_FILTER, keepdim=True)
-    # By the norm, since torch.var is many times slower on a CPU.
+    # Use the norm, since torch.var is many times slower on a CPU.
     std = torch.linalg.vector_norm(centered, dim=_FILTER, keepdim=True) * weight[0].numel() ** -0.5
     return centered / (std + eps), std
 
@@ -113,10 +113,13 @@ class StdConv2d(nn.Conv2d):
         return F.conv2d(x, self.kernel(self.weight), stride=self.stride, padding=padding)
 
     def padded(self, x: Tensor) -> tuple[Tensor, tuple[int, int]]:
-        """A map, padded if the convolution cannot do it, and the padding that is left to it."""
+        """Pad a map where the convolution cannot.
+
+        Returns the map, and the padding left to the convolution.
+        """
         top, bottom = same_padding(x.shape[-2], self.kernel_size[0], self.stride[0])
         left, right = same_padding(x.shape[-1], self.kernel_size[1], self.stride[1])
-        # Torch's convolution pads both sides equally, so this needs a copy.
+        # torch's convolution pads both sides equally, so this needs a copy.
         if is_open(x) or (top, left) != (bottom, right):
             return F.pad(x, (left, right, top, bottom)), (0, 0)
         return x, (top, left)
@@ -142,7 +145,7 @@ def max_pool(x: Tensor, padding: PoolPadding = 'same') -> Tensor:
 
 
 def _computes_rows_first(x: Tensor) -> bool:
-    """Whether torch would compute this map (B, C, H, W) one element after the other."""
+    """Whether torch would compute this map (B, C, H, W) element by element."""
     return (
         type(x) is Tensor
         and x.device.type == 'cpu'
@@ -172,7 +175,7 @@ def _rows_first(x: Tensor, padding: PoolPadding) -> Tensor:
 
 
 def is_open(x: Tensor) -> bool:
-    """True while a graph is traced in which the size of a map (B, C, H, W) is open."""
+    """True while a graph is traced in which the size of a map (B, C, H, W) is dynamic."""
     return any(isinstance(side, torch.SymInt) for side in x.shape[2:])
 
 

@@ -20,10 +20,10 @@ class InWindows(Attention):
     bottom. These zero tokens take part as keys. ViTDet does the same, and its weights expect it.
 
     Args:
-        cfg: with its ``window``.
+        cfg: the config, with ``window``.
 
-    Shape: tokens (B, N, embed_dims) -> the same. The last h*w are the patches. If there are others
-    before them, each window has as many of these.
+    Shape: tokens (B, N, embed_dims) -> the same. The last h*w are the patches. Tokens before them
+    are distributed evenly over the windows.
     """
 
     def __init__(self, cfg: BlockCfg) -> None:
@@ -39,7 +39,7 @@ class InWindows(Attention):
         rotation: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        assert mask is None  # EoMT has no queries here
+        assert mask is None  # EoMT does not support windows
         windows, window = self._windows(x, grid), self.window.within(grid)
         rotation = self.window_rotation(rotation, grid, windows.shape[0])
         windows = super().forward(windows, window, rotation=rotation)
@@ -80,9 +80,9 @@ class BiasWindowAttention(InWindows, BiasAttention):
 
 
 def _joined(prefix: Tensor, patches: Tensor) -> Tensor:
-    """Prepend the other tokens, divided evenly over the batch, to patches (B, N, C).
+    """Prepend prefix tokens, divided evenly over the batch, to patches (B, N, C).
 
-    Without other tokens, nothing is copied.
+    Without any, nothing is copied.
     """
     if not prefix.shape[1]:
         return patches
@@ -90,7 +90,7 @@ def _joined(prefix: Tensor, patches: Tensor) -> Tensor:
 
 
 def num_windows(grid: Grid, window: Grid) -> int:
-    """The number of windows of a grid, also of those that are not full."""
+    """The number of windows of a grid, partial ones included."""
     return math.prod(-(-side // size) for side, size in zip(grid, window, strict=True))
 
 

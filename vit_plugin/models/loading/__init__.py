@@ -1,4 +1,4 @@
-"""A checkpoint of any format into a model, by the hooks of ``load_state_dict``."""
+"""Load a checkpoint of any format into a model, through hooks of ``load_state_dict``."""
 
 from .loadable import check_kinds, check_start, find_backbone, load_trained, load_weights
 

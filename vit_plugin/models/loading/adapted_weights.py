@@ -1,4 +1,4 @@
-"""Fit a checkpoint's tensors to a model, also of other resolution, patch size or channel count."""
+"""Adapt a checkpoint's tensors to a model of another resolution, patch size or channels."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ from .position_table import TOKENS_WITH_ROWS, PositionTable, by, saved_grid
 
 
 class AdaptedWeights(Mapping[str, Tensor]):
-    """Weights of a checkpoint for one model, by our names. Each is made on access, and only then.
+    """Weights of a checkpoint for one model, by our names. Each is computed on access.
 
     Args:
         backbone: the model's backbone. Weights are adapted to its grid, patches and channels.
@@ -40,12 +40,12 @@ class AdaptedWeights(Mapping[str, Tensor]):
         numerics: the numerics of the model that the weights belong to, if its name is known.
 
     Attributes:
-        plan: what becomes of every key.
-        report: on every key.
+        plan: what happens to every key.
+        report: the report on every key.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.models.load_weights`. All is checked before any tensor
-            is returned.
+        ConfigError: see :func:`~vit_plugin.models.load_weights`. Everything is checked before any
+            tensor is returned.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class AdaptedWeights(Mapping[str, Tensor]):
         note_numerics(backbone, shapes, self.report, numerics)
 
     def __getitem__(self, ours: str) -> Tensor:
-        if ours == GRID and GRID in self.targets:  # the table now has the grid
+        if ours == GRID and GRID in self.targets:  # the table now has the grid of the model
             return self.targets[GRID]
         if ours not in self.report.matched:
             raise KeyError(ours)
@@ -105,7 +105,7 @@ class AdaptedWeights(Mapping[str, Tensor]):
 
 
 def without_values(weights: Recognized) -> Recognized:
-    """The same weights on the meta device, to learn shapes and types without making tensors."""
+    """The same weights on the meta device, to find out shapes and dtypes."""
 
     @cache
     def read(key: str) -> Tensor:
@@ -131,7 +131,7 @@ class Adapter:
         self.table = PositionTable(backbone, weights, grid)
 
     def __call__(self, ours: str, shape: torch.Size) -> tuple[Tensor, str]:
-        """A tensor, adapted to a shape as far as possible, and what has changed."""
+        """A tensor, adapted to a shape if possible, and a description of the changes."""
         value = self.weights[ours]
         if value.ndim != len(shape) or not value.numel():
             return value, ''
@@ -149,11 +149,11 @@ class Adapter:
         return value, ''
 
     def _bias(self, ours: str, table: Tensor) -> tuple[Tensor, str]:
-        """A table of a bias of a square grid on the grid of the model."""
+        """Resample the bias table of a square grid to the grid of the model."""
         module = self.backbone.get_submodule(ours.rpartition('.')[0])
         side = (math.isqrt(max(len(table) - module.num_token_rows, 0)) + 1) // 2
         if math.prod(offsets_of((side, side))) + module.num_token_rows != len(table):
-            return table, ''  # another grid, or no rows of tokens
+            return table, ''  # not a square grid, or without rows for prefix tokens
         change = f'relative positions of {side} x {side} patches to {by(module.grid)}'
         return resample_bias(table, (side, side), module.grid), change
 

@@ -1,8 +1,8 @@
-"""Compare a backbone with what weights say of their model, beyond the shapes of tensors.
+"""Compare a backbone with facts about the weights beyond the shapes of tensors.
 
 Weights of another model may have the same shapes: CLIP's, DINO's and MAE's B/16 differ in their
-GELU and their eps, and models of other heads or rotary positions fit as well. The name of the
-weights tells it, or their format, or a table among them that the model computes.
+GELU and their eps, and models with other heads or rotary positions fit as well. The name of the
+weights shows the difference, or their format, or a table in them that the model computes.
 """
 
 import math
@@ -28,9 +28,9 @@ from ..layers.numerics import NUMERICS, Numerics, get_numerics
 from ..layers.rotary import AxialRotary, read_rotary
 from ..stems import ResNetEmbed
 
-# Rotary options of training: weights fit any of them.
+# Rotary options that only affect training: weights fit any of them.
 ROTARY_AUGMENTATIONS = ('shift', 'jitter', 'rescale')
-TABLE_TOLERANCE = 1e-2  # tables may be in bfloat16. Those of other frequencies differ by about 1
+TABLE_TOLERANCE = 1e-2  # tables may be in bfloat16; with other frequencies they differ by about 1
 
 
 def numerics_of_name(backbone: nn.Module, source: str) -> Fields:
@@ -41,18 +41,18 @@ def numerics_of_name(backbone: nn.Module, source: str) -> Fields:
         source: where the weights come from. Only timm names tell more than the tensors.
 
     Returns:
-        The numerics of that model; nothing for other sources.
+        The numerics of that model; {} for other sources.
 
     Raises:
-        ConfigError: if the heads or the rotary positions differ. The weights would be worth
-            nothing.
+        ConfigError: if the heads or the rotary positions differ, which would make the weights
+            useless.
     """
     name = timm_name(source)
     if name is None:
         return {}
     try:
         theirs = parse_arch(f'timm://{name}')
-    except ConfigError:  # no ViT, or one of which not all is known; the tensors decide
+    except ConfigError:  # not a ViT, or not fully known; the tensors decide
         return {}
     arguments = theirs.complete()
     wanted = _structure(theirs.num_heads, arguments)
@@ -85,9 +85,9 @@ def check_heads(
     Args:
         backbone: the backbone.
         weights: the checkpoint's.
-        matched: our names of those that are loaded.
-        pool: the attention pooling after the backbone. If it is not known, it has as many heads as
-            the encoder.
+        matched: our names of the weights to load.
+        pool: the attention pooling after the backbone. If unknown, the number of heads of the
+            encoder is assumed.
 
     Raises:
         ConfigError: if they differ.
@@ -109,7 +109,7 @@ def check_heads(
 
 
 def check_tables(backbone: nn.Module, weights: Recognized, ignored: Mapping[str, str]) -> None:
-    """Compare the tables that the checkpoint holds and the model computes.
+    """Compare the tables in the checkpoint with those that the model computes.
 
     Args:
         backbone: the backbone.
@@ -117,7 +117,7 @@ def check_tables(backbone: nn.Module, weights: Recognized, ignored: Mapping[str,
         ignored: their keys that are not loaded, and the reason.
 
     Raises:
-        ConfigError: if the model computes others.
+        ConfigError: if the tables differ.
     """
     other = [
         key
@@ -136,8 +136,8 @@ def check_tables(backbone: nn.Module, weights: Recognized, ignored: Mapping[str,
 def _computes(backbone: nn.Module, key: str, value: Tensor) -> bool:
     """True if the model computes this table of a checkpoint.
 
-    A table of coordinates is of a square grid, or of the model's. If it is of another grid, the
-    model computes what it would on that grid.
+    A table of coordinates belongs to a square grid, or to the model's. The model's table is
+    computed on the same grid.
     """
     if not isinstance(backbone.rope, AxialRotary) or not value.ndim:
         return False
@@ -164,12 +164,12 @@ def _table(rope: AxialRotary, name: str, grid: tuple[int, int]) -> Tensor:
 def note_numerics(
     backbone: nn.Module, weights: Recognized, report: Report, named: Mapping[str, Any]
 ) -> None:
-    """Note numerics that certainly differ, and what else is known of the checkpoint's code.
+    """Note numerics that certainly differ, and other facts about the checkpoint's code.
 
     Args:
         backbone: the backbone.
         weights: the checkpoint's.
-        report: gets the notes.
+        report: receives the notes.
         named: numerics of the model that the weights are of, if its name is known, see
             :func:`numerics_of_name`.
     """

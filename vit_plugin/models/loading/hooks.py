@@ -1,4 +1,4 @@
-"""``load_state_dict`` hooks: weights of any format and resolution, in any host, sharded or not."""
+"""``load_state_dict`` hooks for weights of any format and resolution, in any model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -62,7 +62,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
 
 
 def _fits(backbone: nn.Module, key: str, value: Any, target: Any) -> bool:
-    """True if a tensor needs no change to be loaded into a target, which may not be there."""
+    """True if a tensor can be loaded into a target unchanged. The target may be missing."""
     if target is None or not isinstance(value, Tensor) or value.layout is not torch.strided:
         return False
     if key == GRID:
@@ -72,9 +72,9 @@ def _fits(backbone: nn.Module, key: str, value: Any, target: Any) -> bool:
 
 
 def _is_stated(backbone: nn.Module, mine: Mapping[str, Any], targets: Mapping[str, Any]) -> bool:
-    """True if a position table among the weights is known to have the grid that its count allows.
+    """True if the grid of a position table is certain.
 
-    Names of timm, MAE and DINO without a head are ours too, and their tables are square.
+    Weights of timm, MAE and DINO without a head have our names, and square tables.
     """
     if GRID in mine or GRID not in targets or 'pos_embed' not in mine:
         return True
@@ -100,11 +100,11 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
     try:
         weights = recognize(mine, targets)
     except ConfigError:
-        # Such as weights of a head alone. torch can load those.
+        # The format is unknown, as for weights of a head alone, which torch can load.
         if all(key.startswith(CLASSIFIER_PARTS) for key in mine):
             return
         raise
-    # The backbone does not know the shapes of the neck and head. Their weights are passed on
+    # The backbone does not know the shapes of neck and head, so their weights are passed on
     # unchanged.
     others = {ours: value for ours, value in weights.items() if ours.startswith(('neck.', 'head.'))}
     adapted = AdaptedWeights(backbone, targets | others, weights)
@@ -120,12 +120,12 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
 
 
 def _fit_stem(backbone: nn.Module, state: dict[str, Any], prefix: str, ours: str) -> bool:
-    """Convert a state of the stem's CNN alone, in place. False if it is of something else.
+    """Convert a state that has only the stem's CNN, in place. False for any other state.
 
     Args:
         backbone: the model's backbone.
-        state: the state. What is inside the prefix is converted.
-        prefix: of the entries.
+        state: the state, whose entries with the prefix are converted.
+        prefix: prefix of the entries.
         ours: the prefix that the backbone's names get.
     """
     mine = without_prefix(state, prefix)
@@ -165,8 +165,8 @@ def shard_like(value: Tensor, target: Tensor, copy: bool = False) -> Tensor:
         value: the complete tensor.
         target: the tensor that will receive it.
         copy: whether the result replaces the target. It then needs the target's type and its own
-            memory. A part has these in any case: as a view it would keep the complete tensor, and
-            torch's stager takes a view's offset for an address.
+            memory. A shard always has these: a view would keep the complete tensor alive, and
+            torch's stager mistakes a view's offset for an address.
     """
     if not isinstance(target, DTensor) or isinstance(value, DTensor) or value.shape != target.shape:
         if not copy:

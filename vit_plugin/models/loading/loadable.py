@@ -31,14 +31,14 @@ from .stem_weights import stem_weights
 
 
 class LoadableBackbone(LoadableModule):
-    """Base class of a backbone that takes weights of any known format and resolution, in any host.
+    """Base class of a backbone that loads weights of any known format and resolution.
 
     Args:
         init_cfg, arch: see :class:`~vit_plugin.models.loadable_module.LoadableModule`.
     """
 
-    added_parts: tuple[str, ...] = ()  # parts of a subclass that an encoder's checkpoint lacks
-    added_classifiers: tuple[str, ...] = ()  # beginnings of the names of their classifiers
+    added_parts: tuple[str, ...] = ()  # modules of a subclass that an encoder's checkpoint lacks
+    added_classifiers: tuple[str, ...] = ()  # prefixes of their classifiers
 
     def __init__(self, init_cfg: InitConfig = None, arch: Any = None) -> None:
         super().__init__(init_cfg, arch)
@@ -48,7 +48,7 @@ class LoadableBackbone(LoadableModule):
     def load(
         self, source: Any, skip: Iterable[str] = (), source_grid: tuple[int, int] | None = None
     ) -> Report:
-        """Load weights into the backbone alone, see :func:`load_weights`.
+        """Load weights only into the backbone, see :func:`load_weights`.
 
         ``source_grid`` defaults to the one in the backbone's ``pos_embed``.
         """
@@ -88,7 +88,7 @@ def load_weights(
             a value is infinite or NaN. The model is then as before.
     """
     prefix, backbone = find_backbone(model, Backbone)
-    if not isinstance(backbone, LoadableBackbone):  # a timm model, which has names of its own
+    if not isinstance(backbone, LoadableBackbone):  # a timm model, which has its own names
         of_backbone = [pattern for pattern in skip if not pattern.startswith('head.')]
         return backbone.load(source, of_backbone, source_grid)
     origin, given = read_source(source)
@@ -123,8 +123,8 @@ def load_weights(
     report = adapted.report
     used = report.matched.items()
     check_finite(((ours, weights.theirs[key]) for ours, keys in used for key in keys), origin)
-    # One block at a time, so that the complete file is never in memory. Meta tensors can only be
-    # replaced.
+    # Load one block at a time, so that the complete file is never in memory. Meta tensors can only
+    # be replaced.
     parts = groupby(report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
     grid = {names[GRID]: adapted[GRID]} if GRID in adapted else {}
     for (_, is_meta), part in parts:
@@ -137,7 +137,7 @@ def load_weights(
 
 
 def _note_empty(report: Report, targets: Mapping[str, Tensor]) -> None:
-    """Note the tensors on the meta device that a load has left without values."""
+    """Note the tensors that remain on the meta device after loading."""
     empty = [ours for ours in report.initialized if targets[ours].is_meta]
     if empty:
         report.notes.append(
@@ -169,7 +169,7 @@ def load_trained(model: nn.Module, checkpoint: Checkpoint) -> None:
 
 
 def too_large(dtype: str | None) -> str:
-    """The remedy where values have become infinite in a dtype."""
+    """The remedy if values have overflowed in a dtype."""
     return f'--dtype {dtype} cannot hold its values: give bfloat16 or float32'
 
 
@@ -178,10 +178,10 @@ def check_finite(
     source: str,
     remedy: str = 'give one that was saved before its training failed',
 ) -> None:
-    """Reject weights whose predictions would be NaN."""
+    """Reject weights that would predict NaN."""
     for name, value in weights:
         value = value.to_local() if isinstance(value, DTensor) else value
-        # A sum is the quicker check.
+        # Check the sum first, which is faster.
         if not isinstance(value, Tensor) or value.is_meta or value.sum().isfinite():
             continue
         if not value.isfinite().all():
@@ -194,26 +194,26 @@ def check_finite(
 def check_start(model: nn.Module, weights: Weights) -> None:
     """Check weights for ``load_from``. MMEngine itself would only print a warning.
 
-    Parts outside our backbones may be missing, such as a head.
+    Modules outside our backbones, such as a head, may be missing.
 
     Raises:
-        ConfigError: if one of our backbones has a tensor that they lack, see :func:`load_weights`,
-            or as :func:`check_kinds`.
+        ConfigError: if the weights lack a tensor of one of our backbones, see :func:`load_weights`,
+            or see :func:`check_kinds`.
     """
     check_kinds(model, weights)
     for prefix, backbone in innermost(model, LoadableBackbone).items():
         targets, mine = backbone.state_dict(keep_vars=True), without_prefix(weights, prefix)
         if mine and not targets.keys() <= mine.keys():
             found = recognize(mine, targets)
-            if found.is_own:  # the hook converts the others, completely
+            if found.is_own:  # the hook converts weights with other names, completely
                 AdaptedWeights(backbone, targets, found, complete=False)
 
 
 def check_kinds(model: nn.Module, weights: Weights) -> None:
-    """Check that weights by the model's own names are real numbers where the model's are.
+    """Check that weights with the model's own names are floating point where the model's are.
 
     Raises:
-        ConfigError: names the first that is not.
+        ConfigError: for the first that is not.
     """
     for name, target in model.state_dict().items():
         value = weights.get(name)

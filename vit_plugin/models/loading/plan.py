@@ -16,7 +16,7 @@ from vit_plugin.weights.rules import GRID
 
 from ..layers.position_bias import BIAS_TABLE
 
-# Our names in the encoder and stem, and the argument of the backbone that creates the parameter.
+# Our names in encoder and stem -> the argument of the backbone that creates the parameter.
 ARGUMENTS = {
     Pattern(name): argument
     for name, argument in {
@@ -49,12 +49,12 @@ ENCODER_MODULES = (
     'patch_embed',
 )
 CLASSIFIER_PREFIXES = ('head.', 'decode_head.conv_seg.')
-# Tables of relative positions, which are none at zero.
+# Tables of relative positions, which have no effect while they are zero.
 RELATIVE = ('.rel_pos_h', '.rel_pos_w', BIAS_TABLE)
 
 
 class Plan:
-    """Which weights of a model a checkpoint gives, and what becomes of its other keys.
+    """Which weights of a model a checkpoint provides, and what happens to its other keys.
 
     Args:
         backbone: the model's backbone.
@@ -88,7 +88,7 @@ class Plan:
         self._leave_other_classifiers()
 
     def why_unused(self, ours: str) -> str:
-        """The reason why the model has no parameter of this name. Empty if there is none."""
+        """The reason why the model has no parameter with this name, or ''."""
         if len(self.backbone.blocks) <= _block(ours) < self.backbone.num_layers:
             return 'of a block that no output needs'
         match ours.split('.'):
@@ -116,13 +116,13 @@ class Plan:
             self.report.ignored[key] = reason or 'the model has no such parameter'
             part = ours.partition('.')[0]
             theirs = key.startswith(prefix) and not key.startswith(form.outside or '\0')
-            # It may belong to the encoder.
+            # The key may belong to the encoder.
             if not reason and (part in ENCODER_MODULES or (complete and not part and theirs)):
                 surplus[key] = ours
         return surplus
 
     def _why_ignored(self, key: str, ours: str) -> str:
-        """The reason why a key may stay unused. Empty if there is none."""
+        """The reason why a key may stay unused, or ''."""
         part = ours.partition('.')[0]
         if self._skipped(key, ours):
             return 'skipped'
@@ -143,7 +143,7 @@ class Plan:
         )
         missing = []
         for ours in self.targets:
-            if ours == GRID:  # known to the model itself
+            if ours == GRID:  # the model knows its own grid
                 continue
             part = ours.partition('.')[0]
             if self._skipped(ours):
@@ -181,7 +181,7 @@ class Plan:
         )
 
     def _taken(self, ours: str) -> str:
-        """How a model with this weight is built, in words."""
+        """Describe how to build a model with this weight."""
         if _block(ours) >= self.backbone.num_layers:
             return 'taken with an arch with more blocks'
         for pattern, argument in ARGUMENTS.items():
@@ -190,7 +190,7 @@ class Plan:
         return 'taken by no argument'
 
     def _leave_other_classifiers(self) -> None:
-        """Skip a classifier with another number of classes, and note one that is all zeros."""
+        """Skip a classifier with another number of classes, and report one of all zeros."""
         classifiers = CLASSIFIER_PREFIXES + self.backbone.added_classifiers
         for ours in [ours for ours in self.report.matched if ours.startswith(classifiers)]:
             value, target = self.weights[ours], self.targets[ours]

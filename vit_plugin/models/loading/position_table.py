@@ -1,4 +1,4 @@
-"""The position table of a checkpoint: its grid, its rows, and both fitted to a model."""
+"""The position table of a checkpoint: find its grid and prefix rows, and fit it to a model."""
 
 import math
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ TOKENS_WITH_ROWS = ('cls_token', 'dist_token')
 
 
 class PositionTable:
-    """Fits a checkpoint's learned table, and the tokens it has rows for, to one model.
+    """Fits a checkpoint's learned table, and the tokens that it has rows for, to one model.
 
     Args:
         backbone: the model's backbone.
         weights: the checkpoint's.
         grid: grid (h, w) of the table, if the checkpoint or the user states it. Our own checkpoints
-            do. Without it, a table is square: as many rows as the model has may be another grid.
+            do. Otherwise a square is assumed, even if the number of rows equals the model's.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class PositionTable:
         self.grid = grid
 
     def fitted(self, value: Tensor) -> tuple[Tensor, str]:
-        """A table on the model's grid and with its rows for other tokens, and what has changed."""
+        """The table with the model's grid and prefix rows, and a description of the changes."""
         rows, old = self.layout(value)
         wanted, new = self.position.num_prefix_rows, self.position.grid
         extra, patches = value[:, :rows], value[:, rows:]
@@ -57,7 +57,7 @@ class PositionTable:
         return torch.cat((extra, patches), dim=1), ', '.join(changes)
 
     def assumed(self, table: Tensor) -> str:
-        """What is taken for granted of a table whose grid nothing states. Empty for a square."""
+        """What is assumed about a table whose grid is not stated. Empty for a square."""
         grid = self.layout(table)[1]
         if self.grid or self.position.source_grid or grid[0] == grid[1]:
             return ''
@@ -67,7 +67,7 @@ class PositionTable:
         )
 
     def with_row(self, token: str, value: Tensor) -> tuple[Tensor, str]:
-        """A token, plus its row of the table if the model's table has no such row."""
+        """Add a token's row of the table to the token, if the model's table has no such row."""
         if self.position.num_prefix_rows or 'pos_embed' not in self.weights or not self.learned:
             return value, ''
         table = self.weights['pos_embed']
@@ -100,14 +100,14 @@ class PositionTable:
         )
 
     def _layouts(self) -> list[tuple[int, tuple[int, int] | None]]:
-        """Numbers of prefix rows and grids to try, most likely first. None means a square grid."""
+        """Candidates (number of prefix rows, grid), most likely first. None means a square grid."""
         rows, native = self.position.num_prefix_rows, self.position.grid
         # A table may have a row for a class token that the checkpoint lacks, as in ViTDet.
         tokens = sum(name in self.weights for name in TOKENS_WITH_ROWS) or 1
         stated = self.grid or self.position.source_grid
         if stated:
             return [(rows, stated), (tokens, stated), (0, stated)]
-        # The model's own grid only where no square fits, which `assumed` says.
+        # Try the model's own grid only if no square fits; `assumed` reports that.
         return [
             *((count, grid) for grid in (None, native) for count in (rows, tokens)),
             (0, None),
@@ -132,5 +132,5 @@ def saved_grid(value: Tensor) -> tuple[int, int]:
 
 
 def by(size: Sequence[int]) -> str:
-    """A size in words, such as ``'14 x 14'``."""
+    """A size as text, such as ``'14 x 14'``."""
     return f'{size[0]} x {size[1]}'

@@ -1,4 +1,4 @@
-"""The weights of a CNN for the stem of a hybrid, whose blocks begin anew."""
+"""Load the weights of a CNN into the stem of a hybrid with new blocks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,15 +12,15 @@ from vit_plugin.weights.report import Report
 def stem_weights(
     backbone: nn.Module, targets: Mapping[str, Any], given: Weights
 ) -> tuple[dict[str, Tensor], Report] | None:
-    """The weights of the stem from a file of its CNN alone, by our names, and a report.
+    """The weights of the stem, by our names, from a file with only its CNN, and a report.
 
     Args:
         backbone: the model's backbone.
-        targets: the tensors of the backbone, or of all of the model, by our names.
+        targets: the tensors of the backbone or of the whole model, by our names.
         given: the weights of the file.
 
     Returns:
-        None if the file is of something else.
+        None if the file has anything else.
 
     Raises:
         ConfigError: if a tensor of the CNN is missing or has another shape.

@@ -1,1 +1,1 @@
-"""Necks: from the outputs of a backbone to what a head takes."""
+"""Necks between the outputs of a backbone and a head."""

@@ -61,12 +61,12 @@ class SimpleFPN(BaseModule):
     Args:
         in_channels: channels of the backbone's map, or of each of its maps. The last map is used.
         out_channels: channels of every output.
-        num_outs: number of outputs. Each output beyond ``scales`` has half the size of the one
-            before.
+        num_outs: number of outputs. Each output beyond ``scales`` has half the size of the previous
+            one.
         scales: powers of two. Each makes one output, with the size of the map times this number.
         add_extra_convs: compute the outputs beyond ``scales`` with 3 x 3 convolutions of stride 2,
-            as RetinaNet's P6 and P7. They take the output before them, which MMDetection's ``FPN``
-            calls ``'on_output'``; that means the same as True here. False leaves out every other
+            as RetinaNet's P6 and P7. Their input is the previous output, MMDetection's
+            ``'on_output'``, which is accepted as a synonym of True. False drops every other
             element.
         norm_cfg: the norms. ``'LN2d'`` norms over the channels.
         init_cfg: MMEngine's initialization config.

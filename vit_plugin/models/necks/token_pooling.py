@@ -26,7 +26,7 @@ POOLINGS: dict[str, Callable[[Tensor, int | None], Tensor]] = {
     'cls_avg': lambda x, prefix: torch.cat((x[:, 0], x[:, prefix:].mean(dim=1)), dim=1),
 }
 CLASS_TOKEN_MODES = ('cls', 'cls_avg', 'prefix')  # modes that read tokens before the patches
-COUNTED_MODES = ('avg', 'cls_avg', 'prefix')  # those that need their number
+COUNTED_MODES = ('avg', 'cls_avg', 'prefix')  # modes that need the number of these tokens
 
 
 class MapOptions(TypedDict, total=False):
@@ -57,8 +57,8 @@ class TokenPooling(BaseModule):
             of ``num_heads`` is that of the encoder with the same width in
             :data:`vit_plugin.arch.SIZES`.
         norm_cfg: norm of the pooled vector, such as ``dict(type='LN', eps=1e-6)``. It needs
-            ``in_channels``. timm's models that average their patches have it in place of the
-            backbone's final norm.
+            ``in_channels``. timm's models that average patches have it instead of the backbone's
+            final norm.
         init_cfg: MMEngine's initialization config.
 
     Shape: tokens (B, prefix + N, C) or a feature map (B, C, h, w) -> (B, C), for each input; (B, 2
@@ -95,7 +95,7 @@ class TokenPooling(BaseModule):
                 f"TokenPooling: map_cfg is for mode='map', but this is mode={mode!r}; leave it out."
             )
         self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
-        width = in_channels or 0  # given where it is needed
+        width = in_channels or 0  # set if it is needed
         self.attn_pool = (
             self._build_attention_pool(width, dict(map_cfg or {})) if mode == 'map' else None
         )

@@ -1,4 +1,4 @@
-"""The stem of a backbone by its config."""
+"""Build the stem of a backbone from its config."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def build_stem(default: Mapping[str, Any], patch_embed: Mapping[str, Any], **com
         **common: arguments of every stem.
 
     Raises:
-        ConfigError: if nothing names a type, or if the width is not the blocks'.
+        ConfigError: if the type is missing, or if the width differs from that of the blocks.
     """
     same = patch_embed.get('type', default.get('type')) == default.get('type')
     cfg = {**(default if same else {}), **patch_embed}

@@ -1,4 +1,4 @@
-"""The patch embedding whose patch size is chosen when the model runs."""
+"""A patch embedding with a patch size that is chosen at run time."""
 
 import random
 from typing import Literal
@@ -14,25 +14,23 @@ from ..layers.patch_resize import ResizableConv2d
 from .patch import PatchEmbed
 from .stem import StemOptions
 
-# The patch sizes that divide the paper's images of 240 x 240 pixels (arXiv:2212.08013, Section
-# 3.2).
+# Patch sizes that divide the paper's images of 240 x 240 pixels (arXiv:2212.08013, Section 3.2).
 PAPER_SIZES = (8, 10, 12, 15, 16, 20, 24, 30, 40, 48)
 
 
 @MODELS.register_module()
 class FlexiPatchEmbed(PatchEmbed):
-    """Patches of any size by one set of weights (FlexiViT, arXiv:2212.08013).
+    """Patches of any size with one set of weights (FlexiViT, arXiv:2212.08013).
 
-    The kernel and the position table have sizes of their own. They are resized to the patches and
-    to their grid in each forward. So the parameters do not depend on the patch size.
+    Kernel and position table have fixed sizes, and are resized to the patches and their grid in
+    each forward. So the parameters do not depend on the patch size.
 
     Args:
         in_channels, embed_dims: see :class:`Stem`.
         patch_size: side of the patches. :meth:`set_patch_size` changes it later.
         kernel_size: side of the kernel. The authors use 32, timm's checkpoints 16.
-        sizes: the patch sizes of training. Each batch has one of them at random, all equally
-            likely. ``'paper'`` means ``PAPER_SIZES``. None means that training takes ``patch_size``
-            too.
+        sizes: the patch sizes of training. Each batch has a random one, all equally likely.
+            ``'paper'`` means ``PAPER_SIZES``. None: training uses ``patch_size``, too.
         **kwargs: see :class:`Stem`.
     """
 
@@ -64,7 +62,7 @@ class FlexiPatchEmbed(PatchEmbed):
         )
 
     def set_patch_size(self, patch_size: int) -> None:
-        """Change the size of the patches. The weights stay as they are."""
+        """Change the size of the patches. The weights are unchanged."""
         self.proj.prepare(patch_size)
         self.patch_size = patch_size
 
@@ -74,7 +72,7 @@ class FlexiPatchEmbed(PatchEmbed):
         return bool(self.sizes)
 
     def native_grid(self, image_size: tuple[int, int]) -> tuple[int, int]:
-        """See :meth:`Stem.native_grid`. It is the grid of patches as large as the kernel.
+        """See :meth:`Stem.native_grid`. It is the grid of patches of the size of the kernel.
 
         Raises:
             ConfigError: if the image is smaller than the kernel.

@@ -18,7 +18,7 @@ Two = Field(min_length=2, max_length=2)
 
 
 class MbConvMaps(MbConvStages):
-    """timm's layers, which return the maps of all: the first convolutions, the stages, the last."""
+    """timm's layers, returning every map: first convolutions, stages, last convolution."""
 
     def __init__(self, cfg: VitCfg, in_channels: int, with_cp: Recompute) -> None:
         super().__init__(cfg, in_chans=in_channels)

@@ -35,7 +35,7 @@ class WhitenedRoot(nn.Module):
     They are the cosine transform of channels, rows and columns, which is close to the principal
     components of natural images. A BatchNorm without weights gives each the variance 1. Both signs
     of each go through the activation. This is the whitened first convolution of K. Jordan
-    (arXiv:2404.00498, Section 3.2), with statistics of the batches in place of some gathered before
+    (arXiv:2404.00498, Section 3.2), with batch statistics instead of statistics gathered before
     training. The last row and column are repeated, so that the map keeps its size.
 
     Shape: (B, C, H, W) -> (B, 8 C, H, W).
@@ -55,15 +55,15 @@ class WhitenedRoot(nn.Module):
         self.act = build_activation(act_cfg)
 
     def forward(self, x: Tensor) -> Tensor:
-        filters = self.filters.to(x.dtype)  # sharding casts inputs and parameters, and no buffers
+        filters = self.filters.to(x.dtype)  # sharding casts inputs and parameters, but not buffers
         x = self.norm(F.conv2d(F.pad(x, (0, 1, 0, 1), mode='replicate'), filters))
         return self.act(torch.cat((x, -x), dim=1))
 
 
 class PooledStage(nn.Module):
-    """A 3 x 3 convolution whose map is max-pooled by 2, and another of the pooled map.
+    """A 3 x 3 convolution, a max-pool by 2, and another 3 x 3 convolution.
 
-    The first convolution sees the map before it is made smaller. An odd side is padded at its end.
+    The first one sees the map at full size. An odd side is padded at its end.
 
     Args:
         skip: whether the second convolution is added to its input. If not, both begin as
@@ -89,7 +89,7 @@ class PooledStage(nn.Module):
                 nn.init.dirac_(conv.weight[: conv.in_channels].data)
 
     def forward(self, x: Tensor) -> Tensor:
-        # Before the norm, which then has a quarter to compute.
+        # Pool before the norm, which then has only a quarter to compute.
         x = F.max_pool2d(self.conv1(x), 2, ceil_mode=True)
         x = self.act(self.norm1(x))
         y = self.act(self.norm2(self.conv2(x)))
@@ -100,9 +100,9 @@ class PooledStage(nn.Module):
 class PooledResNetEmbed(Stem):
     """A ResNet that halves its maps by max-pools, then patches of the last map.
 
-    It learns small images in few epochs, as the ResNet-9 of DAWNBench does (Page 2018, "How to
-    train your ResNet"), on which its stages are modeled. The convolutions have standardized
-    filters, as those of :class:`~vit_plugin.models.ResNetEmbed`. The activation is the encoder's.
+    It learns from small images in few epochs, like DAWNBench's ResNet-9 (Page 2018, "How to train
+    your ResNet"), on which its stages are modeled. The convolutions have standardized filters, as
+    those of :class:`~vit_plugin.models.ResNetEmbed`. The activation is the encoder's.
 
     Args:
         in_channels, embed_dims, patch_size, **kwargs: see :class:`Stem`.
@@ -110,8 +110,7 @@ class PooledResNetEmbed(Stem):
             after it. A whitened root has eight times ``in_channels``.
         skip: whether the second convolution of each stage is residual. If not, all convolutions
             begin as identities (arXiv:2404.00498, Section 3.3).
-        whitened: whether the root is a :class:`WhitenedRoot`, which learns nothing, in place of a
-            convolution.
+        whitened: whether the root is a fixed :class:`WhitenedRoot` instead of a convolution.
         channels_last: whether the maps have this memory format. On a CPU it makes max-pools several
             times faster, and GroupNorm several times slower: take it with BatchNorm.
         with_root: whether the map of the root, of stride 1, comes before those of the stages.
@@ -158,7 +157,7 @@ class PooledResNetEmbed(Stem):
         stages = [PooledStage(*sizes, skip, self.numerics) for sizes in pairwise(channels)]
         self.backbone = LayerMaps([first, *stages], self.with_cp)
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
-        # A whitened root has no parameters.
+        # A whitened root has no parameters, and so no depth.
         self.depths = [f'backbone.{i}.' for i in range(whitened, len(channels))]
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:

@@ -30,7 +30,7 @@ EXPANSION = 4
 ROOTS = {4: (7, 2, True), 2: (3, 2, False), 1: (3, 1, False)}
 
 RootStride = Literal[4, 2, 1]
-# Each twice as wide as the one before.
+# Each stage is twice as wide as the previous one.
 StageDepths = Annotated[Sequence[Depth], Field(max_length=5)]
 
 
@@ -191,8 +191,8 @@ class ResNetEmbed(Stem):
         maps = self.backbone(images)
         if self.numerics.stem_pool_cfg['padding'] == 'same':
             return maps
-        # The max-pool makes maps a row and a column short. As in TransUNet, what is returned is
-        # filled with zeros, and the CNN itself continues with what it has.
+        # The max-pool makes maps a row and a column short. As in TransUNet, returned maps are
+        # padded with zeros, and the CNN itself continues without padding.
         return tuple(
             pad_to(x, [-(-side // stride) for side in images.shape[2:]])
             for x, stride in zip(maps, self.feature_strides, strict=True)

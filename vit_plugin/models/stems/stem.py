@@ -18,7 +18,7 @@ from ..layers.recompute import Recompute, recomputed
 from ..layers.std_conv import is_open, lecun_normal_
 from ..loadable_module import LoadableModule
 
-# Number of patches along one side of a map, from the size of the map and of a patch.
+# Padding -> number of patches along a side, from the sizes of the map and of a patch.
 Padding = Literal['same', 'valid']
 PADDINGS: dict[str, Callable[[int, int], int]] = {
     'same': lambda size, patch: -(-size // patch),
@@ -52,7 +52,7 @@ class StemCfg(Open, total=False):
 
 
 class LayerMaps(nn.ModuleList):
-    """Layers in order, of which each gives a map: (B, C, H, W) -> the maps (B, C_i, H_i, W_i).
+    """Layers in order, each returning a map: (B, C, H, W) -> the maps (B, C_i, H_i, W_i).
 
     Args:
         layers: the layers.
@@ -76,7 +76,8 @@ class Stem(LoadableModule):
 
     A subclass passes the strides and channels of its CNN's maps to this constructor and computes
     the maps in :meth:`features`. This class splits the last map into patches and projects them to
-    tokens. A stem calls each of its children as a whole: sharding gathers their parameters then.
+    tokens. A stem calls each of its children as a whole, since sharding gathers their parameters at
+    that point.
 
     Args:
         in_channels: channels of the image.
@@ -91,18 +92,18 @@ class Stem(LoadableModule):
             tokens.
         padding: how to treat pixels that do not fill a patch. ``'same'`` pads them to a full patch.
             ``'valid'`` crops them, as timm and big_vision do.
-        frozen: whether the entire stem stays as it is initialized or loaded. MoCo v3 trains a pure
-            ViT so (arXiv:2104.02057, Section 4.3). The backbone sees to it.
+        frozen: whether the entire stem is frozen, as in MoCo v3's training of a pure ViT
+            (arXiv:2104.02057, Section 4.3). The backbone freezes it.
         init_cfg: MMEngine's initialization config. Its entry ``type='Pretrained'`` is read by
             :meth:`load`, before the weights of the backbone, whose ``skip`` leaves the stem out.
         feature_strides: pixels per element of each map that the subclass computes. The last map
-            becomes tokens. A subclass whose first layers, its root, make a map before the first
-            stage takes ``with_root``, which puts this map, its stride and its channels first.
+            becomes tokens. A subclass whose root has a map of its own takes ``with_root``, which
+            puts this map, its stride and its channels first.
         feature_channels: channels of each map.
 
     Attributes:
-        depths: the beginning of the parameters' names at each depth of the CNN, from the image on,
-            for layer-wise decay. All others have the last depth, that of the projection to tokens.
+        depths: for layer-wise decay, the prefix of the parameters at each depth of the CNN, from
+            the image on. All others have the last depth, that of the projection to tokens.
     """
 
     depths: Sequence[str] = ()
@@ -149,12 +150,12 @@ class Stem(LoadableModule):
     def load(
         self, source: Source, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None
     ) -> Report:
-        """Load the stem alone, from a file with its own names, such as that of another hybrid.
+        """Load only the stem, from a file with its own names, such as that of another hybrid.
 
         Args:
             source: see :func:`~vit_plugin.models.load_weights`. The names may be those of the
                 complete model.
-            skip, source_grid: what a stem does not take.
+            skip, source_grid: not supported for a stem.
 
         Raises:
             ConfigError: if a tensor is missing or has another shape. The stem is then unchanged.
@@ -173,7 +174,7 @@ class Stem(LoadableModule):
         """The tensors that :meth:`load` loads, by the names of the stem, and its report.
 
         Raises:
-            ConfigError: see there.
+            ConfigError: see :meth:`load`.
         """
         targets = self.state_dict()
         prefix = max(
@@ -195,7 +196,7 @@ class Stem(LoadableModule):
         return {ours: given[f'{prefix}{ours}'] for ours in targets}, report
 
     def is_alone_in(self, given: Weights) -> bool:
-        """True if a file is of the stem's CNN alone, as it is published elsewhere."""
+        """True if a file has only the stem's CNN, as published elsewhere."""
         return False
 
     def reset_parameters(self) -> None:
@@ -206,20 +207,20 @@ class Stem(LoadableModule):
                 nn.init.zeros_(self.proj.bias)
 
     def build_projection(self, channels: int, bias: bool) -> nn.Module:
-        """The layer that makes tokens of patches with this number of channels."""
+        """The layer that projects patches with this number of channels to tokens."""
         return nn.Conv2d(channels, self.embed_dims, self.patch_size, self.patch_size, bias=bias)
 
     @property
     def varies(self) -> bool:
-        """True if the stride is another one for each batch in training."""
+        """True if the stride varies between training batches."""
         return False
 
     def check_one_size(self, whose: str) -> None:
         """Raise a ``ConfigError`` about ``whose`` patches if their size varies."""
         if self.varies:
             raise ConfigError(
-                f'{whose}: the patches must have one size, and not another one for each batch; '
-                'leave out sizes in patch_embed.'
+                f'{whose}: the patches must have a fixed size, not one for each batch; leave out '
+                'sizes in patch_embed.'
             )
 
     @property

@@ -1,4 +1,4 @@
-"""Any CNN of timm as a stem."""
+"""A stem from any CNN of timm."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -42,7 +42,7 @@ class TimmEmbed(Stem):
         model_kwargs: further arguments of ``timm.create_model``.
 
     Raises:
-        ConfigError: if timm has no such model, or if the model has no such feature maps, or of
+        ConfigError: if timm has no such model, or if the model has no such feature maps, or maps of
             other sizes than stated.
     """
 
@@ -84,7 +84,7 @@ class TimmEmbed(Stem):
         self.backbone.is_init = True
 
     def fit(self, given: Weights) -> tuple[dict[str, Tensor], Report]:
-        """The weights of the CNN, from a file of timm's whole model or of one with such a CNN.
+        """The weights of the CNN, from a file of timm's whole model or of a hybrid with this CNN.
 
         The projection to tokens keeps its values. See :func:`~vit_plugin.models.fit_timm`.
         """
@@ -94,7 +94,7 @@ class TimmEmbed(Stem):
         )
 
     def is_alone_in(self, given: Weights) -> bool:
-        """True if a file is of the CNN alone, without blocks of an encoder."""
+        """True if a file has only the CNN, without blocks of an encoder."""
         return is_of_timm(self.model_name, given)
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
@@ -107,7 +107,7 @@ def _build_cnn(
     """timm's model that returns feature maps.
 
     Raises:
-        ConfigError: if timm has no such model, or it has no such maps.
+        ConfigError: if timm has no such model, or if it has no such maps.
     """
     try:
         backbone = timm.create_model(model_name, features_only=True, **options, **model_kwargs)

@@ -1,4 +1,4 @@
-"""The names in files of the authors of D-FINE, DEIM, DEIMv2 and ECDet, and ours."""
+"""The parameter names in the authors' files of D-FINE, DEIM, DEIMv2 and ECDet, mapped to ours."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -9,7 +9,7 @@ from torch import Tensor
 from vit_plugin.weights.formats.timm import TIMM
 from vit_plugin.weights.rules import COMPUTED, CONSTANT, Format, Rule
 
-# A layer of attention in the encoder or the decoder.
+# An attention layer in the encoder or the decoder.
 ATTENTION_LAYER_NAMES = {'linear1': 'mlp.0', 'linear2': 'mlp.3', 'swish_ffn.w12': 'mlp.gate_up'}
 ENCODER_LAYER = {
     **ATTENTION_LAYER_NAMES,
@@ -39,7 +39,7 @@ HEAD_NAMES = {
     'input_proj.{i}': 'projections.{i}',
     'decoder.segmentation_head': 'masks',
 }
-# A fusing block. Within it, two CSP blocks have our names.
+# A fusion block. Its two CSP blocks have our names.
 FUSING = {'cv1': 'conv1', 'cv4': 'conv2', 'cv{k+1}.0': 'csp{k}.0'}
 ENCODER_NAMES = {
     'input_proj.{i}': 'projections.{i}',
@@ -63,7 +63,7 @@ ADAPTER_NAMES = {
 
 
 def _moved(theirs: str, ours: str, parts: Mapping[str, str]) -> Iterator[Rule]:
-    """A rule for each part, with what these names precede."""
+    """One rule per module, with these prefixes."""
     for name, own in parts.items():
         yield Rule(f'{theirs}{name}.{{rest}}', f'{ours}{own}.{{rest}}')
 
@@ -79,7 +79,7 @@ def _encoder() -> Iterator[Rule]:
 
 
 def _fusing(theirs: str, ours: str) -> Iterator[Rule]:
-    """A block whose 3 x 3 convolutions are within the CSP blocks of DEIMv2, and after others."""
+    """A fusion block. Its 3 x 3 convolutions are inside DEIMv2's CSP blocks, and after others."""
     elan = '.cv2.0.conv2.'
     for part in ('conv', 'norm'):
         name = f'{theirs}cv{{k+1}}.1.{part}.{{rest}}'
@@ -125,7 +125,7 @@ def _decoder() -> Iterator[Rule]:
             yield Rule(f'{layer}{name}.{kind}', f'{ours}{own}.{weight}', written=written)
         name = f'{layer}norm2.{kind}'
         yield Rule(name, f'{ours}norms.2.{weight}', when=third, written=written)
-    # After the MLP, ECDet has the second of two norms, and the others have the third.
+    # The norm after the MLP is ECDet's second of two, and the third in the others.
     yield Rule(f'{layer}norm3.scale', f'{ours}norms.1.weight', written=_has_rms)
     yield Rule(f'{layer}norm3.{{rest}}', f'{ours}norms.1.{{rest}}', written=_is_not_ecdet)
     yield Rule(f'{layer}norm2.{{rest}}', f'{ours}norms.1.{{rest}}', unless=third)

@@ -27,10 +27,10 @@ with needed_by('DFINEHead'):
 
 
 class Distributions(TypedDict, total=False):
-    """How a side of a box is predicted.
+    """Settings of the distributions that predict the sides of boxes.
 
     Attributes:
-        bins: bins of a distribution, less one. Default: 32.
+        bins: number of bins of a distribution minus one. Default: 32.
         up, scale: reach and curvature of the bins. Default: 0.5 and 4.
         top, quality_channels, quality_layers: of :class:`LocationQuality`. Default: 4, 64 and 2.
         shared: whether all layers have the same distributions' MLP. Default: False.
@@ -121,7 +121,7 @@ class DFINEHead(ProposingHead):
     ) -> dict[str, Tensor]:
         """See the base class.
 
-        Each layer adds to the logits of the distributions, which move the sides of the first boxes.
+        Each layer refines the logits of the distributions, which move the sides of the first boxes.
         """
         values = bin_values(self.bins, self.up, self.scale).to(references)
         ratios = memory.ratios.repeat(1, 1, 2)[:, None]  # (B, 1, levels, 4)
@@ -169,7 +169,7 @@ class DFINEHead(ProposingHead):
     def _side_losses(
         self, layer: InstanceData, goal: Tensor, overlaps: Tensor, matched: Matched
     ) -> dict[str, Tensor]:
-        """Those of the distributions: localization, and what is learned from the last layer."""
+        """The losses of the distributions: localization, and distillation from the last layer."""
         if 'sides' not in layer:
             return {}
         (rows, _), count, numbers, _ = matched
@@ -191,7 +191,7 @@ class DFINEHead(ProposingHead):
 
 
 def _fill_shared(head: nn.Module, state: dict[str, Tensor], prefix: str, *_: Any) -> None:
-    """Give each layer the parameters that all layers share, which files have once."""
+    """Copy shared parameters, which files store once, to every layer."""
     for name in [name for name in head.state_dict() if name.startswith('fc_reg.0.')]:
         names = [f'{prefix}fc_reg.{i}.{name[len("fc_reg.0.") :]}' for i in range(len(head.layers))]
         found = [state[one] for one in names if one in state]

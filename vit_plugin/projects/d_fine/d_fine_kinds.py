@@ -58,7 +58,7 @@ _SHARED: dict[str, Any] = dict(
     decoder_method='default',
     up=0.5,
     tie_word_embeddings=True,  # for files without the layers' heads
-    head_dim=None,  # follows from the width and the heads
+    head_dim=None,  # derived from the width and the heads
     **NAMED_BACKBONE,
 )
 _UNUSED = {

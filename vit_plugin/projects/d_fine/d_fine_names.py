@@ -1,4 +1,4 @@
-"""The names of transformers' D-FINE, DEIMv2 and RT-DETR, and ours."""
+"""The parameter names of transformers' D-FINE, DEIMv2 and RT-DETR, mapped to ours."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -17,7 +17,7 @@ HGNET = {
     },
 }
 LAYER_OF_CNN = {'convolution': 'conv', 'normalization': 'bn', 'lab': 'lab'}
-# Layers of attention: names in files of 5.x and before, and ours.
+# Attention layers: names in files of 5.x, of earlier versions, and ours.
 ATTENTION = {
     'self_attn.(o_proj|out_proj)': 'attn.out_proj',
     'self_attn_layer_norm': 'norms.0',
@@ -64,13 +64,13 @@ UNUSED_NAMES = {
 
 
 def _moved(theirs: str, ours: str, parts: Mapping[str, str]) -> Iterator[Rule]:
-    """A rule for each part, with what these names precede."""
+    """One rule per module, with these prefixes."""
     for name, own in parts.items():
         yield Rule(f'{theirs}{name}.{{rest}}', f'{ours}{own}.{{rest}}')
 
 
 def _self_attention(theirs: str, ours: str) -> Iterator[Rule]:
-    """Separate queries, keys and values, which are one array in torch's attention."""
+    """Rules for separate queries, keys and values, which are one array in torch's attention."""
     for kind in ('weight', 'bias'):
         names = tuple(f'{theirs}self_attn.{part}_proj.{kind}' for part in 'qkv')
         yield Rule(names, f'{ours}in_proj_{kind}')
@@ -128,7 +128,7 @@ LITE_ENCODER_PARTS = ('down_conv1', 'down_conv2', 'bi_fusion_conv')
 def _projection(
     theirs: str, ours: str, named: bool, written: bool | Callable[..., bool] = True
 ) -> Iterator[Rule]:
-    """A convolution and its norm, which some files have by their names."""
+    """A convolution and its norm, which some files name instead of number."""
     parts = ('conv', 'norm')
     for k, part in enumerate(parts):
         name = f'{theirs}.{part if named else k}.{{rest}}'
@@ -156,7 +156,7 @@ def _head(named: bool, mlp: Mapping[str, str] = MLP_OF_FINE) -> Iterator[Rule]:
 
 
 def _adapter() -> Iterator[Rule]:
-    """DEIMv2's convolutions beside a ViT."""
+    """DEIMv2's CNN next to a ViT."""
     start = 'conv_encoder.'
     yield Rule(f'{start}spatial_tuning_adapter.stem_conv.{{rest}}', 'detail.0.{rest}')
     yield Rule(f'{start}spatial_tuning_adapter.conv{{i+1}}.{{rest}}', 'detail.{i}.{rest}')

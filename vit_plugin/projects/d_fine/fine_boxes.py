@@ -1,6 +1,6 @@
-"""A box as distributions of the distances of its sides (D-FINE, arXiv:2410.13842, Section 4.1).
+"""Boxes as distributions of side distances (D-FINE, arXiv:2410.13842, Section 4.1).
 
-A side is moved by ``W(n)`` of its box's width or height with the probability of bin n.
+Bin n moves a side by ``W(n)`` times the width or height of the box.
 """
 
 from typing import NamedTuple
@@ -47,7 +47,7 @@ class Bins(NamedTuple):
 
     Attributes:
         left: the number of the lower bin.
-        left_share, right_share: what both have of the probability.
+        left_share, right_share: the weights of both bins.
     """
 
     left: Tensor

@@ -1,4 +1,4 @@
-"""The layers of RT-DETR's decoder, and what D-FINE, DEIMv2 and ECDet have in their place."""
+"""The decoder layers of RT-DETR, D-FINE, DEIMv2 and ECDet."""
 
 import math
 from collections.abc import Sequence
@@ -18,17 +18,18 @@ from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory
 
 
 class Variant(NamedTuple):
-    """What differs between the decoders of these papers.
+    """The differences between the decoders of these papers.
 
     Attributes:
         rms: whether layers have RMSNorm and SwiGLU in place of LayerNorm and an MLP.
-        position_layers: of the MLP that makes positions of boxes.
-        position_width: its width, over that of the queries.
-        moves: whether positions follow the boxes of each layer; else they stay at the proposals.
-        proposes: whether elements are projected and normed before they propose boxes.
-        projects: whether attention to the maps projects their values, and what it gathers; and
-            whether maps are projected before, although they have the channels of queries.
-        gated: see :class:`FineDecoderCfg`, where it is not given.
+        position_layers: layers of the MLP from boxes to position embeddings.
+        position_width: its width, relative to the queries.
+        moves: whether position embeddings follow the boxes of each layer, instead of staying at the
+            proposals.
+        proposes: whether map elements are projected and normed before they propose boxes.
+        projects: whether cross-attention projects its values and outputs, and whether maps are
+            projected even if they have the width of the queries.
+        gated: default of :class:`FineDecoderCfg`.
         act: type of the activations of MLPs.
     """
 
@@ -62,8 +63,9 @@ class FineDecoderCfg(TypedDict, total=False):
         num_points: number of points of each head in each map. Default: 4 in each.
         feedforward_channels: width of the MLPs. Default: 1024.
         drop_rate: dropout after attention and within MLPs. Default: 0.
-        offset_scale: how far points lie from the center of a box, over its sides. Default: 0.5.
-        gated: whether a gate weighs what attention to the maps adds; else a norm follows it.
+        offset_scale: distance of points from the center of a box, relative to its sides. Default:
+            0.5.
+        gated: whether a gate weighs the output of cross-attention, instead of a norm after it.
             Default: as in the paper.
     """
 
@@ -182,7 +184,7 @@ class FineBoxAttention(nn.Module):
 
 
 class QueryGate(nn.Module):
-    """Two vectors, each weighed by a gate of both (D-FINE, Section 4)."""
+    """The gated sum of two vectors, with gates computed from both (D-FINE, Section 4)."""
 
     def __init__(self, dims: int, norm: type[nn.Module]) -> None:
         super().__init__()
@@ -216,10 +218,10 @@ class RMSNorm(nn.RMSNorm):
 
 
 class LocationQuality(nn.Module):
-    """How sure a box is, by its distributions, is added to its logits (GFLv2, arXiv:2011.12885).
+    """Adds the certainty of a box's distributions to its class logits (GFLv2, arXiv:2011.12885).
 
     Args:
-        top: the largest probabilities of each side that count, besides their mean.
+        top: number of largest probabilities per side to use, besides their mean.
         channels, num_layers, act: of the MLP.
     """
 
@@ -295,8 +297,8 @@ class FineDecoderLayer(nn.Module):
         Args:
             query, position, boxes: see above.
             memory: the maps.
-            hidden: which queries each query does not see (Q, Q); None: it sees all.
-            padded: whether the maps have elements without an image.
+            hidden: attention mask, True for queries that a query must not see (Q, Q), or None.
+            padded: whether the maps are padded.
         """
         placed = query + position
         more = self.self_attn(placed, placed, query, attn_mask=hidden, need_weights=False)[0]
@@ -309,6 +311,6 @@ class FineDecoderLayer(nn.Module):
 
 
 def position_mlp(dims: int, variant: Variant) -> nn.Module:
-    """The layers that make positions of boxes."""
+    """The MLP from boxes to position embeddings."""
     width = variant.position_width * dims
     return MLP(4, width, dims, variant.position_layers, variant.act)

@@ -1,4 +1,4 @@
-"""The losses of D-FINE and DEIM: of classes by overlaps, and of distributions of distances."""
+"""The losses of D-FINE and DEIM: IoU-aware classification, and distributions of side distances."""
 
 import torch
 import torch.nn.functional as F
@@ -15,15 +15,17 @@ with needed_by('OverlapVarifocalLoss'):
     make_importable()
     from mmdet.models.losses import QualityFocalLoss
 
-DISTILLATION_TEMPERATURE = 5.0  # for distilling the last layer's distributions into the others
+# Temperature for distilling the last layer's distributions into the others.
+DISTILLATION_TEMPERATURE = 5.0
 
 
 @MODELS.register_module()
 class OverlapVarifocalLoss(QualityFocalLoss):
     """RT-DETR's varifocal loss (arXiv:2304.08069; from arXiv:2008.13367).
 
-    With the score s and the overlap u of a matched box, that of its class is u times the
-    cross-entropy of s and u. That of any other class is alpha s^gamma times the one of s and 0.
+    With the score s and the overlap u of a matched box, the loss of its class is u times the
+    cross-entropy of s and u. For any other class it is alpha s^gamma times the cross-entropy of s
+    and 0.
 
     Args:
         alpha, gamma: see the formulas.
@@ -58,16 +60,16 @@ class OverlapVarifocalLoss(QualityFocalLoss):
         return self.loss_weight * loss / avg_factor
 
     def wanted(self, matched: Tensor, overlaps: Tensor) -> tuple[Tensor, Tensor]:
-        """The scores that are wanted, and the weights of matched classes."""
+        """The target scores, and the weights of matched classes."""
         return matched * overlaps, overlaps
 
 
 @MODELS.register_module()
 class MatchabilityAwareLoss(OverlapVarifocalLoss):
-    """DEIM's loss (arXiv:2412.04234, Section 3.3), which also teaches boxes that overlap little.
+    """DEIM's loss (arXiv:2412.04234, Section 3.3), which also trains boxes with small overlap.
 
-    With the score s and the overlap u of a matched box, that of its class is the cross-entropy of s
-    and u^gamma. That of any other class is alpha s^gamma times the one of s and 0.
+    With the score s and the overlap u of a matched box, the loss of its class is the cross-entropy
+    of s and u^gamma. For any other class it is alpha s^gamma times the cross-entropy of s and 0.
 
     Args:
         alpha, gamma: see the formulas.
@@ -89,8 +91,8 @@ def localization_loss(sides: Tensor, bins: Bins, overlaps: Tensor) -> Tensor:
 
     Args:
         sides: logits of the matched boxes' sides (M, 4 * (bins + 1)).
-        bins: those that are wanted.
-        overlaps: of these boxes with their objects (M).
+        bins: the target bins.
+        overlaps: overlaps of these boxes with their objects (M).
     """
     logs = sides.unflatten(-1, (4, -1)).flatten(0, 1).log_softmax(-1)
     left, right = (logs.gather(1, (bins.left + i)[:, None])[:, 0] for i in (0, 1))
@@ -108,11 +110,12 @@ def distillation_loss(
 ) -> Tensor:
     """Decoupled distillation of the last layer's distributions (D-FINE, Equation 6).
 
-    Matched and other queries have their means, weighed by the roots of some numbers.
+    Matched and unmatched queries are averaged separately, and weighted by the square roots of
+    ``numbers``.
 
     Args:
         sides: logits of all sides (N, 4 * (bins + 1)).
-        last_sides: the same of the last layer.
+        last_sides: the same logits of the last layer.
         confidence: the best score of each query in the last layer (N).
         rows: the matched queries (M), each once.
         overlaps: of their boxes with their objects (M).

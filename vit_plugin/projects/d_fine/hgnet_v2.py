@@ -16,8 +16,8 @@ from vit_plugin.weights.report import Report
 
 STEM_STRIDE = 4
 Stage = Sequence[int | bool]
-# Channels of the stem; then for each stage: channels in, inside and out, blocks, whether it halves
-# the map, whether its convolutions are depthwise, kernel, and layers of a block. From D-FINE.
+# Channels of the stem, then for each stage: input, inner and output channels, blocks, whether it
+# halves the map, whether convolutions are depthwise, kernel size, layers per block. From D-FINE.
 ARCHS: dict[str, tuple[Sequence[int], Sequence[Stage]]] = {
     'B0': (
         (16, 16),
@@ -106,7 +106,7 @@ class HGNetV2(LoadableModule):
         if frozen_norms:
             for norm in _norms(self):
                 norm.requires_grad_(False)
-                norm.num_batches_tracked = None  # published files count none
+                norm.num_batches_tracked = None  # published files have no counters
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, in_channels, H, W) -> a map (B, C, h, w) for each of ``out_indices``."""
@@ -148,7 +148,7 @@ class HGNetV2(LoadableModule):
 
         Args:
             source: see :func:`~vit_plugin.models.load_weights`.
-            skip, source_grid: what a CNN does not take.
+            skip, source_grid: not supported for a CNN.
 
         Raises:
             ConfigError: if the file is of another model, or if the arch has no name.
@@ -181,7 +181,7 @@ def _read_arch(arch: str | dict[str, Any]) -> tuple[Sequence[int], Sequence[Stag
 
 
 def _are_counts(values: Any, number: int) -> bool:
-    """True for a list or tuple of so many integers or booleans."""
+    """True for a list or tuple of this many integers or booleans."""
     return (
         isinstance(values, (list, tuple))
         and len(values) == number

@@ -25,7 +25,7 @@ from vit_plugin.models.layers.numerics import build_activation
 from vit_plugin.projects.detr_family.rep_conv import RepELAN, TwoWayCSP
 from vit_plugin.registry import MODELS
 
-BLOCKS_OF_DEPTH = 3  # `RepConv`s of a CSP block where the depth is 1
+BLOCKS_OF_DEPTH = 3  # `RepConv`s per CSP block at depth 1
 Kind = Literal['csp', 'elan', 'split', 'split_trailing']
 Width = Annotated[int, Field(gt=0, multiple_of=4)]
 
@@ -37,17 +37,18 @@ class HybridEncoder(BaseModule):
     Args:
         in_channels: channels of the backbone's maps, from the finest.
         out_channels: channels of every output.
-        kind: the fusing blocks. ``'csp'``: RT-DETR's. ``'elan'``: D-FINE's (arXiv:2410.13842).
-            ``'split'`` and ``'split_trailing'``: DEIMv2's (arXiv:2509.20787), which add maps where
-            the others join them.
-        depth: of the fusing blocks, as a factor of three convolutions.
+        kind: the fusion blocks. ``'csp'``: RT-DETR's. ``'elan'``: D-FINE's (arXiv:2410.13842).
+            ``'split'`` and ``'split_trailing'``: DEIMv2's (arXiv:2509.20787), which add maps
+            instead of concatenating them.
+        depth: depth of the fusion blocks, as a factor of three convolutions.
         expansion: their width, as a factor.
-        num_layers: layers of attention. 0: none.
-        num_heads, feedforward_channels, drop_rate: of these layers.
+        num_layers: attention layers. 0: none.
+        num_heads, feedforward_channels, drop_rate: options of these layers.
         act, attention_act: types of the activations of convolutions and of these layers' MLPs.
-        attended: the maps with attention, from 0.
+        attended: indices of the maps with attention.
         norm_cfg: the norms of the convolutions.
-        projects: whether maps are projected to ``out_channels`` first; else they have as many.
+        projects: whether maps are projected to ``out_channels`` first; otherwise they must have as
+            many.
         init_cfg: MMEngine's initialization config.
 
     Shape: maps (B, C, h, w), each of half the size of the one before, rounded up -> as many maps
@@ -148,7 +149,7 @@ def _fusing(kind: Kind, channels: int, depth: float, expansion: float, conv: Any
 
 
 def _separate_down(channels: int, conv: Any) -> nn.Sequential:
-    """A projection, then one 3 x 3 kernel for each channel, which halves the map (YOLOv10)."""
+    """A projection, then a depthwise 3 x 3 convolution that halves the map (YOLOv10)."""
 
     def depthwise(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Conv2d:
         return nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=outputs, bias=False)
@@ -159,7 +160,7 @@ def _separate_down(channels: int, conv: Any) -> nn.Sequential:
 
 
 def _attended(x: Tensor, layers: nn.ModuleList) -> Tensor:
-    """A map (B, C, h, w) after attention within it."""
+    """Apply self-attention to a map (B, C, h, w)."""
     size, tokens = x.shape[2:], x.flatten(2).mT  # (B, h*w, C)
     position = sine_positions(size[0], size[1], tokens)
     for layer in layers:

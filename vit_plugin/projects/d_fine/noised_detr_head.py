@@ -1,4 +1,4 @@
-"""The losses of RT-DETR, D-FINE, DEIMv2 and ECDet: of all layers, proposals and noised objects."""
+"""The losses of RT-DETR, D-FINE, DEIMv2 and ECDet: of layers, proposals and noised objects."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -26,11 +26,11 @@ with needed_by('RTDETRHead'):
 
 
 class Noise(TypedDict, total=False):
-    """The noised objects of a training, see :func:`noised_objects`.
+    """Settings for denoising, see :func:`noised_objects`.
 
     Attributes:
-        number: of pairs of queries. 0: none. Default: 100.
-        labels, boxes: how much noise they have. Default: 0.5 and 1.
+        number: number of query pairs. 0: none. Default: 100.
+        labels, boxes: amount of noise. Default: 0.5 and 1.
     """
 
     number: Count
@@ -39,17 +39,18 @@ class Noise(TypedDict, total=False):
 
 
 class QueryOutputs(NamedTuple):
-    """What a head computes. The queries of noised objects come first.
+    """The outputs of a head. The queries of noised objects come first.
 
     Attributes:
-        logits: of each layer (layers, B, Q, num_classes); outside of a training of the last alone.
+        logits: of each layer (layers, B, Q, num_classes), or only of the last one outside of
+            training.
         boxes: the same (layers, B, Q, 4) as (x, y, w, h), fractions of the image.
         features: the same (layers, B, Q, C).
         proposed_logits, proposed_boxes: of the proposals (B, num_queries, ...).
         sides: logits of the distributions (layers, B, Q, 4 * (bins + 1)), if boxes have these.
         first_logits, first_boxes: of the first layer, before its distributions (B, Q, ...).
         places, rows: maps (layers, B, C, h, w) and queries (layers, B, Q, C), whose products are
-            masks, if a head has them.
+            masks, if the head has masks.
     """
 
     logits: Tensor
@@ -65,7 +66,7 @@ class QueryOutputs(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """Queries, and the objects that they are to become.
+    """Matched queries and objects.
 
     Attributes:
         pairs: of the batch (2, M).
@@ -83,14 +84,14 @@ class Matched(NamedTuple):
 class NoisedDETRHead(GroupedDETRHead):
     """A :class:`GroupedDETRHead` of one group that also learns from noised objects.
 
-    All pairs of a step are found after one copy of the costs to the processor.
+    All layers are matched after a single copy of the costs to the CPU.
 
     A subclass has the forward of :class:`~vit_plugin.projects.d_fine.proposing_head.ProposingHead`.
 
     Args:
         noise: see :class:`Noise`.
-        joint_matching: whether boxes learn from the pairs of all layers together; else from those
-            of their own, as classes do.
+        joint_matching: whether boxes use the joint matching of all layers, instead of their layer's
+            as classes do.
         *args, **kwargs: those of ``DETRHead``.
     """
 
@@ -102,7 +103,7 @@ class NoisedDETRHead(GroupedDETRHead):
     def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
         """The losses of every layer.
 
-        ``enc_`` are those of the proposals, ``dn_`` those of noised objects.
+        ``enc_`` is for proposals, ``dn_`` for noised objects.
         """
         sizes = self.sizes_of(batch_data_samples, x[0])
         ends = sizes[0].flip(1).repeat(1, 2)  # widths and heights (B, 4), twice
@@ -147,7 +148,7 @@ class NoisedDETRHead(GroupedDETRHead):
         return self.num_classes, self.noise['number'], self.noise['labels'], self.noise['boxes']
 
     def _pairs(self, costs: Sequence[Sequence[Tensor]]) -> tuple[Tensor, Tensor]:
-        """The pairs of each layer (2, layers, M), and those for boxes (2, U), in one copy."""
+        """The pairs of each layer (2, layers, M), and joint ones for boxes (2, U), in one copy."""
         own = assigned(costs, 1)
         joint = union(own) if self.joint_matching else own[:, :0, 0]
         flat = np.concatenate((own.reshape(2, -1), joint), axis=1)
@@ -156,7 +157,7 @@ class NoisedDETRHead(GroupedDETRHead):
         return layers, both[:, own[0].size :]
 
     def _layers_of(self, outputs: QueryOutputs, part: slice) -> dict[str, InstanceData]:
-        """The outputs of some queries by the beginnings of the names of losses."""
+        """The outputs of some queries, by the prefix of their losses."""
         last = len(outputs.logits) - 1
         return {
             '' if i == last else f'd{i}.': layer_of(logits[:, part], boxes[:, part])
@@ -175,8 +176,8 @@ class NoisedDETRHead(GroupedDETRHead):
         Args:
             layer: its outputs.
             objects: those of the batch.
-            own: the pairs from which classes learn.
-            joint: those from which boxes learn; None: the same.
+            own: the pairs for classes.
+            joint: the pairs for boxes; None: the same.
         """
         rows, matched = own.pairs
         logits, overlaps = layer.logits.flatten(0, 1), self._overlaps(layer, objects, own.pairs)
@@ -193,13 +194,13 @@ class NoisedDETRHead(GroupedDETRHead):
         boxes, ends = layer.boxes.flatten(0, 1)[rows], objects.ends[matched]
         bboxes = objects.bboxes[matched]
         corners, goal = bbox_cxcywh_to_xyxy(boxes) * ends, bbox_xyxy_to_cxcywh(bboxes / ends)
-        # Not their own average, which adds an epsilon to the count.
+        # Average here, since the losses' own average adds an epsilon to the count.
         losses['bbox'] = self.loss_bbox(boxes, goal, reduction_override='sum') / count
         losses['iou'] = self.loss_iou(corners, bboxes, reduction_override='sum') / count
         return losses | self._side_losses(layer, goal, overlaps, joint or own)
 
     def _overlaps(self, layer: InstanceData, objects: InstanceData, pairs: Tensor) -> Tensor:
-        """Of the boxes with the objects of these pairs (M), without gradients."""
+        """The overlaps of boxes and objects of these pairs (M), without gradients."""
         rows, matched = pairs
         boxes = layer.boxes.detach().flatten(0, 1)[rows]
         corners = bbox_cxcywh_to_xyxy(boxes) * objects.ends[matched]
@@ -208,11 +209,11 @@ class NoisedDETRHead(GroupedDETRHead):
     def _side_losses(
         self, layer: InstanceData, goal: Tensor, overlaps: Tensor, matched: Matched
     ) -> dict[str, Tensor]:
-        """Those of distributions, which a subclass may have.
+        """The losses of distributions, for subclasses that have them.
 
         Args:
             layer: the outputs of a layer.
-            goal: the boxes (M, 4) that the matched queries are to predict.
+            goal: the target boxes (M, 4) of the matched queries.
             overlaps: of theirs with them (M).
             matched: these queries.
         """

@@ -1,4 +1,4 @@
-"""Objects with noise as queries, which are to become the objects again (DINO, arXiv:2203.03605)."""
+"""Denoising: queries made from objects with noise, to be restored (DINO, arXiv:2203.03605)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,10 +12,10 @@ class NoisedObjects(NamedTuple):
     """The queries of noised objects: groups of first positive, then negative ones.
 
     Attributes:
-        labels: their classes (B, D); the number of classes where an image has fewer objects.
+        labels: their classes (B, D); ``num_classes`` pads images with fewer objects.
         boxes: their boxes (B, D, 4) as (x, y, w, h), fractions of the image.
         queries: the positive ones in the batch of B * D (M), image by image, group by group.
-        objects: those of the batch (M) that they are to become.
+        objects: their target objects in the batch (M).
         groups: number of groups.
     """
 
@@ -26,7 +26,7 @@ class NoisedObjects(NamedTuple):
     groups: int
 
     def hidden(self, num_queries: int) -> Tensor:
-        """Which queries each query does not see (D + Q, D + Q): no other group, and no noise."""
+        """The attention mask (D + Q, D + Q), True for other groups and, outside of them, noise."""
         number = self.labels.shape[1]
         every = torch.arange(number + num_queries, device=self.labels.device)
         group = (every * self.groups // number).clamp(max=self.groups)
@@ -49,10 +49,10 @@ def noised_objects(
         labels: the classes (N) of each image's objects.
         boxes: their boxes (N, 4) as (x, y, w, h), fractions of the image.
         num_classes: number of classes.
-        number: of pairs of queries in all groups, at least.
-        label_noise: twice the share of classes that are replaced by random ones.
-        box_noise: how far a side of a positive box moves at most, as a fraction of half of the
-            box's; of a negative one from once to twice as far.
+        number: least number of query pairs in all groups.
+        label_noise: twice the fraction of classes to replace by random ones.
+        box_noise: largest shift of a side of a positive box, relative to half the side of the box;
+            sides of negative boxes move one to two times as far.
     """
     counts = [len(one) for one in labels]
     if not (most := max(counts)) or not number:
@@ -83,7 +83,7 @@ def noised_objects(
 
 
 def _positive(counts: Sequence[int], most: int, groups: int) -> tuple[Tensor, Tensor]:
-    """The positive queries of the batch, and the objects that they are to become."""
+    """The positive queries of the batch, and their target objects."""
     queries, objects, first = [], [], 0
     for image, count in enumerate(counts):
         start = 2 * most * (image * groups + torch.arange(groups))[:, None]

@@ -1,4 +1,4 @@
-"""A DETR head whose queries are the best of the boxes that the elements of maps propose."""
+"""A two-stage DETR head, whose queries are the best proposals of the map elements."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -31,15 +31,15 @@ class ProposingHead(NoisedDETRHead):
     """The base class of RT-DETR's and D-FINE's heads.
 
     It is the ``bbox_head`` of a ``SingleStageDetector`` with a :class:`HybridEncoder`. A training
-    step waits for the GPU once.
+    step has one GPU sync.
 
-    A subclass builds ``fc_reg`` for boxes, and computes those of all layers in :meth:`_decode`.
+    A subclass builds ``fc_reg`` for boxes, and computes the boxes of all layers in :meth:`_decode`.
 
     Args:
         num_classes: number of classes.
-        num_queries: the number of queries, the most objects in an image.
-        in_channels: channels of each map; other than ``embed_dims``, they are projected. RT-DETR
-            always projects them.
+        num_queries: number of queries, and so the most objects in an image.
+        in_channels: channels of each map. Maps of other channels than ``embed_dims`` are projected,
+            in RT-DETR all maps.
         embed_dims: channels of the queries.
         variant: the paper, a row of ``DECODER_VARIANTS``.
         decoder: its layers, see :class:`FineDecoderCfg`.
@@ -116,11 +116,11 @@ class ProposingHead(NoisedDETRHead):
             self.noised_classes = nn.Embedding(self.num_classes + 1, dims, self.num_classes)
 
     def box_mlp(self, outputs: int = 4) -> MLP:
-        """Layers that make a box, or what moves one, of a query."""
+        """The MLP from a query to a box, or to the change of a box."""
         return MLP(self.embed_dims, self.embed_dims, outputs, 3, self.variant.act)
 
     def init_weights(self) -> None:
-        """Every box starts at its proposal, and every class with a score of 0.01."""
+        """Initialize boxes at their proposals, and classes with a score of 0.01."""
         super().init_weights()
         for fc_cls in (self.proposal_cls, *self.fc_cls):
             nn.init.constant_(fc_cls.bias, bias_init_with_prob(0.01))
@@ -170,7 +170,7 @@ class ProposingHead(NoisedDETRHead):
             )
 
     def _propose(self, memory: DecoderMemory) -> tuple[Tensor, Tensor, Tensor]:
-        """Content (B, Q, C), logits and boxes of the best proposals."""
+        """The best proposals: content (B, Q, C), logits and boxes."""
         anchors = memory.anchors
         valid = ((anchors > EDGE) & (anchors < 1 - EDGE)).all(-1, keepdim=True)
         valid = valid & ~memory.padding[..., None]  # (B, N, 1)
@@ -195,18 +195,18 @@ class ProposingHead(NoisedDETRHead):
         hidden: Tensor | None,
         padded: bool,
     ) -> dict[str, Tensor]:
-        """Queries (B, Q, C) at boxes (B, Q, 4) -> the other parts of :class:`QueryOutputs`.
+        """Queries (B, Q, C) at boxes (B, Q, 4) -> the remaining fields of :class:`QueryOutputs`.
 
         Args:
             content, references: see above.
             memory: the maps.
-            hidden: which queries each query does not see (Q, Q); None: it sees all.
-            padded: whether the maps have elements without an image.
+            hidden: attention mask, True for queries that a query must not see (Q, Q), or None.
+            padded: whether the maps are padded.
         """
         raise NotImplementedError
 
     def best(self, x: Sequence[Tensor], sizes: Sizes) -> tuple[Tensor, ...]:
-        """Maps -> what is predicted, best first, for a graph.
+        """Maps -> the predictions, best first, for an exported graph.
 
         Returns:
             Boxes (B, N, 4) as fractions, scores (B, N), classes (B, N), and features (B, N, C).

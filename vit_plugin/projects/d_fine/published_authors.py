@@ -1,6 +1,6 @@
-"""D-FINE, DEIM, DEIMv2, ECDet and ECSeg as their authors' training saves them, without settings.
+"""D-FINE, DEIM, DEIMv2, ECDet and ECSeg in their authors' format, which has no settings.
 
-Sizes are those of the arrays. What arrays do not show is the same in all published models.
+Sizes are inferred from the tensors. Everything else is the same in all published models.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ ECDET_KEY = 'projections.2.conv.weight'  # only ECDet has this key, by our names
 MASK_KEY = 'bbox_head.masks.bias'  # only ECSeg has this key, by our names
 ENCODER_HEADS = 8  # attention heads of the hybrid encoder
 USUAL_QUERIES, USUAL_SIZE = 300, 640
-# Queries, and the sides of images in pixels, of models with the lite encoder, by its channels.
+# Models with the lite encoder: its channels -> queries, image side in pixels.
 LITE_QUERIES_AND_SIDES = {64: (100, 320), 96: (150, 416), 112: (200, 640)}
 ECDET_ROTARY = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=100.0))
 
@@ -29,7 +29,7 @@ def authors(published: Published) -> tuple[Section, list[str]] | None:
     """The config of a detector and its classes. None if it is another model.
 
     Raises:
-        ConfigError: if its arrays are of no model that is built here.
+        ConfigError: if the tensors do not fit any supported model.
     """
     if not all(name in published.weights for name in MARKS):
         return None
@@ -48,11 +48,11 @@ def authors(published: Published) -> tuple[Section, list[str]] | None:
         queries, side = LITE_QUERIES_AND_SIDES.get(neck['out_channels'], (queries, side))
     levels = max(len(channels), 2)
     head, classes = _head(published, [neck['out_channels']] * levels, queries)
-    if is_lite:  # its boxes learn as RT-DETR's do
+    if is_lite:  # its box losses are RT-DETR's
         head['distributions'] |= dict(localization=0.0, distillation=0.0)
         head['joint_matching'] = False
     if masks := MASK_KEY in published.ours:
-        # Their evaluation refines the map of the masks once.
+        # The authors' evaluation refines the map of the masks only once.
         head |= dict(type='vit_plugin.ECSegHead', predicted_blocks=1)
         del head['loss_cls']
     model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
@@ -64,7 +64,7 @@ def authors(published: Published) -> tuple[Section, list[str]] | None:
 def _adapter(published: Published) -> tuple[Section, list[int]]:
     """DEIMv2's transformer: a small one of its authors, or DINOv3 with registers."""
     backbone = encoder_section(published)
-    # Keys without a bias have none here.
+    # Without a bias of the keys, qkv has none here.
     published.unused |= {name for name in published.ours if name.endswith('.qkv.bias_mask')}
     layers = backbone['arch']['num_layers']
     has_norm = 'norm.weight' in published.ours
@@ -152,7 +152,7 @@ def _hgnet(published: Published) -> tuple[Section, list[int]]:
 
 
 def _encoder(published: Published, channels: Sequence[int]) -> Section:
-    """The neck. ECDet's has another activation than GELU in its attention."""
+    """The neck. ECDet uses SiLU instead of GELU in its attention layers."""
     ours = published.ours
     is_lite = 'neck.bi_fusion_conv.conv.weight' in ours
     block = 'neck.top_down.' if is_lite else 'neck.top_down.0.'
@@ -164,7 +164,7 @@ def _encoder(published: Published, channels: Sequence[int]) -> Section:
         in_channels=list(channels),
         out_channels=dims,
         depth=published.count(f'{block}csp1.0.bottlenecks.') / 3,
-        # Half a channel more, where the product would be rounded down.
+        # Add half a channel where the product would be rounded down.
         expansion=(2 * width + 1) / dims,
     )
     if is_lite:
@@ -228,7 +228,7 @@ def _head(published: Published, channels: Sequence[int], queries: int) -> tuple[
 
 
 def _points(published: Published) -> list[int]:
-    """How many points each map has: each point has the reciprocal of its map's number."""
+    """The number of points in each map. The file stores its reciprocal for each point."""
     name = 'decoder.decoder.layers.0.cross_attn.num_points_scale'
     if name not in published.weights:
         raise ConfigError(f'it lacks {name}; give the complete file')
@@ -247,7 +247,7 @@ def _points(published: Published) -> list[int]:
 
 
 def _is_shared(published: Published) -> bool:
-    """Whether all layers have one MLP for distributions, which the file then has several times."""
+    """Whether all layers share one MLP for distributions, which the file then stores repeatedly."""
     first, second = (f'bbox_head.fc_reg.{i}.layers.2.weight' for i in range(2))
     ours = published.ours
     return second in ours and torch.equal(ours[first], ours[second])

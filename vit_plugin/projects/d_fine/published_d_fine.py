@@ -1,4 +1,4 @@
-"""D-FINE in the form of transformers, and the parts that DEIMv2 shares with it."""
+"""D-FINE in the format of transformers, and what DEIMv2 shares with it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ def d_fine(published: Published) -> tuple[Section, list[str]] | None:
     """The config of a D-FINE and its classes. None if it is another model.
 
     Raises:
-        ConfigError: if its config is not that of its weights, or of a model that is not built here.
+        ConfigError: if the config contradicts the weights, or describes an unsupported model.
     """
     if published.kind != 'd_fine':
         return None
@@ -63,7 +63,8 @@ def hgnet_of(cnn: ForeignConfig, config: ForeignConfig) -> tuple[Section, list[i
         raise cnn.refuse('depths', why=f'where it has {len(stages)} stages')
     indices = [before - 1 for before in blocks_before_outputs(cnn, number)]
     stem = cnn.get('stem_channels', Sequence[PositiveInt])
-    widths = cnn.get('hidden_sizes', Sequence[PositiveInt])  # widths of transformers' projections
+    # Widths of the projections in transformers.
+    widths = cnn.get('hidden_sizes', Sequence[PositiveInt])
     if len(widths) != number or any(widths[i] != stages[i][2] for i in indices):
         raise cnn.refuse('hidden_sizes', why='where stage_out_channels has others')
     cnn.only('stem_strides', [2, 1, 1, 2, 1])
@@ -83,7 +84,7 @@ def hgnet_of(cnn: ForeignConfig, config: ForeignConfig) -> tuple[Section, list[i
 
 
 def fusion_options(published: Published, config: ForeignConfig) -> Section:
-    """Depth and width of the fusing blocks, which the loading compares with the weights."""
+    """Depth and width of the fusion blocks. Loading compares them with the weights."""
     return dict(
         depth=config.get('depth_mult', Positive), expansion=config.get('hidden_expansion', Positive)
     )
@@ -102,7 +103,7 @@ def hybrid_encoder(
         published: the file.
         config: of the detector.
         channels: of the backbone's maps.
-        options: what the kind of the model says of it.
+        options: options that depend on the kind of the model.
         projects: whether it projects the maps first.
     """
     dims = config.get('encoder_hidden_dim', PositiveInt)
@@ -146,7 +147,7 @@ def fine_head_of(
     head, classes = head_of(published, config, levels, variant)
     config.only('eval_idx', -1, head['decoder']['num_layers'] - 1)
     config.only('decoder_method', 'default')
-    config.leave('layer_scale')  # only scales layers after the predicting one
+    config.leave('layer_scale')  # only scales layers after the one that predicts
     head |= dict(type='vit_plugin.DFINEHead', distributions=_distributions(config))
     return head, classes
 
@@ -159,7 +160,7 @@ def head_of(
     classes = detected_class_names(published, rows)
     layers = published.count('bbox_head.layers.')
     inputs = list(config.get('decoder_in_channels', Sequence[PositiveInt]))
-    config.only('batch_norm_eps', 1e-5)  # only some of transformers' norms read it
+    config.only('batch_norm_eps', 1e-5)  # transformers reads it in some norms only
     config.agree(d_model=dims, decoder_layers=layers, num_feature_levels=levels)
     config.only('num_feature_levels', levels)
     encoder_dims = config['encoder_hidden_dim']
@@ -193,7 +194,7 @@ def head_of(
 
 
 def detected_class_names(published: Published, rows: int) -> list[str]:
-    """The names of as many classes.
+    """The class names for this number of classes.
 
     Raises:
         ConfigError: if the file has other names.
@@ -201,7 +202,7 @@ def detected_class_names(published: Published, rows: int) -> list[str]:
     numbered = {} if rows == COCO_ROWS[-1] else {i: f'class {i}' for i in range(rows)}
     classes = Classes(rows, published.names or numbered)
     if classes.unused:
-        raise ConfigError(f'its id2label has other names than those of {rows} classes; mend it')
+        raise ConfigError(f'its id2label does not name {rows} classes; correct it')
     return classes.names
 
 
@@ -218,7 +219,7 @@ def _decoder(config: ForeignConfig, levels: int, layers: int) -> Section:
 
 
 def _check_reach(published: Published, config: ForeignConfig, points: Sequence[int]) -> None:
-    """Raise a ``ConfigError`` if a file scales the offsets of points by other numbers."""
+    """Raise a ``ConfigError`` if the file has other scales for the offsets of points."""
     wanted = torch.tensor([1 / number for number in points for _ in range(number)])
     for name in published.weights:
         if name.endswith(('.n_points_scale', '.num_points_scale')):

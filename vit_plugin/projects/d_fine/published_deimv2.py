@@ -1,4 +1,4 @@
-"""DEIMv2 in the form of transformers, on DINOv3 or on HGNetV2."""
+"""DEIMv2 in the format of transformers, on DINOv3 or on HGNetV2."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ from .published_d_fine import (
 )
 
 DINOV3 = ENCODER_KINDS['dinov3_vit'].config
-CLASS_TOKEN = dict(return_class_token=False)  # beside the maps, which no detector takes
+CLASS_TOKEN = dict(return_class_token=False)  # an additional output, which no detector uses
 BACKBONE_KINDS = {
     'hgnet_v2': HGNET_V2_KIND,
     'dinov3_vit': replace(DINOV3, defaults={**DINOV3.defaults, **CLASS_TOKEN}),
@@ -42,7 +42,7 @@ def deimv2(published: Published) -> tuple[Section, list[str]] | None:
     """The config of a DEIMv2 and its classes. None if it is another model.
 
     Raises:
-        ConfigError: if its config is not that of its weights, or of a model that is not built here.
+        ConfigError: if the config contradicts the weights, or describes an unsupported model.
     """
     if published.kind != 'deimv2':
         return None
@@ -76,7 +76,7 @@ def deimv2(published: Published) -> tuple[Section, list[str]] | None:
 
 
 def _adapter(published: Published, config: ForeignConfig, vit: ForeignConfig, dims: int) -> Section:
-    """The transformer with the convolutions beside it."""
+    """The transformer with the CNN next to it."""
     backbone = encoder_section(published, vit)
     layers = backbone['arch']['num_layers']
     vit.only('reshape_hidden_states', True)

@@ -1,4 +1,4 @@
-"""RT-DETR and RT-DETRv2 in the form of transformers."""
+"""RT-DETR and RT-DETRv2 in the format of transformers."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ RT_DETR_KINDS = {
     'rt_detr': (RT_DETR_KIND, 'RTDetrForObjectDetection'),
     'rt_detr_v2': (RT_DETR_V2_KIND, 'RTDetrV2ForObjectDetection'),
 }
-# Blocks of each stage, and whether they are bottlenecks -> layers.
+# (blocks per stage, whether they are bottlenecks) -> depth of the ResNet.
 RESNET_LAYERS = {
     ((2, 2, 2, 2), False): 18,
     ((3, 4, 6, 3), False): 34,
@@ -27,7 +27,7 @@ def rt_detr(published: Published) -> tuple[Section, list[str]] | None:
     """The config of an RT-DETR and its classes. None if it is another model.
 
     Raises:
-        ConfigError: if its config is not that of its weights, or of a model that is not built here.
+        ConfigError: if the config contradicts the weights, or describes an unsupported model.
     """
     if published.kind not in RT_DETR_KINDS:
         return None

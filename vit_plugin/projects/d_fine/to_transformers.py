@@ -1,4 +1,4 @@
-"""A D-FINE, DEIMv2 or RT-DETR as transformers describes it: the opposite of its readers here."""
+"""Write a D-FINE, DEIMv2 or RT-DETR in the format of transformers, the inverse of its readers."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -36,13 +36,13 @@ def real_time_folder(
     Args:
         model: a detector.
         section: its section of a config.
-        encoder: a transformer and its ``model_type`` -> the fields of its config.
+        encoder: (transformer, ``model_type``) -> the fields of its config.
 
     Returns:
-        None if it is another detector.
+        None for any other detector.
 
     Raises:
-        ConfigError: if transformers does not have it.
+        ConfigError: if transformers has no such model.
     """
     if not isinstance(model.bbox_head, ProposingHead):
         return None
@@ -72,7 +72,7 @@ def real_time_folder(
 
 
 def _defaults(*kinds: type) -> Section:
-    """The defaults of the arguments of classes, of which the later ones are the bases."""
+    """The defaults of arguments of classes, with base classes last."""
     found: Section = {}
     for kind in reversed(kinds):
         parameters = inspect.signature(kind).parameters.values()

@@ -1,6 +1,6 @@
-"""DEIMv2, D-FINE's detector on a Vision Transformer with a thin CNN beside it (arXiv:2509.20787).
+"""DEIMv2, D-FINE's detector on a Vision Transformer with a thin parallel CNN (arXiv:2509.20787).
 
-Decoder, hybrid encoder, names and reader of files are those of D-FINE.
+Decoder, hybrid encoder, parameter names and file reader are D-FINE's.
 """
 
 from vit_plugin.project import Project

@@ -8,7 +8,7 @@ from .spatial_tuning_adapter import STA_STRIDES
 
 
 def _deimv2(facts: ModelFacts) -> Section:
-    """Three depths of a backbone with a thin CNN beside it, a hybrid encoder, and the decoder."""
+    """A backbone at three depths with a thin parallel CNN, a hybrid encoder, and the decoder."""
     backbone = facts.backbone('featmap', out_indices=_thirds(facts.built.num_layers))
     backbone |= dict(
         type='vit_plugin.SpatialTuningAdapter',
@@ -20,7 +20,7 @@ def _deimv2(facts: ModelFacts) -> Section:
 
 
 def _thirds(layers: int) -> tuple[int, ...]:
-    """The last block of each third, as far as there are three."""
+    """The last block of each third of the blocks."""
     return tuple(max(layers * part // 3 - 1, 0) for part in (1, 2, 3))
 
 

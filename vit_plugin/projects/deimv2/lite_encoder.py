@@ -19,7 +19,7 @@ class LiteEncoder(BaseModule):
     """The coarsest map, its average-pooled half, and their fusion both ways.
 
     Args:
-        in_channels: channels of the backbone's maps; all but the last two outputs are made of one.
+        in_channels: channels of the backbone's map, a list of one.
         out_channels: channels of both outputs.
         depth, expansion, trailing: of the fusing blocks, see :class:`HybridEncoder` with
             ``kind='split'`` and ``'split_trailing'``.

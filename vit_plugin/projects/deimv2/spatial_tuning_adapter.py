@@ -1,4 +1,4 @@
-"""DEIMv2's backbone: a Vision Transformer, and four convolutions beside it (arXiv:2509.20787)."""
+"""DEIMv2's backbone: a Vision Transformer and a thin parallel CNN (arXiv:2509.20787)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,19 +20,20 @@ STA_STRIDES = (8, 16, 32)
 class SpatialTuningAdapter(VisionTransformer):
     """A :class:`VisionTransformer` whose maps get details from a thin CNN, as in DEIMv2.
 
-    The outputs of three blocks are resized to the maps of a CNN at strides 8, 16 and 32, joined
-    with them, and projected. The transformer may be pure or hybrid, and of any stride. The maps of
-    a hybrid's own CNN may take the place of those of the thin one.
+    The outputs of three blocks are resized to the maps of a CNN at strides 8, 16 and 32,
+    concatenated with them, and projected. The transformer may be pure or hybrid, and of any stride.
+    The maps of a hybrid's own CNN may replace those of the thin one.
 
     Args:
         out_channels: channels of the three outputs.
-        conv_inplane: channels of the CNN at stride 4. None: there is none, and each output gets the
-            coarsest map of the hybrid's CNN that is no coarser, averaged to its stride.
+        conv_inplane: channels of the CNN at stride 4. None: no thin CNN; each output uses the
+            coarsest map of the hybrid's CNN that is not coarser than itself, averaged to its
+            stride.
         adapter_norm_cfg: the norms of the CNN and of the projections.
-        norms_last: whether the final norm is applied to the output of the last block of the arch
-            alone, as transformers does.
-        **kwargs: see :class:`VisionTransformer`, with up to three ``out_indices`` and
-            without ``out_type``. The last one also stands for those that are missing.
+        norms_last: whether the final norm is applied only to the output of the last block of the
+            arch, as in transformers.
+        **kwargs: see :class:`VisionTransformer`, with up to three ``out_indices`` and without
+            ``out_type``. The last one is repeated for missing ones.
 
     Shape: images (B, in_channels, H, W) -> maps (B, out_channels, ceil(H / s), ceil(W / s)) for
     s = 8, 16 and 32.
@@ -78,7 +79,7 @@ class SpatialTuningAdapter(VisionTransformer):
         )
 
     def _own_maps(self) -> list[int]:
-        """For each output, which map of the hybrid's CNN gives it details; nothing without one."""
+        """For each output, the index of the map of the hybrid's CNN to use; empty without one."""
         strides = self.patch_embed.feature_strides
         finer = [
             [i for i, own in enumerate(strides) if stride % own == 0] for stride in STA_STRIDES
@@ -120,7 +121,7 @@ class SpatialTuningAdapter(VisionTransformer):
             ratio = stride // self.patch_embed.feature_strides[i]
             x = F.avg_pool2d(own[i], ratio, ratio, ceil_mode=True)
             rows, columns = (-(-side // stride) for side in images.shape[2:])
-            found.append(x[:, :, :rows, :columns])  # without what a stem pads
+            found.append(x[:, :, :rows, :columns])  # without the padding of the stem
         return found
 
     def details(self, images: Tensor) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""Depth of an image: DPT and Depth Anything, linear heads, losses, and maps of depth."""
+"""Monocular depth: DPT and Depth Anything, linear heads, losses, metrics and data sets."""
 
 from vit_plugin.project import Project
 

@@ -1,4 +1,4 @@
-"""Images and maps of depth, in MMSegmentation's pipelines."""
+"""Images and depth maps, for MMSegmentation's pipelines."""
 
 from mmengine.dataset import BaseDataset
 
@@ -16,7 +16,7 @@ with needed_by('LoadDepthAnnotations'):
 
 @DATASETS.register_module()
 class DepthMaps(BaseDataset):
-    """Images with maps of depth, listed in a file of MMEngine's form.
+    """Images with depth maps, listed in a JSON file in MMEngine's format.
 
     Args:
         *args, **kwargs: arguments of MMEngine's ``BaseDataset``. Its ``ann_file`` is a JSON
@@ -29,13 +29,13 @@ class DepthMaps(BaseDataset):
 class LoadDepthAnnotations(BaseTransform):
     """The map (H, W) in the file ``depth_map_path``, in meters, as ``gt_depth_map``.
 
-    Pixels without a depth are 0. MMSegmentation's ``LoadDepthAnnotation`` reads neither NumPy's
-    arrays nor TIFF with 32 bits by one setting, and leaves NaN in the map. In a test it follows
-    the resizing, so that predictions are compared in the pixels of the file.
+    Pixels without a depth are 0. MMSegmentation's ``LoadDepthAnnotation`` does not read both NumPy
+    arrays and 32-bit TIFF with one setting, and leaves NaN in the map. In a test pipeline it comes
+    after the resize, so that predictions are compared at the resolution of the file.
 
     Args:
         scale: meters of a value of 1 in the file.
-        max_depth: in meters; what is farther counts as unknown.
+        max_depth: in meters; larger depths count as unknown.
 
     Raises:
         UnreadableError: if the file cannot be read, or has another size than its image.

@@ -1,4 +1,4 @@
-"""What heads for depth share in MMSegmentation's ``DepthEstimator``, and DINOv2's linear head."""
+"""The base of depth heads for MMSegmentation's ``DepthEstimator``, and DINOv2's linear head."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -13,26 +13,26 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
 Target = Literal['depth', 'disparity']
-NEAREST = 1e-3  # meters, below which there is no depth: of a sensor it means that there is none
-BINS_OFFSET = 0.1  # AdaBins' and DINOv2's, which leaves no bin without a gradient
+NEAREST = 1e-3  # meters; smaller values mean no depth, as sensors store it
+BINS_OFFSET = 0.1  # like AdaBins and DINOv2, so that every bin has a gradient
 DEPTH_LOSS = dict(type='vit_plugin.SiLogLoss')
 
 
 class DepthHead(BaseModule):
-    """Maps -> a value of each pixel, and its losses.
+    """Maps -> a value per pixel, with losses.
 
-    It has the attributes that MMSegmentation's ``DepthEstimator`` asks of a head. Its
-    ``BaseDecodeHead`` makes layers of classes, and its losses get the classes of pixels.
+    It has the attributes that MMSegmentation's ``DepthEstimator`` requires. ``BaseDecodeHead`` is
+    not used, since it builds a classifier and losses over classes.
 
     Args:
-        target: ``'depth'`` in meters; or ``'disparity'``, the inverse of the depth, up to a scale
-            and a shift where the loss says nothing of these.
-        loss_decode: one loss or several, each of the prediction and the truth, (B, 1, H, W) both,
-            where 0 of the truth is a pixel that does not count.
+        target: ``'depth'`` in meters; or ``'disparity'``, the inverse of the depth, up to scale and
+            shift if the loss ignores these.
+        loss_decode: one or several losses of prediction and truth, both (B, 1, H, W). Pixels with a
+            true value of 0 are ignored.
         init_cfg: MMEngine's initialization config.
     """
 
-    learns = 'depth'  # the task of a model that is continued
+    learns = 'depth'  # the task for fine-tuning a complete model
     num_classes = out_channels = 1
     align_corners = False  # for resizing to the image's own size
 
@@ -63,7 +63,7 @@ def resize_maps(values: Tensor, size: Sequence[int]) -> Tensor:
 
 
 def inverse(values: Tensor) -> Tensor:
-    """One over each value, where 0 stays 0: the disparity of a depth, and back."""
+    """The reciprocal of each value, with 0 kept: from depth to disparity, and back."""
     return torch.where(values > 0, 1 / values.clamp(min=1e-6), 0)
 
 
@@ -71,9 +71,10 @@ def inverse(values: Tensor) -> Tensor:
 class LinearDepthHead(DepthHead):
     """DINOv2's linear head (arXiv:2304.07193, Section 7.4; ``decode_heads/linear_head.py``).
 
-    All maps are brought to ``upsample`` times the finest of them. A linear layer gives each pixel a
-    share of bins at equal distances, and the depth is their mean (AdaBins, arXiv:2011.14141). With
-    ``out_type='pyramid_cls'`` of a backbone it reads the class token, as theirs does.
+    All maps are resized to ``upsample`` times the finest one. A linear layer predicts a
+    distribution over uniform bins for each pixel, whose mean is the depth (AdaBins,
+    arXiv:2011.14141). With a backbone's ``out_type='pyramid_cls'`` it uses the class token, like
+    the original.
 
     Args:
         in_channels: channels of the maps.

@@ -68,7 +68,7 @@ BIT_KIND = transformers_kind(
     ),
     {FOR_DROPOUT: 'drop_path_rate'},
 )
-# DPT takes this hybrid's backbone if its config has none.
+# DPT's default backbone, a hybrid.
 DPT_BIT = dict(
     global_padding='same',
     layer_type='bottleneck',
@@ -92,7 +92,7 @@ DEPTH_ANYTHING_KIND = transformers_kind(
     ),
     {**OF_BACKBONE, INITIAL: 'initializer_range'},
 )
-# Depth Anything's backbone where its config has none.
+# Depth Anything's default backbone.
 DEPTH_ANYTHING_DINOV2 = dict(
     image_size=518,
     hidden_size=384,

@@ -1,4 +1,4 @@
-"""Losses of depth: with the scale of the data, and for data whose scale and shift are unknown."""
+"""Depth losses: for metric depth, and for data with unknown scale and shift."""
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ EPSILON = 1e-6  # lower bound of logarithms' arguments and of spreads
 
 
 class DepthLoss(nn.Module):
-    """The mean over the images of a batch of what :meth:`of_image` says, times ``loss_weight``.
+    """The mean of :meth:`of_image` over a batch, times ``loss_weight``.
 
     Args:
         loss_weight: factor of the loss.
@@ -22,7 +22,7 @@ class DepthLoss(nn.Module):
         self.loss_weight, self.loss_name = loss_weight, loss_name
 
     def of_image(self, found: Tensor, true: Tensor, known: Tensor) -> Tensor:
-        """The loss of an image from its maps (H, W), which has known pixels."""
+        """The loss of an image with known pixels, from its maps (H, W)."""
         raise NotImplementedError
 
     def forward(self, found: Tensor, true: Tensor) -> Tensor:
@@ -30,7 +30,7 @@ class DepthLoss(nn.Module):
 
         An image without a known pixel has the loss 0.
         """
-        total = 0 * found.float().sum()  # a gradient, if there is nothing else
+        total = 0 * found.float().sum()  # keeps a gradient even without known pixels
         for one, other in zip(found[:, 0].float(), true[:, 0].float(), strict=True):
             known = other > 0
             if known.any():
@@ -42,13 +42,13 @@ class DepthLoss(nn.Module):
 class SiLogLoss(DepthLoss):
     r"""The scale-invariant logarithmic error (arXiv:1406.2283, Equation 3), and its root.
 
-    It is ``sqrt(mean(d^2) - variance_focus * mean(d)^2)`` with d = log(prediction) - log(truth) of
-    the known pixels. The gradient of MMSegmentation's ``SiLogLoss`` is NaN if an image has none of
-    them, as a crop of a sky, and its factor is always 0.5.
+    It is ``sqrt(mean(d^2) - variance_focus * mean(d)^2)`` with d = log(prediction) - log(truth)
+    over known pixels. The gradient of MMSegmentation's ``SiLogLoss`` is NaN if an image has none,
+    such as a crop of the sky, and its factor is always 0.5.
 
     Args:
-        variance_focus: 1 leaves out the scale, 0 is the error of logarithms. 0.85 is that of BTS
-            (arXiv:1907.10326), AdaBins and Depth Anything.
+        variance_focus: 1 ignores the scale, 0 is the plain error of logarithms. BTS
+            (arXiv:1907.10326), AdaBins and Depth Anything use 0.85.
         loss_weight, loss_name: see :class:`DepthLoss`.
     """
 
@@ -71,15 +71,14 @@ class SiLogLoss(DepthLoss):
 class ScaleShiftInvariantLoss(DepthLoss):
     r"""MiDaS' loss of disparities with unknown scale and shift (arXiv:1907.01341, Section 5).
 
-    Prediction and truth are each aligned: less the median, over the mean distance from it (Equation
-    5). The loss is the mean of their distances without the largest ones (Equation 7, 'ssitrim'),
-    and ``gradient_weight`` times the differences between neighbors of this distance, at several
-    scales (Equation 11).
+    Prediction and truth are each normalized by median and mean absolute deviation (Equation 5). The
+    loss is the trimmed mean of their absolute difference (Equation 7, 'ssitrim'), plus
+    ``gradient_weight`` times the gradient of this difference at several scales (Equation 11).
 
     Args:
-        trim: share of the known pixels, those of the largest distances, that do not count.
+        trim: share of the known pixels with the largest differences to ignore.
         gradient_weight: see above.
-        scales: number of scales, each with every second pixel of the one before.
+        scales: number of scales, each with every second pixel of the previous one.
         loss_weight, loss_name: see :class:`DepthLoss`.
     """
 
@@ -112,13 +111,13 @@ class ScaleShiftInvariantLoss(DepthLoss):
 
 
 def aligned(values: Tensor, known: Tensor) -> Tensor:
-    """Values (H, W) less their median, over the mean distance of known ones from it."""
+    """Normalize values (H, W) by median and mean absolute deviation of known pixels."""
     shifted = values - values[known].median()
     return shifted / shifted[known].abs().mean().clamp(min=EPSILON)
 
 
 def fitted(found: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:
-    """The scale and the shift that bring values (N,) to others by least squares (Equation 4)."""
+    """Fit values (N,) to others by scale and shift, with least squares (Equation 4)."""
     columns = torch.stack([found, torch.ones_like(found)], dim=1)
     scale, shift = torch.linalg.lstsq(columns, true[:, None]).solution[:, 0]
     return scale, shift

@@ -1,4 +1,4 @@
-"""Errors of depth by image, also of predictions whose scale and shift say nothing."""
+"""Depth metrics per image, also for predictions with unknown scale and shift."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -33,16 +33,16 @@ METRIC_NAMES = {  # MMSegmentation's names, and those of the papers
 class DepthMetric(OfMMSegmentation):
     """The means over images of ``AbsRel``, ``RMSE`` in meters, ``delta1`` to ``delta3``, and more.
 
-    The formulas are MMSegmentation's. Its own class takes no list of metrics (it compares with
-    ``[tuple, list]``), its result is NaN if one image has no known pixel, and is infinite if one
-    prediction is 0.
+    The formulas are MMSegmentation's. Its own class accepts no list of metrics (it compares with
+    ``[tuple, list]``), returns NaN if one image has no known pixel, and infinity if one prediction
+    is 0.
 
     Args:
-        min_depth_eval, max_depth_eval: pixels whose true depth is nearer or farther do not count,
-            in meters; predictions are brought between both.
+        min_depth_eval, max_depth_eval: bounds in meters. Pixels with a true depth outside are
+            ignored; predictions are clipped.
         mode: ``'disparity'`` fits each predicted disparity to the true one by a scale and a shift,
             as for MiDaS (arXiv:1907.01341, Section 6). ``'depth'`` takes meters.
-        crop_type: ``'nyu_crop'`` counts the part of NYU's images that Eigen et al. count.
+        crop_type: ``'nyu_crop'`` evaluates the crop of Eigen et al. for NYU.
         collect_device, prefix: those of MMEngine's ``BaseMetric``.
 
     Raises:

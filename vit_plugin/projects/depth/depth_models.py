@@ -1,14 +1,14 @@
-"""Models of depth for a folder: ``train --task depth --model NAME``."""
+"""Depth models for ``train --task depth --model NAME``."""
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
 
 WIDE_DECODER, NARROW_DECODER = 128, 64  # channels of DPT's decoder
-BINS_STRIDE = 4  # pixels: stride of the maps of which a linear head makes bins
+BINS_STRIDE = 4  # pixels; stride of the maps that a linear head reads
 
 
 def _maps(facts: ModelFacts) -> tuple[Section, list[int], list[int]]:
-    """A backbone of a hybrid's maps and tokens, or of four blocks; the widths and strides."""
+    """A backbone with a hybrid's maps or those of four blocks, and their widths and strides."""
     depths = facts.depths() if len(facts.built.strides) == 1 else ()
     more = dict(out_indices=list(depths)) if depths else {}
     built = facts.build(out_type='pyramid', **more)

@@ -1,10 +1,10 @@
-"""The names of DPT and Depth Anything in transformers."""
+"""The parameter names of DPT and Depth Anything in transformers."""
 
 from vit_plugin.weights.formats.hugging_face import HF, HF_DINOV2, resnet
 from vit_plugin.weights.rules import Format, Rule, pair
 from vit_plugin.weights.traits import traits
 
-# A residual unit of the fusion, and the parts of the decoder that both share.
+# A residual unit of the fusion, and the modules of the decoder that both share.
 _UNIT = 'neck.fusion_stage.layers.{i}.residual_layer{k}'
 _NECK = (
     *pair('neck.reassemble_stage.readout_projects.{i}.0.', 'decode_head.reassemble.{i}.read'),

@@ -1,4 +1,4 @@
-"""DPT's decoder: maps of several sizes from a transformer's tokens (arXiv:2103.13413)."""
+"""DPT's decoder, from a transformer's tokens to dense predictions (arXiv:2103.13413)."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -21,11 +21,11 @@ class Reassemble(nn.Module):
     """Section 3.1: read, concatenate and resample the tokens of a block to a map of a size.
 
     Args:
-        in_channels: channels of the tokens' map. With ``'add'`` and ``'project'`` the second half
-            are those of the class token.
+        in_channels: channels of the tokens' map. With ``'add'`` and ``'project'``, the second half
+            belongs to the class token.
         out_channels: channels of the result.
-        readout_type: what becomes of the class token, Equations 2 to 4.
-        factor: of the height and width, a whole number or one over it.
+        readout_type: how the class token is used, Equations 2 to 4.
+        factor: scale of height and width, an integer or its reciprocal.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class ResidualUnit(nn.Module):
 
 
 class Fusion(nn.Module):
-    """Section 3.2: add a map to what came from the coarser ones, and enlarge the sum.
+    """Section 3.2: add a map to the sum of coarser ones, and enlarge the result.
 
-    The coarsest map is the sum itself. ``unit1`` has no use there, but the files of others have it.
+    The coarsest map has nothing to add to, so its ``unit1`` is unused, but published files have it.
     """
 
     def __init__(self, channels: int, norm_cfg: Mapping[str, Any] | None) -> None:
@@ -92,31 +92,30 @@ class Fusion(nn.Module):
 
 @MODELS.register_module()
 class DPTDepthHead(DepthHead):
-    """DPT (arXiv:2103.13413), also of Depth Anything (arXiv:2401.10891, arXiv:2406.09414).
+    """The head of DPT (arXiv:2103.13413) and Depth Anything (arXiv:2401.10891, arXiv:2406.09414).
 
-    Of the maps, the last but one keeps its stride s, and the others become s / 4, s / 2 and 2 s:
-    maps of four blocks of a plain transformer are resampled to four sizes, and a CNN's maps of
-    these strides are taken as they are, as in DPT-Hybrid. Each map is as fine as the sum of those
-    before. MMSegmentation's ``DPTHead`` has a segmentor's head on these blocks, which no public
-    model of depth has, and takes no other maps than a transformer's of one stride.
+    The last but one map keeps its stride s, and the others get the strides s / 4, s / 2 and 2 s:
+    maps of four blocks of a plain transformer are resampled, while a CNN's maps at these strides
+    are used unchanged, as in DPT-Hybrid. MMSegmentation's ``DPTHead`` is a segmentation head, which
+    no public depth model has, and only takes maps of a single stride.
 
     Args:
         in_channels: channels of the maps, as in ``backbone.channels``.
-        strides: their strides, as in ``backbone.strides``. Those of the last one's stride are made
-            of tokens.
-        readout_type: the class token of these maps: ``'ignore'``, ``'add'`` or ``'project'``. The
-            last two need ``out_type='pyramid_cls'`` of the backbone.
-        level_channels: channels of each map after it was resampled. Those of a CNN's map are its
-            own. Default: ``channels`` for the others.
-        channels: channels of the sums.
+        strides: their strides, as in ``backbone.strides``. Maps with the last stride are made from
+            tokens.
+        readout_type: how the class token is used: ``'ignore'``, ``'add'`` or ``'project'``. The
+            last two need the backbone's ``out_type='pyramid_cls'``.
+        level_channels: channels of each map after resampling. A CNN's map keeps its own. Default:
+            ``channels`` for the others.
+        channels: channels of the fusion.
         head_channels: channels before the last convolution.
         norm_cfg: norms of the residual units. None: none.
-        max_depth: the depth is so many meters times a sigmoid. None: a ReLU without an end.
+        max_depth: meters; the depth is a sigmoid times this. None: a ReLU without a bound.
         target, loss_decode, init_cfg: see :class:`DepthHead`.
 
     Raises:
-        ConfigError: if the lists have different lengths, if a map cannot become one of its stride,
-            or if a CNN's map would have other channels.
+        ConfigError: if the lists have different lengths, if a map cannot be resampled to its
+            stride, or if a CNN's map would need other channels.
     """
 
     def __init__(
@@ -180,10 +179,10 @@ class DPTDepthHead(DepthHead):
 
 
 def finer_by(strides: Sequence[int]) -> list[Fraction]:
-    """How many times finer the maps of these strides become; see :class:`DPTDepthHead`.
+    """The upsampling factors of maps with these strides, see :class:`DPTDepthHead`.
 
     Raises:
-        ConfigError: if it is neither a whole number nor one over it.
+        ConfigError: if one is neither an integer nor its reciprocal.
     """
     keeps = max(len(strides) - 2, 0)
     factors = []

@@ -1,4 +1,4 @@
-"""DPT and Depth Anything in the form of transformers."""
+"""DPT and Depth Anything in the format of transformers."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -22,12 +22,12 @@ from .depth_kinds import BIT_KIND, DEPTH_ANYTHING_DINOV2, DEPTH_ANYTHING_KIND, D
 from .dpt_head import Readout
 
 RESNET_PREFIX = 'patch_embed.backbone.'
-OTHERS = ('depth_pro', 'glpn', 'prompt_depth_anything', 'zoedepth')  # models of depth
+OTHERS = ('depth_pro', 'glpn', 'prompt_depth_anything', 'zoedepth')  # other depth models
 DINOV2_KIND = ENCODER_KINDS['dinov2']
 
 
 def depth(published: Published) -> tuple[Section, list[str]] | None:
-    """The config of a model of depth, which has no classes. None if it is another model.
+    """The config of a depth model, without classes. None if it is another model.
 
     Raises:
         ConfigError: if it is one that cannot be built here.
@@ -45,7 +45,7 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
     if config is None:
         return None
     backbone, head = (_dpt if is_dpt else _depth_anything)(published, config)
-    if head.get('target') == 'disparity':  # scale and shift of a disparity are unknown
+    if head.get('target') == 'disparity':  # scale and shift of the disparity are unknown
         head['loss_decode'] = dict(type='vit_plugin.ScaleShiftInvariantLoss')
     with torch.device('meta'):
         built = VisionTransformer(**backbone)
@@ -89,7 +89,7 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
 
 
 def _dpt(published: Published, config: ForeignConfig) -> tuple[Section, Section]:
-    """The arguments of DPT's backbone, whose maps are not normed, and of its head."""
+    """The arguments of DPT's backbone, without a final norm, and of its head."""
     is_hybrid = published.count(RESNET_PREFIX) > 0
     config.agree(is_hybrid=is_hybrid)
     if not is_hybrid:
@@ -138,7 +138,7 @@ def _bit(published: Published, config: ForeignConfig) -> Section:
     width = published.shape(f'{RESNET_PREFIX}stem.conv.weight')[0]
     config.only('num_channels', 3)
     bit.agree(embedding_size=width, depths=depths, num_channels=3)
-    sizes = [*bit.get('hidden_sizes', PositiveInts)][: len(depths)]  # it may have more
+    sizes = [*bit.get('hidden_sizes', PositiveInts)][: len(depths)]  # the list may be longer
     if sizes != [4 * width * 2**i for i in range(len(depths))]:
         raise bit.refuse(
             'embedding_size', 'hidden_sizes', why='which are not 1, 4, 8 and 16 times its width'
@@ -173,6 +173,6 @@ def _depth_anything(published: Published, config: ForeignConfig) -> tuple[Sectio
     if config.get('depth_estimation_type', Literal['relative', 'metric']) == 'metric':
         head['max_depth'] = config.get('max_depth', Positive)
     else:
-        config.only('max_depth', None, 1)  # a factor, in transformers' code
+        config.only('max_depth', None, 1)  # transformers uses it as a factor
         head['target'] = 'disparity'
     return backbone, head

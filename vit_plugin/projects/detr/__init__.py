@@ -1,4 +1,4 @@
-"""DETR, Conditional DETR and Deformable DETR as published: MMDetection's detectors.
+"""The published DETR, Conditional DETR and Deformable DETR, as MMDetection's detectors.
 
 arXiv:2005.12872, arXiv:2108.06152 and arXiv:2010.04159.
 """

@@ -1,10 +1,10 @@
-"""The names of transformers' DETR, Conditional DETR and Deformable DETR, and MMDetection's."""
+"""Parameter names of three DETRs: transformers' and MMDetection's."""
 
 from vit_plugin.weights.rules import Format, Rule
 
 CONDITIONAL = '.ca_'  # in keys of Conditional DETR, whose layers have MMDetection's names
 
-# All parts but the layers: names in files, and in MMDetection's detectors.
+# Names outside the layers: in files, and in MMDetection's detectors.
 MODULE_NAMES = {
     **{
         f'backbone.conv_encoder.model.{name}': f'backbone.{name}'
@@ -39,7 +39,7 @@ MODULE_NAMES = {
     'bbox_predictor.layers.0.{rest}': 'bbox_head.reg_ffn.layers.0.0.{rest}',
     'bbox_predictor.layers.1.{rest}': 'bbox_head.reg_ffn.layers.1.{rest}',
     'bbox_predictor.layers.2.{rest}': 'bbox_head.fc_reg.{rest}',
-    # If each layer refines boxes, the decoder has the layers of the head, too.
+    # If each layer refines boxes, the decoder also contains the layers of the head.
     '(decoder.class_embed|class_embed).{i}.{rest}': 'bbox_head.cls_branches.{i}.{rest}',
     **{
         f'(decoder.bbox_embed|bbox_embed).{{i}}.layers.{j}.{{rest}}': (

@@ -1,4 +1,4 @@
-"""The ResNet of published DETRs: frozen norms, and stages that training and export know."""
+"""The ResNet of published DETRs, with frozen norms."""
 
 from typing import Literal
 
@@ -21,8 +21,8 @@ class FrozenResNet(DetectorResNet):
     Args:
         depth: number of layers.
         out_indices: the stages whose maps are returned, 0 to 3.
-        dilated: whether the last stage has the stride of the one before (DC5). As in torchvision
-            and timm, and unlike MMDetection, its first block is not dilated.
+        dilated: whether the last stage keeps the stride of the previous one (DC5). As in
+            torchvision and timm, and unlike MMDetection, its first block is not dilated.
         init_cfg: MMEngine's initialization config.
 
     Raises:

@@ -1,4 +1,4 @@
-"""DETR, Conditional DETR and Deformable DETR in the form of transformers."""
+"""DETR, Conditional DETR and Deformable DETR in the format of transformers."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,10 +23,10 @@ RESNET_STAGES = [
     *(f'layer{i}' for i in range(1, 5)),
 ]  # timm's names of what a ResNet returns
 DILATED = (50, 101, 152)  # depths of ResNets whose last stage may be dilated here
-MOST_BOXES = 100  # boxes of a prediction by sigmoids
+MOST_BOXES = 100  # boxes per image of models with sigmoid scores
 DEPTHS: dict[
     tuple[tuple[int, ...], bool], int
-] = {  # by the number of blocks, and whether these are bottlenecks
+] = {  # (number of blocks, whether they are bottlenecks) -> depth
     ((2, 2, 2, 2), False): 18,
     ((3, 4, 6, 3), False): 34,
     ((3, 4, 6, 3), True): 50,
@@ -39,7 +39,7 @@ def detr(published: Published) -> tuple[Section, list[str]] | None:
     """The config of a DETR and its classes. None if it is another model.
 
     Raises:
-        ConfigError: if it is one that MMDetection's detectors do not compute.
+        ConfigError: if MMDetection's detectors do not support it.
     """
     name = DETECTOR_NAMES.get(published.kind)
     if not name:
@@ -97,7 +97,7 @@ def _head(published: Published, queries: int) -> tuple[Section, list[str]]:
     """Arguments of the head, and the names of its classes."""
     layer = 'cls_branches.0' if published.kind == DEFORMABLE else 'fc_cls'
     rows, dims = published.shape(f'bbox_head.{layer}.weight')
-    rows -= published.kind == 'detr'  # the last is no object
+    rows -= published.kind == 'detr'  # the last row is "no object"
     names = published.names or ({} if rows in COCO_ROWS else {i: f'class {i}' for i in range(rows)})
     classes = Classes(rows, names)
     if not classes.names:
@@ -112,7 +112,10 @@ def _head(published: Published, queries: int) -> tuple[Section, list[str]]:
 
 
 def _timm(config: ForeignConfig) -> ForeignConfig | None:
-    """The config of the backbone, a ResNet of timm. None: its name, as files of 4.x have it."""
+    """The config of the backbone, a timm ResNet.
+
+    None if only its name is given, as in files of 4.x.
+    """
     if config.content.get('backbone_config') is None:
         config.only('use_timm_backbone', True, None)
         return None
@@ -156,7 +159,7 @@ def _maps(
 def _is_dilated(
     config: ForeignConfig, timm: ForeignConfig | None, depth: int, maps: list[int]
 ) -> bool:
-    """Whether the last stage has the stride of the one before it.
+    """Whether the last stage keeps the stride of the previous one.
 
     Args:
         config: of the detector.
@@ -173,7 +176,7 @@ def _is_dilated(
     if str(timm.get('backbone', str | None)).partition('.')[0] != f'resnet{depth}':
         raise timm.refuse('backbone', why=f'where its weights are those of a resnet{depth}')
     found = [i % len(RESNET_STAGES) for i in timm.get('out_indices', Sequence[int] | None) or [-1]]
-    if (found[-1:] if maps == [4] else found) != maps:  # DETR reads the last map alone
+    if (found[-1:] if maps == [4] else found) != maps:  # DETR uses only the last map
         raise timm.refuse('out_indices', why=f'where the maps {maps} are read')
     timm.agree(stage_names=RESNET_STAGES, out_features=[RESNET_STAGES[i] for i in found])
     timm.only('output_stride', None, 16, 32)
@@ -184,7 +187,7 @@ def _is_dilated(
 
 
 def _check_weights(published: Published) -> None:
-    """Raise a ``ConfigError`` about weights that MMDetection's detector does not have."""
+    """Raise a ``ConfigError`` if MMDetection's detector lacks some of the weights."""
     ours = published.ours
     used = {key for step in ours.steps.values() for key in step.theirs}
     left = [
@@ -241,7 +244,7 @@ def _coder(
 
 
 def _settings(published: Published, model: Section, classes: Sequence[str]) -> Section:
-    """The config, whose test resizes images as transformers does."""
+    """The complete config, with a test pipeline that resizes like transformers."""
     size = get_typed(published.processor, 'size', Mapping, {})
     pixels = published.pixels(800)
     shortest = get_typed(published.processor, 'size', PositiveInt, 800)
@@ -252,5 +255,5 @@ def _settings(published: Published, model: Section, classes: Sequence[str]) -> S
         pixels['size'] = tuple(get_typed(size, name, PositiveInt, side) for name, side in sides)
     settings = detector_settings(model, classes, padded=1 if keeps else None, **pixels)
     resize = settings['test_dataloader']['dataset']['pipeline'][1]
-    resize['backend'] = 'pillow'  # Pillow smooths when it shrinks
+    resize['backend'] = 'pillow'  # Pillow applies antialiasing
     return settings

@@ -1,4 +1,4 @@
-"""MMDetection's heads of DETR, with what published weights need and graphs return."""
+"""MMDetection's DETR heads, extended for published weights and export."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,19 +23,21 @@ FOCAL = dict(type='mmdet.FocalLoss', use_sigmoid=True, gamma=2.0, alpha=0.25, lo
 
 
 class OfFile(DETRHead):
-    """What the heads share. Losses, costs and post-processing are the papers' and MMDetection's.
+    """The mixin that the heads share.
+
+    Losses, costs and post-processing are the papers' and MMDetection's.
 
     Args:
         num_classes: number of classes.
         num_queries: queries of the detector.
         embed_dims: channels of the queries.
-        unused_rows: rows of the classification layers that are no class. They are never predicted;
-            in a softmax, they count as no object.
-        shared_classes: whether all layers have one classification layer, where each refines boxes.
+        unused_rows: rows of the classification layers that are not a class. They are never
+            predicted; in a softmax, they count as "no object".
+        shared_classes: whether all layers share one classification layer, if each refines boxes.
         train_cfg: MMDetection's, with an ``assigner``. Default: the paper's costs.
         test_cfg: ``max_per_img``, the most boxes of an image.
         init_cfg: MMEngine's initialization config.
-        layers: what MMDetection's detector says of the number of its layers.
+        layers: the number of layers, as set by MMDetection's detector.
 
     Raises:
         ConfigError: if there is no such row.
@@ -91,7 +93,7 @@ class OfFile(DETRHead):
         self.cls_out_channels -= len(self.unused_rows)
 
     def forward(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """See MMDetection's head. Logits are those of the classes alone."""
+        """See MMDetection's head. Only the logits of classes are returned."""
         logits, boxes = super().forward(*args, **kwargs)
         if not self.unused_rows:
             return logits, boxes
@@ -102,7 +104,7 @@ class OfFile(DETRHead):
         return known, boxes
 
     def best(self, outputs: Mapping[str, Any], sizes: Any) -> tuple[Tensor, ...]:
-        """The detector's outputs -> what is predicted, best first, for a graph.
+        """The detector's outputs -> the predictions, best first, for an exported graph.
 
         Returns:
             Boxes (B, N, 4) as fractions, scores (B, N) and classes (B, N).
@@ -128,7 +130,10 @@ class PublishedDETRHead(OfFile):
     cost = dict(type='mmdet.ClassificationCost', weight=1.0)
 
     def class_loss(self, num_classes: int) -> Section:
-        """Cross-entropy. MMDetection's head sets the weight of no object in its own class alone."""
+        """Cross-entropy.
+
+        MMDetection's head sets the weight of "no object" only for its own class.
+        """
         self.bg_cls_weight = NO_OBJECT
         return dict(type='mmdet.CrossEntropyLoss', class_weight=[1.0] * num_classes + [NO_OBJECT])
 
@@ -160,14 +165,14 @@ class PublishedDeformableDETRHead(OfFile, DeformableDETRHead):
     def loss_by_feat(
         self, logits: Tensor, boxes: Tensor, proposed: Tensor | None, *rest: Any
     ) -> dict[str, Tensor]:
-        """See MMDetection's head. The first row of a proposal's logits says if it is an object."""
+        """See MMDetection's head. The first logit of a proposal is its objectness."""
         if proposed is not None:
             proposed = proposed[..., : self.cls_out_channels]
         return super().loss_by_feat(logits, boxes, proposed, *rest)
 
 
 def _fill_shared(head: nn.Module, state: dict[str, Tensor], prefix: str, *_: Any) -> None:
-    """Give each layer the parameters that it shares with another, which files have once."""
+    """Copy shared parameters, which files store once, to every layer."""
     first: dict[int, str] = {}
     for name, parameter in head.named_parameters(prefix.rstrip('.'), remove_duplicate=False):
         shared = first.setdefault(id(parameter), name)

@@ -1,4 +1,4 @@
-"""DINOv3's objective on a published backbone."""
+"""Continue the pre-training of a published backbone with DINOv3's objective."""
 
 from vit_plugin.project import Project
 

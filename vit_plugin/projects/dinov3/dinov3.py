@@ -1,4 +1,4 @@
-"""DINOv3's objective (arXiv:2508.10104) for a backbone that has its weights already."""
+"""DINOv3's objective (arXiv:2508.10104) for a backbone with published weights."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,21 +21,21 @@ Base: Any = object if TYPE_CHECKING else MODELS.get('vit_plugin.DINO')
 
 @MODELS.register_module()
 class DINOv3(Base):
-    """A :class:`DINO` with hidden patches and KoLeo, held by a Gram anchor.
+    """A :class:`DINO` with masked patches and KoLeo, regularized by a Gram anchor.
 
-    The anchor is a frozen earlier teacher, at first the backbone as it begins. The student's
-    patches of an image shall be as similar to one another as the anchor's are (Section 4.2).
-    Teacher and anchor share what the student does not train, so that LoRA or ``frozen_stages`` cost
-    little memory. The patches are hidden after the stem, by a token of this model, so that the
-    backbone is a published one as it is: also a ``WindowedViT``, whose class tokens are averaged.
+    The anchor is a frozen earlier teacher, at first the initial backbone. The similarities between
+    the student's patches of an image should match the anchor's (Section 4.2). Teacher and anchor
+    share the student's frozen weights, so that LoRA or ``frozen_stages`` cost little memory.
+    Patches are masked after the stem, by a token of this model, so that the backbone needs no
+    changes. It may also be a ``WindowedViT``, whose class tokens are averaged.
 
     Args:
-        gram_weight: of the anchor's loss; 2 in the paper. 0 does without.
-        gram_refresh: the anchor becomes the teacher every so many steps; 10,000 in the paper. None:
-            it stays the start.
-        gram_scale: how many times larger the sides of the anchor's images are; 2 in the paper
-            (Section 4.3). The large views come in this size, and the student's and the teacher's
-            are made from them. The anchor's maps are resized to theirs.
+        gram_weight: weight of the anchor's loss; 2 in the paper. 0: no anchor.
+        gram_refresh: steps after which the anchor is replaced by the teacher; 10,000 in the paper.
+            None: never.
+        gram_scale: scale of the anchor's images; 2 in the paper (Section 4.3). The pipeline yields
+            large views of this size, which are reduced for student and teacher. The anchor's maps
+            are resized to theirs.
         gram_negatives: see :func:`~vit_plugin.projects.dinov3.gram_loss.gram_loss`.
         frozen_dtype: the precision of the frozen linear layers; with ``'bfloat16'`` the run needs
             mixed precision.
@@ -83,7 +83,7 @@ class DINOv3(Base):
         """Whether the backbone is a plain one.
 
         Raises:
-            ConfigError: if a CNN would see the hidden patches, or if it is another backbone.
+            ConfigError: if a CNN would see the masked patches, or for another kind of backbone.
         """
         if (
             not isinstance(self.backbone, VisionTransformer)
@@ -107,7 +107,7 @@ class DINOv3(Base):
         first, patches = x.split([x.shape[1] - grid[0] * grid[1], grid[0] * grid[1]], dim=1)
         if 'cls_token' not in backbone.prefix_tokens:
             return patches, patches.mean(dim=1)
-        # A window has a class token of its own.
+        # Each window has its own class token.
         return patches, first[:, : first.shape[1] - backbone.num_prefix_tokens + 1].mean(dim=1)
 
     def loss(
@@ -128,7 +128,7 @@ class DINOv3(Base):
         """The Gram loss of the student's patches (B, h*w, C).
 
         Args:
-            patches: with some of them hidden, as in the paper.
+            patches: some of them masked, as in the paper.
             finer: the anchor's images of the same views.
         """
         if not self.anchor:
@@ -144,7 +144,7 @@ class DINOv3(Base):
                     for scale in (1, self.gram_scale)
                 )
                 maps = target.mT.unflatten(2, fine)
-                # No filter, like facebookresearch/dinov3.
+                # Without a filter, like facebookresearch/dinov3.
                 target = F.interpolate(maps, coarse, mode='bicubic', align_corners=False)
                 target = target.flatten(2).mT  # (B, h*w, C)
         loss = gram_loss(patches.to(target.dtype), target, self.gram_negatives)
@@ -158,7 +158,7 @@ class DINOv3(Base):
         return self
 
     def _lower(self) -> None:
-        """Give frozen linear layers of the blocks their precision, in the copies too."""
+        """Set the dtype of frozen linear layers in the blocks, also in the copies."""
         for layer in self.backbone.blocks.modules():
             if self.frozen_dtype and isinstance(layer, nn.Linear):
                 for parameter in layer.parameters():

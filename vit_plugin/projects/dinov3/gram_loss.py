@@ -13,9 +13,9 @@ def gram_loss(x: Tensor, target: Tensor, negatives: Negatives = 'kept') -> Tenso
 
     Args:
         x, target: patch features (B, N, C) of the student and the anchor. Their widths may differ.
-        negatives: what becomes of cosines below 0. They are ``'kept'``, as in DINOv3's training;
-            ``'zero'`` in both; or zero in the target, and in the student where both are below 0
-            (``'zero_in_teacher'``). The last two are options of facebookresearch/dinov3.
+        negatives: treatment of cosines below 0: ``'kept'``, as in DINOv3's training; ``'zero'`` in
+            both; or ``'zero_in_teacher'``: zero in the target, and in the student where both are
+            below 0. The last two are options of facebookresearch/dinov3.
     """
     x, target = (F.normalize(each, dim=-1) for each in (x, target))
     cosines, wanted = x @ x.mT, target @ target.mT  # (B, N, N)

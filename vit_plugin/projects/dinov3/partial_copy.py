@@ -1,4 +1,4 @@
-"""A copy of what a model trains."""
+"""A copy of the trained weights of a model."""
 
 import math
 from copy import deepcopy
@@ -10,12 +10,12 @@ from torch import nn
 
 
 class PartialCopy(BaseAveragedModel):
-    """A copy of a model that has its own trained weights and shares the frozen ones.
+    """A copy of a model with its own trained weights and shared frozen ones.
 
-    With adapters or a few blocks that learn, copies cost next to no memory.
+    With adapters or few trained blocks, copies cost next to no memory.
 
     Args:
-        model: the model. It is read when it is passed, and not kept.
+        model: the model. No reference to it is kept.
         momentum: weight of the copy in :meth:`update_parameters`, at first. It grows to 1 on a
             cosine over the run.
 
@@ -33,19 +33,19 @@ class PartialCopy(BaseAveragedModel):
         self.copy_again(model)
 
     def copy_again(self, model: nn.Module) -> None:
-        """Copy a model whose trained parameters have become other ones."""
+        """Copy a model again after its set of trained parameters has changed."""
         frozen = {id(one): one for one in model.parameters() if not one.requires_grad}
         self.module = deepcopy(model, frozen).requires_grad_(False).eval()
 
     @torch.no_grad()
     def assign(self, model: nn.Module, share: float = 1.0) -> None:
-        """Move the copy to the weights of a model by this share of the difference."""
+        """Move the copy towards the weights of a model by this share of the difference."""
         for mine, theirs in zip(self.module.parameters(), model.parameters(), strict=True):
             if mine is not theirs:
                 mine.copy_(theirs) if share == 1 else mine.lerp_(theirs, share)
 
     def update_parameters(self, model: nn.Module) -> None:
-        """Take the weights of a model, or after the first time, the moving average with them."""
+        """Copy the weights of a model the first time, then update the moving average."""
         hub = MessageHub.get_current_instance()
         done = min(hub.get_info('iter', 0) / hub.get_info('max_iters', 1), 1)
         share = (1 - self.momentum) * (1 + math.cos(math.pi * done)) / 2

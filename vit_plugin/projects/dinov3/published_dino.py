@@ -1,4 +1,4 @@
-"""The folders of DINOv2 and DINOv3 that transformers writes, which this objective continues."""
+"""DINOv2 and DINOv3 in the format of transformers, to be continued with this objective."""
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.weights.encoder_kinds import ENCODER_KINDS
@@ -10,6 +10,6 @@ def dino(published: Published) -> tuple[Section, list[str]] | None:
     """The config of a DINO and its classes, if it has some. None if it is another model.
 
     Raises:
-        ConfigError: if it is one that cannot be built here.
+        ConfigError: if the model is not supported.
     """
     return image_model(published) if published.kind in ENCODER_KINDS else None

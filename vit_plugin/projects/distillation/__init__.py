@@ -1,4 +1,4 @@
-"""A student that learns from a frozen teacher."""
+"""Distillation of a frozen teacher into a student."""
 
 from vit_plugin.project import Project
 

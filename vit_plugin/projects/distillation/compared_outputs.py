@@ -1,4 +1,4 @@
-"""The outputs of a model that another one can learn from: a vector, a map and logits."""
+"""The outputs of a model that can be distilled: a vector, a map and logits."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,10 +17,10 @@ BaseClassifier: Any = needed_class('Distiller', 'mmpretrain.models.classifiers:B
 
 
 class Outputs(NamedTuple):
-    """Outputs of a model for a batch of images. None stands for what the model does not have.
+    """Outputs of a model for a batch of images. None for those that the model does not have.
 
     Attributes:
-        features: what the head takes, a sequence whose last entry counts.
+        features: input of the head, a sequence whose last entry is used.
         vector: of each image (B, C), before the classifier.
         map: the last features by their position (B, C', h, w).
         logits: (B, num_classes).
@@ -38,7 +38,7 @@ def outputs_of(model: nn.Module, images: Tensor) -> Outputs:
     Args:
         model: a backbone; a classifier, of MMPretrain or a
             :class:`~vit_plugin.models.classifier.Classifier`; a model with a ``backbone``, such as
-            MoCo v3, whose other parts are left out; or a model of timm.
+            MoCo v3, whose other components are ignored; or a timm model.
         images: normalized as the model expects.
     """
     if hasattr(model, 'forward_head'):
@@ -70,7 +70,7 @@ class OutputsOf(nn.Module):
         return outputs_of(self.model, images)
 
     def parts_to_shard(self) -> list[nn.Module]:
-        """The parts of a model that does not name them: timm's, or the backbone."""
+        """The modules of a model that does not name them: timm's, or the backbone."""
         if any(isinstance(module, Shardable) for module in self.model.modules()):
             return []
         if hasattr(self.model, 'forward_head'):
@@ -83,7 +83,7 @@ def _backbone_of(model: nn.Module) -> nn.Module:
 
 
 def _of_backbone(backbone: nn.Module, images: Tensor) -> tuple[Sequence[Any], Tensor | None]:
-    """The outputs of a backbone, and its last map, which ours has whatever its ``out_type``."""
+    """The outputs of a backbone, and its last map, which ours have for any ``out_type``."""
     if isinstance(backbone, VisionTransformer) and backbone.out_type not in MAP_OUT_TYPES:
         tokens, grid = backbone.features(images)
         map = to_map(tokens[-1], backbone.num_prefix_tokens, grid)

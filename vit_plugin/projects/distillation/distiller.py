@@ -17,7 +17,7 @@ from .losses import DistillationLoss
 from .teacher import Pixels, Teacher, TeacherCfg
 
 ImageClassifier: Any = needed_class('Distiller', 'mmpretrain.models.classifiers:ImageClassifier')
-FALLBACK_SIDE = 224  # pixels of an image where neither teacher nor student says a size
+FALLBACK_SIDE = 224  # image side in pixels if neither teacher nor student states one
 Channels = Mapping[str, int | None]
 
 
@@ -30,15 +30,15 @@ class Distiller(ImageClassifier):
     augmented and mixed (arXiv:2106.05237), under its own normalization and size.
 
     Args:
-        backbone: the student's, one of ours; of other models,
+        backbone: the student, one of our backbones; for other models,
             :class:`~vit_plugin.models.TimmBackbone`.
         teacher: ``timm://NAME``, ``hf://NAME``, a checkpoint, the folder of a run, the config of a
             model, or a dict of :class:`~vit_plugin.projects.distillation.teacher.TeacherCfg`. None:
-            to predict.
-        losses: configs of losses between the two: ``LogitDistillation``, ``VectorDistillation``,
+            prediction only.
+        losses: configs of distillation losses: ``LogitDistillation``, ``VectorDistillation``,
             ``MapDistillation``, ``GramDistillation`` and ``SimilarityDistillation``, each once. The
             head ``DistilledViTClsHead`` needs none for its distillation token.
-        label_weight: factor of the head's own loss. 0 leaves out the labels.
+        label_weight: factor of the head's own loss. 0 ignores the labels.
         **kwargs: further arguments of ``ImageClassifier``, such as ``neck``, ``head`` and
             ``data_preprocessor``.
 
@@ -57,7 +57,8 @@ class Distiller(ImageClassifier):
     ) -> None:
         pixels = kwargs.get('data_preprocessor')
         if isinstance(pixels, Mapping) and not kwargs.get('train_cfg'):
-            # MMPretrain would give it batch_augments=None, which one of views does not take.
+            # MMPretrain would pass batch_augments=None, which a multi-view preprocessor does not
+            # take.
             default = dict(type='mmpretrain.ClsDataPreprocessor')
             kwargs['data_preprocessor'] = MODELS.build({**default, **pixels})
         with as_config_error('Distiller'):
@@ -75,15 +76,15 @@ class Distiller(ImageClassifier):
             self.losses.update(self._build_losses(self.teacher, losses))
 
     def frozen_models(self) -> list[nn.Module]:
-        """The teacher, which a run shards and compiles as it does the student."""
+        """The teacher, which a run shards and compiles like the student."""
         return [self.teacher.module] if self.teacher else []
 
     def loss(self, inputs: Tensor, data_samples: list | None = None) -> dict[str, Tensor]:
-        """The losses of the labels, if there is a head, and of the teacher's outputs.
+        """The losses: of labels, if there is a head, and of the teacher's outputs.
 
         Args:
             inputs: normalized images (B, C, H, W).
-            data_samples: data samples with the labels, if they count.
+            data_samples: data samples with the labels, if these are used.
 
         Raises:
             ConfigError: if there is no teacher, or several views.
@@ -104,7 +105,7 @@ class Distiller(ImageClassifier):
         return {**found, 'loss': self.label_weight * found['loss']}
 
     def _build_losses(self, teacher: Teacher, cfgs: Sequence[Typed]) -> dict[str, nn.Module]:
-        """The losses by the first word of their names."""
+        """Build the losses, by the first word of their names."""
         channels = self.backbone.channels[-1]
         mine = dict(
             vector=getattr(self.head, 'in_channels', channels),
@@ -139,7 +140,7 @@ class Distiller(ImageClassifier):
 
 
 def check_pair(owner: str, output: str, student: Channels, teacher: Channels) -> dict[str, Any]:
-    """The channels of an output that a loss compares, as its arguments.
+    """The channels of student and teacher for a loss, as its arguments.
 
     Raises:
         ConfigError: if one of the two has no such output, or if they have other classes.

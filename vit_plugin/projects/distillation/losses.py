@@ -27,7 +27,7 @@ class DistillationLoss(nn.Module):
 
     Args:
         channels: channels of the student's output that is compared. The Distiller sets it.
-        teacher_channels: channels of the teacher's. The Distiller sets it.
+        teacher_channels: channels of the teacher's output. The Distiller sets it.
         weight: factor of the loss.
 
     Attributes:
@@ -53,7 +53,7 @@ class DistillationLoss(nn.Module):
         raise NotImplementedError
 
     def projection(self) -> nn.Module:
-        """A linear layer to the teacher's width, where the student has another one."""
+        """A linear layer to the teacher's width, or the identity if the widths are equal."""
         if self.channels == self.teacher_channels:
             return nn.Identity()
         return nn.Linear(self.channels, self.teacher_channels)
@@ -147,7 +147,7 @@ class GramDistillation(DistillationLoss):
 
 @MODELS.register_module()
 class SimilarityDistillation(DistillationLoss):
-    """Match the similarities of an image to others, as the teacher sees them (arXiv:2101.04731).
+    """Match the teacher's similarities between an image and others (arXiv:2101.04731).
 
     The others are the images of this and earlier batches of all processes. Their vectors, computed
     by the teacher, are kept in a queue.
@@ -173,7 +173,7 @@ class SimilarityDistillation(DistillationLoss):
         super().__init__(channels, teacher_channels, weight)
         self.temperature, self.teacher_temperature = temperature, teacher_temperature
         self.project = self.projection()
-        # The same random vectors in all processes, so that the queue is the same in all.
+        # Start from the same random vectors in all processes, so that their queues are equal.
         random = torch.Generator().manual_seed(0)
         first = torch.randn(length, teacher_channels, generator=random)
         self.register_buffer('queue', F.normalize(first, dim=1))
@@ -193,7 +193,7 @@ class SimilarityDistillation(DistillationLoss):
 
 
 def patches(map: Tensor, like: Tensor) -> Tensor:
-    """A map (B, C, h', w') as vectors (B, h*w, C) on the grid of another one (B, C', h, w)."""
+    """Resize a map (B, C, h', w') to the grid of another (B, C', h, w), as vectors (B, h*w, C)."""
     if map.shape[2:] != like.shape[2:]:
         map = F.interpolate(map, like.shape[2:], mode='bilinear', antialias=True)
     return map.flatten(2).mT

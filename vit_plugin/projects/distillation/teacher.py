@@ -1,4 +1,4 @@
-"""A frozen model that another one learns from."""
+"""A frozen teacher."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -25,15 +25,15 @@ from .compared_outputs import Outputs, OutputsOf
 
 
 class TeacherCfg(TypedDict, total=False):
-    """A teacher, and how it computes.
+    """The config of a teacher.
 
     Attributes:
         source: ``timm://NAME``, ``hf://NAME``, a checkpoint, the folder of a run, or the config of
             a model with its weights in ``init_cfg``.
-        arch, config: what the model of the source is, where that does not say it, see
+        arch, config: the model of the source, if the source does not state it, see
             :func:`vit_plugin.load`.
         img_size: the size that images are resized to, (H, W) or the side of a square. Default: that
-            of the teacher's training, or that of the student's images if it is not known.
+            of the teacher's training, or that of the student's images if unknown.
         dtype: the precision of the teacher. Default: float32.
     """
 
@@ -45,11 +45,12 @@ class TeacherCfg(TypedDict, total=False):
 
 
 class Pixels(NamedTuple):
-    """How a model's images are normalized.
+    """The normalization of a model's images.
 
     Attributes:
-        mean, std: of values from 0 to 255; None if it gets images as another one does.
-        rgb: whether the first of three channels is red, where images are read in BGR.
+        mean, std: of values from 0 to 255; None if the model takes the other one's images
+            unchanged.
+        rgb: whether the order of three channels is RGB; images are read in BGR.
     """
 
     mean: tuple[float, ...] | None
@@ -58,7 +59,7 @@ class Pixels(NamedTuple):
 
     @classmethod
     def of(cls, model: nn.Module) -> 'Pixels':
-        """Those of a model's preprocessor."""
+        """The normalization in a model's preprocessor."""
         given = getattr(model, 'data_preprocessor', None)
         mean, std = (getattr(given, name, None) for name in ('mean', 'std'))
         rgb = getattr(given, 'to_rgb', getattr(given, '_channel_conversion', True))
@@ -68,14 +69,16 @@ class Pixels(NamedTuple):
 
 
 class Teacher:
-    """A model in eval mode without gradients. Not a module, so no run saves, trains or wraps it.
+    """A model in eval mode without gradients.
+
+    It is not a module, so a run does not save, train or wrap it.
 
     Args:
         cfg: see :class:`TeacherCfg`; its ``source`` alone; or the config of a model.
 
     Attributes:
-        name: where it comes from.
-        module: computes its outputs. A run shards and compiles it as it does the student.
+        name: its source.
+        module: the module that computes the outputs. A run shards and compiles it like the student.
         fingerprint: SHA-256 of its weights. A run resumes only with the same one.
 
     Raises:
@@ -102,7 +105,7 @@ class Teacher:
 
     @torch.no_grad()
     def __call__(self, images: Tensor, pixels: Pixels) -> Outputs:
-        """Outputs in the precision of the images (B, C, H, W), which are a student's.
+        """The outputs, in the dtype of the student's images (B, C, H, W).
 
         Args:
             images: normalized for the student.
@@ -116,7 +119,7 @@ class Teacher:
         return Outputs((), *(one if one is None else one.to(images.dtype) for one in found[1:]))
 
     def seen(self, images: Tensor, pixels: Pixels) -> Tensor:
-        """A student's images with the teacher's normalization, order of channels and size."""
+        """Convert a student's images to the teacher's normalization, order of channels and size."""
         if self.pixels.mean and self.pixels != pixels:
 
             def values(numbers: tuple[float, ...] | None) -> Tensor:
@@ -131,10 +134,10 @@ class Teacher:
         return images
 
     def channels(self, in_channels: int, size: Sequence[int]) -> dict[str, int | None]:
-        """The channels of each output, found by one image of the student's channels and size.
+        """The channels of each output, for an image with the student's channels and size.
 
         Raises:
-            ConfigError: if the teacher does not compute such an image.
+            ConfigError: if the teacher rejects such an image.
         """
         try:
             found = self(torch.zeros(1, in_channels, *size), Pixels.of(self.model))
@@ -147,11 +150,11 @@ class Teacher:
         return {name: getattr(one, 'shape', (0, None))[1] for name, one in found._asdict().items()}
 
     def __deepcopy__(self, memo: dict) -> 'Teacher':
-        return self  # it never changes, so an average of the student's weights shares it
+        return self  # it never changes, so averages of the student share it
 
 
 class FoundTeacher(NamedTuple):
-    """A teacher that was found."""
+    """A teacher that was found and loaded."""
 
     model: nn.Module
     pixels: Pixels
@@ -177,8 +180,11 @@ def _built(cfg: Mapping[str, Any]) -> FoundTeacher:
 
 
 def _loaded(source: str, arch: str | None, config: str | None) -> FoundTeacher:
-    """A model that is trained. How a checkpoint is opened is known on a floor above this one."""
-    # With its own config, a checkpoint is complete, and need not have a head.
+    """Load a trained model.
+
+    Opening a checkpoint belongs to a higher layer, so it is imported late.
+    """
+    # A checkpoint with its own config is complete, and may lack a head.
     classify = bool(arch or config)
     trained = vit_plugin.load(source, config, arch, device='cpu', classify=classify)
     model = trained.model

@@ -1,12 +1,12 @@
 """ECViT, ECDet and ECSeg, EdgeCrafter's detectors on compact transformers (arXiv:2603.18739).
 
-Decoder, hybrid encoder, names and reader of files are those of D-FINE.
+Decoder, hybrid encoder, parameter names and file reader are D-FINE's.
 """
 
 from vit_plugin.project import Project
 
 RELEASE = 'https://github.com/capsule2077/edgecrafter/releases/download/edgecrafterv1'
-# Apache-2.0 where the files are, and noncommercial terms in the project's own repository since.
+# Apache-2.0 where the files are; the project's own repository has had noncommercial terms since.
 LICENSE = 'conflicting'
 
 PROJECT = Project(

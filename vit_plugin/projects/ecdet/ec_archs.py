@@ -6,7 +6,7 @@ EC_BLOCKS, EC_HEAD_DIMS = 12, 64
 
 
 def _variant(width: int, mlp_ratio: int = 4) -> Arch:
-    """Four convolutions of stride 2, a register, rotary positions as in DINOv3, no final norm."""
+    """Build a variant: strided convolutions, a register, DINOv3's positions, no final norm."""
     stem = dict(
         type='ConvEmbed',
         channels=(width // 8, width // 4, width // 2, width),

@@ -1,4 +1,4 @@
-"""EdgeCrafter's backbone: a late map of a transformer at three sizes (arXiv:2603.18739)."""
+"""EdgeCrafter's backbone: a transformer whose last map becomes a pyramid (arXiv:2603.18739)."""
 
 from typing import Any
 
@@ -26,9 +26,9 @@ class ECViT(VisionTransformer):
     Args:
         arch: see :class:`VisionTransformer`. ``'ECViT-T'``, ``'ECViT-T+'``, ``'ECViT-S'`` and
             ``'ECViT-S+'`` are the paper's.
-        out_indices: the blocks, of which the paper takes the last two.
-        out_channels: channels of the three outputs. None: as many as the encoder has; then only the
-            coarsest is projected, as in ECDet-S and ECDet-M.
+        out_indices: the blocks to average; the last two in the paper.
+        out_channels: channels of the three outputs. None: the width of the encoder, and only the
+            coarsest output is projected, as in ECDet-S and ECDet-M.
         projection_norm_cfg: the norms of the projections.
         **kwargs: see :class:`VisionTransformer`, without ``out_type``.
 

@@ -8,7 +8,7 @@ from .ec_vit import EC_VIT_STRIDES
 
 
 def _ecdet(facts: ModelFacts) -> Section:
-    """The last blocks of a backbone at three sizes, a hybrid encoder, and the decoder."""
+    """A backbone with a pyramid from its last blocks, a hybrid encoder, and the decoder."""
     last = facts.built.num_layers - 1
     backbone = facts.backbone('featmap', out_indices=tuple(range(max(last - 1, 0), last + 1)))
     backbone |= dict(type='vit_plugin.ECViT', out_channels=facts.channels)
@@ -16,7 +16,7 @@ def _ecdet(facts: ModelFacts) -> Section:
 
 
 def _ecseg(facts: ModelFacts) -> Section:
-    """The same with masks, whose head has losses of other weights."""
+    """The same with masks, and other loss weights."""
     model = _ecdet(facts)
     head = {name: value for name, value in model['bbox_head'].items() if name != 'loss_cls'}
     return dict(model, bbox_head=dict(head, type='vit_plugin.ECSegHead'))

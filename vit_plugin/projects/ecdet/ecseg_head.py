@@ -21,16 +21,15 @@ ECSEG_MATCHING = matching_of(bbox=1.0, iou=1.0)
 class ECSegHead(MaskedHead, Base):
     """A ``DFINEHead`` with the masks of ECSeg, which are those of RF-DETR-Seg.
 
-    Each layer of the decoder has masks, of a map that one more block refines, and noised objects
-    have them, too. The boxes before the first distributions are matched with the last masks.
-
-    The weights of its losses, and of the costs of its matching, are the authors'.
+    Each layer of the decoder predicts masks, on a map that one more block refines, also for noised
+    objects. The boxes before the first distributions are matched with the last masks. Loss weights
+    and matching costs are the authors'.
 
     Args:
-        mask_scale: sides of a mask over those of the finest map, which are an eighth of the
-            image's.
-        predicted_blocks: the blocks that refine the map in a prediction. None: all, as for the last
-            layer in training. In the authors' evaluation it is 1, by which their AP was measured.
+        mask_scale: scale of a mask relative to the finest map, which has an eighth of the image's
+            size.
+        predicted_blocks: number of blocks that refine the map for predictions. None: all, as for
+            the last layer in training. The authors' evaluation, and so their AP, uses 1.
         loss_cls, loss_bbox, loss_iou, train_cfg, **kwargs: see ``DFINEHead``.
 
     Raises:
@@ -69,7 +68,10 @@ class ECSegHead(MaskedHead, Base):
         return self.predicted_blocks
 
     def forward(self, x: Sequence[Tensor], sizes: Any = None, noised: Any = None) -> Any:
-        """The same; in training with both factors of the masks of each layer."""
+        """See the base class.
+
+        In training, the outputs include both factors of each layer's masks.
+        """
         outputs = super().forward(x, sizes, noised)
         if not self.training:
             return outputs
@@ -79,7 +81,7 @@ class ECSegHead(MaskedHead, Base):
         return outputs._replace(places=torch.stack(places), rows=torch.stack(rows))
 
     def _layers_of(self, outputs: Any, part: slice) -> dict[str, InstanceData]:
-        """The same with both factors of the masks."""
+        """See the base class, with both factors of the masks."""
         found = super()._layers_of(outputs, part)
         for i, layer in enumerate(found.values()):
             i = min(i, len(outputs.places) - 1)  # the first boxes come last
@@ -89,7 +91,7 @@ class ECSegHead(MaskedHead, Base):
     def _layer_losses(
         self, layer: InstanceData, objects: InstanceData, own: Any, joint: Any = None
     ) -> dict[str, Tensor]:
-        """The same with those of the masks, where the layer has some."""
+        """See the base class, with the losses of masks if the layer has masks."""
         losses = super()._layer_losses(layer, objects, own, joint)
         if 'places' not in layer:
             return losses

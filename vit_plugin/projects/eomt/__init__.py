@@ -1,4 +1,4 @@
-"""EoMT and PMT: masks by queries in a transformer's blocks (arXiv:2503.19108, arXiv:2603.25398)."""
+"""EoMT and PMT: query-based masks within a transformer (arXiv:2503.19108, arXiv:2603.25398)."""
 
 from vit_plugin.project import Project
 

@@ -18,20 +18,19 @@ class EoMT(VisionTransformer):
     """A :class:`VisionTransformer` with queries in its last blocks, each for a class and a mask.
 
     The loss and the final segmentation are those of an ``EoMTHead`` (MMDetection) or an
-    ``EoMTDecodeHead`` (MMSegmentation). In a trained model no query is masked, and a prediction is
-    one run of the transformer. See :class:`~vit_plugin.projects.eomt.mask_queries.MaskQueries`.
+    ``EoMTDecodeHead`` (MMSegmentation). In a trained model no query is masked, and prediction is a
+    single pass of the transformer. See :class:`~vit_plugin.projects.eomt.mask_queries.MaskQueries`.
 
     Args:
         num_classes: number of classes.
         num_queries: number of queries. The authors have 100 for semantic and 200 for panoptic and
             instance masks.
-        num_blocks: number of last blocks that have the queries. The authors have 3 for S and B, 4
-            for L and 5 for g.
+        num_blocks: number of final blocks with queries. The authors have 3 for S and B, 4 for L and
+            5 for g.
         **kwargs: see :class:`VisionTransformer`, without ``out_indices`` and ``out_type``.
 
     Raises:
-        ConfigError: if there are fewer blocks, if one of the last blocks is in windows, or for an
-            output.
+        ConfigError: if there are fewer blocks, if one of them has windows, or if an output is set.
     """
 
     one_patch_size = True  # the size of a mask is a fraction of it

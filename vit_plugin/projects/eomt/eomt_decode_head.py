@@ -26,7 +26,7 @@ class EoMTDecodeHead(EoMTHead, Mask2FormerHead):
 
     Args:
         num_classes: number of classes.
-        ignore_index: the label of pixels that do not count.
+        ignore_index: the label of ignored pixels.
         align_corners: MMSegmentation's, of its sliding windows.
         **kwargs: see :class:`EoMTHead`.
     """
@@ -47,7 +47,7 @@ class EoMTDecodeHead(EoMTHead, Mask2FormerHead):
     ) -> Tensor:
         """Predictions -> class scores (B, classes, H, W) at the size of the images.
 
-        MMSegmentation's own copies their sizes, which a graph that leaves them open does not allow.
+        MMSegmentation's own method copies the sizes, which breaks graphs with dynamic sizes.
         """
         classes, masks = (parts[-1] for parts in self(x))
         meta = batch_img_metas[0]

@@ -59,9 +59,9 @@ class PointOptions(TypedDict, total=False):
 
     Attributes:
         num_points: number of points of a mask. Default: 12544.
-        oversample_ratio: how many times as many are drawn, of which the least certain are taken.
-            Default: 3.
-        importance_sample_ratio: share of the points that are taken in this way. Default: 0.75.
+        oversample_ratio: factor by which more points are drawn, of which the most uncertain are
+            kept. Default: 3.
+        importance_sample_ratio: share of the points chosen in this way. Default: 0.75.
     """
 
     num_points: PositiveInt
@@ -113,7 +113,8 @@ class EoMTHead(Mask2FormerHead):
         test_cfg: FusionOptions | None = None,
         init_cfg: InitConfig = None,
     ) -> None:
-        super(AnchorFreeHead, self).__init__(init_cfg=init_cfg)  # without Mask2Former's decoders
+        # Skips Mask2FormerHead's constructor, which builds its decoders.
+        super(AnchorFreeHead, self).__init__(init_cfg=init_cfg)
         self.num_things_classes, self.num_stuff_classes = num_things_classes, num_stuff_classes
         self.num_classes = num_things_classes + num_stuff_classes
         self.test_cfg, self.train_cfg = test_cfg, train_cfg
@@ -136,7 +137,7 @@ class EoMTHead(Mask2FormerHead):
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Predictions -> classes (B, Q, num_classes + 1), masks (B, Q, H, W), float32.
 
-        They are the backbone's predictions, with one pair of classes and masks for each.
+        The input is the backbone's output, a pair of classes and masks for each prediction.
         """
         classes, masks = (
             [part.to(torch.promote_types(part.dtype, torch.float32)) for part in parts]

@@ -5,7 +5,7 @@ from vit_plugin.config.task_model import ModelFacts, TaskModel
 
 
 def _backbone(facts: ModelFacts, least: int) -> Section:
-    """The backbone with queries in its last blocks, as many as the authors have."""
+    """The backbone with queries in its last blocks, with the authors' numbers."""
     layers = facts.built.num_layers
     return dict(
         facts.arguments,

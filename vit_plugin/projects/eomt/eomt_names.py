@@ -1,4 +1,4 @@
-"""The tables of EoMT and PMT: their authors' names, and those of transformers' models."""
+"""The naming tables of EoMT and PMT: the authors' and transformers'."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def _queries(prefix: str = '') -> tuple[Rule, ...]:
     )
 
 
-# The authors' PMT. Its published files have the decoder alone.
+# The authors' PMT. Published files have only the decoder.
 _DECODER = (
     *_queries('decoder.'),
     Rule('bn.{i}.{rest}', 'decoder.laterals.{i}.bn.{rest}'),
@@ -41,11 +41,11 @@ _DECODER = (
 
 
 def _authors(name: str, *rules: Rule, **more: Any) -> Format:
-    """A format of the authors with these rules, and further fields."""
+    """A format of the authors, with these rules and further fields."""
     return Format(name, rules, prefixes=('network.', ''), ignored=_UNUSED, **more)
 
 
-# On a model of timm.
+# EoMT on a timm model.
 _IN_TIMM = tuple(
     Rule(f'encoder.backbone.{name}', name)
     for name in (*TOKENS, *LAYER_NAMES, 'patch_embed.backbone.{rest}')
@@ -58,7 +58,7 @@ _DINOV3 = dinov3(
     'encoder.backbone.(patch_embed|embeddings)',
     'encoder.backbone.norm',
 )
-# Its files have the difference to DINOv3's weights.
+# EoMT on DINOv3. Its files store the difference to DINOv3's weights.
 EOMT_DINOV3 = _authors(
     'eomt_dinov3', *_DINOV3, *_queries(), known_numerics=(KnownNumerics(EPS_1E_5),)
 )

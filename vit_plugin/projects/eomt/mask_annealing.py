@@ -1,4 +1,4 @@
-"""Annealing of the masks in attention, as a function of the position in the run."""
+"""Anneal EoMT's attention masks, as a function of the position in the run."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -33,12 +33,12 @@ class MaskAnnealingHook(Hook):
         power: see above.
 
     Raises:
-        ConfigError: if only one of ``begin`` and ``end`` is given, if one ends before it begins, or
-            if their length is not the number of blocks. In a run, if the model has no queries with
-            masks.
+        ConfigError: if only one of ``begin`` and ``end`` is given, if an interval ends before it
+            begins, or if their length is not the number of blocks. In a run, if the model has no
+            masked queries.
     """
 
-    priority = 'ABOVE_NORMAL'  # before the averages, which copy buffers
+    priority = 'ABOVE_NORMAL'  # before EMAHook, which copies buffers
 
     def __init__(
         self, begin: Fractions | None = None, end: Fractions | None = None, power: Positive = 0.9
@@ -54,7 +54,7 @@ class MaskAnnealingHook(Hook):
         self.begin, self.end, self.power = begin, end, power
 
     def probs(self, number: int, position: float) -> list[float]:
-        """The probabilities of a number of blocks at a position in the run, from 0 to 1."""
+        """The probabilities for the blocks at a position in the run, from 0 to 1."""
         parts = (
             zip(self.begin, self.end, strict=True)
             if self.begin and self.end

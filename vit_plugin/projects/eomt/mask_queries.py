@@ -28,16 +28,16 @@ class UpscaleBlock(nn.Sequential):
 class MaskQueries(nn.Module):
     """Queries that pass through blocks with image tokens (arXiv:2503.19108, Section 3.2).
 
-    In training, each of these blocks is preceded by a prediction, and a query attends only to the
-    patches of its own mask. ``attn_mask_probs`` are the probabilities of that, one for each block.
-    Where one is below 1, some queries attend to all patches. In eval mode there are masks only if a
-    probability is above 0. The names of the parameters are the authors'.
+    In training, a prediction precedes each of these blocks, and a query attends only to the patches
+    of its own mask. ``attn_mask_probs`` are the probabilities of this masking, one per block. Below
+    1, some queries attend to all patches. In eval mode, masks apply only if a probability is above
+    0. The names of the parameters are the authors'.
 
     Args:
         embed_dims: width of the tokens.
         num_queries: number of queries.
-        num_classes: number of classes. The last logit, after theirs, means that there is no object.
-        num_blocks: number of blocks that have the queries.
+        num_classes: number of classes. An additional last logit stands for "no object".
+        num_blocks: number of blocks with queries.
         stride: pixels of a patch. Masks have a stride of 4 to 7 pixels, or half of the stride if
             it is below 8.
     """
@@ -98,9 +98,9 @@ class MaskQueries(nn.Module):
             blocks: the encoder.
             x: tokens (B, N, C). The last h*w of them are the patches of ``grid``.
             grid: rows and columns of patches (h, w).
-            start: the first block that has the queries.
+            start: the first block with queries.
             norm: the norm of tokens before a prediction.
-            rotations: see :meth:`Encoder.forward`. Queries are not turned.
+            rotations: see :meth:`Encoder.forward`. Queries are not rotated.
         """
         x = torch.cat((self.q.weight[None].expand(x.shape[0], -1, -1), x), dim=1)  # (B, Q + N, C)
         before = []
@@ -127,12 +127,12 @@ class MaskQueries(nn.Module):
 
 
 def doublings(stride: int) -> int:
-    """How many times the resolution of a map of patches of so many pixels is doubled."""
+    """The number of upscaling blocks for patches of this many pixels."""
     return max(1, stride.bit_length() - 3)
 
 
 def _see_probs(queries: MaskQueries, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Hook of ``load_state_dict``: a graph must not depend on values of a buffer."""
+    """``load_state_dict`` hook: read the buffer once, since a graph must not depend on it."""
     probs = state.get(f'{prefix}attn_mask_probs')
     if probs is not None:
         queries.masked_in_eval = bool((probs > 0).any())

@@ -43,7 +43,7 @@ class Lateral(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Decoder of a :class:`PMT`: an encoder of its own, on the sum of several depths."""
+    """Decoder of a :class:`PMT`: transformer blocks on the sum of several depths."""
 
     def __init__(
         self,
@@ -80,8 +80,8 @@ class Decoder(nn.Module):
 class PMT(VisionTransformer):
     """A :class:`VisionTransformer`, frozen by default, with a decoder for classes and masks.
 
-    The decoder adds the tokens of several depths. Blocks of its own run them with queries, as the
-    last blocks of an :class:`~vit_plugin.models.EoMT` do, and the heads are those of an EoMT.
+    The decoder sums the tokens of several depths. Its own blocks process them together with
+    queries, like the last blocks of an :class:`~vit_plugin.models.EoMT`, and the heads are EoMT's.
 
     Args:
         num_classes: number of classes.
@@ -94,7 +94,7 @@ class PMT(VisionTransformer):
             are the last blocks of four groups, and ``frozen_stages`` is ``'all'``.
 
     Raises:
-        ConfigError: for an ``out_type``, or if the patches have no one size.
+        ConfigError: for an ``out_type``, or if the patch size varies.
     """
 
     one_patch_size = True  # the size of a mask is a fraction of it

@@ -1,4 +1,4 @@
-"""EoMT in the form of transformers: semantic, instance and panoptic masks."""
+"""EoMT in the format of transformers, for semantic, instance and panoptic segmentation."""
 
 from mmengine.logging import print_log
 
@@ -18,21 +18,21 @@ KNOWN_CLASSES = {
     133: 'mmdet.datasets.coco_panoptic:CocoPanopticDataset',
     150: 'mmseg.datasets.ade:ADE20KDataset',
 }
-SCENES, THINGS = 133, 80  # COCO's panoptic classes, and how many of them are things
+SCENES, THINGS = 133, 80  # number of COCO's panoptic classes, and of things among them
 
 
 def eomt(published: Published) -> tuple[Section, list[str]] | None:
     """The config of an EoMT and its classes. None if it is another model.
 
-    Its preprocessor says which masks it is for: it cuts images into squares for semantic masks, and
-    pads them for the others.
+    The preprocessor tells the task: it splits images into squares for semantic segmentation, and
+    pads them otherwise.
 
     Raises:
-        ConfigError: if it is one that cannot be built here.
+        ConfigError: if the model is not supported.
     """
     if published.kind not in ('eomt', 'eomt_dinov3'):
         return None
-    rows = published.shape('class_predictor.weight')[0] - 1  # the last is no object
+    rows = published.shape('class_predictor.weight')[0] - 1  # the last row is "no object"
     classes = _classes(published.names, rows)
     has_table = published.kind == 'eomt'
     name = f'Eomt{"" if has_table else "Dinov3"}ForUniversalSegmentation'
@@ -62,7 +62,7 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
 
 def _backbone(published: Published, config: ForeignConfig, rows: int) -> Section:
     """The transformer with its queries."""
-    config.get('image_size', PositiveInt)  # transformers takes squares alone
+    config.get('image_size', PositiveInt)  # transformers only takes squares
     config.only('hidden_act', 'gelu', 'gelu_python')  # also the activation of the mask head
     queries, blocks = (published.shape(name)[0] for name in ('query.weight', 'attn_mask_probs'))
     backbone = encoder_section(published, config)
@@ -72,7 +72,7 @@ def _backbone(published: Published, config: ForeignConfig, rows: int) -> Section
         num_upscale_blocks=published.count('upscale_block.block.'),
     )
     config.only('num_upscale_blocks', doublings(backbone['arch']['patch_size']))
-    # The table is for one size alone. The authors' code resamples it as timm does.
+    # The table is for a single size. The authors' code resamples it as timm does.
     table = dict(prefix_rows=False, interpolate_mode='bicubic')
     return dict(
         backbone,
@@ -85,7 +85,7 @@ def _backbone(published: Published, config: ForeignConfig, rows: int) -> Section
 
 
 def _rotary(config: ForeignConfig) -> Section:
-    """The positions, by ``rope_parameters`` or by the entry of files before 5.0."""
+    """The rotary positions, from ``rope_parameters`` or the entry of files before 5.0."""
     rope = config.part('rope_parameters', {'': ROPE}, {})
     if rope.get('rope_theta', Positive | None) is None:
         return dinov3_rotary(config)
@@ -94,7 +94,7 @@ def _rotary(config: ForeignConfig) -> Section:
 
 
 def _classes(names: dict[int, str], rows: int) -> list[str]:
-    """The names that are told; of as many without one as a data set has, its own, which is said."""
+    """The class names in the file, else those of a data set with as many classes (logged)."""
     known = all(name.startswith(DEFAULT_NAME) for name in names.values()) and KNOWN_CLASSES.get(
         rows
     )

@@ -19,8 +19,7 @@ class IoUAwareBCELoss(QualityFocalLoss):
     """The IoU-aware classification loss of LW-DETR (arXiv:2406.03459; from arXiv:2304.07527).
 
     With the score s of a matched class, the overlap u of its box and t = max(s^alpha u^(1 - alpha),
-    0.01), its loss is -t log s - (1 - t) log(1 - s). That of any other class is -s^gamma log(1 -
-    s).
+    0.01), its loss is -t log s - (1 - t) log(1 - s). For any other class it is -s^gamma log(1 - s).
 
     Args:
         alpha, gamma: see the formulas.

@@ -1,8 +1,8 @@
-"""The tables of LW-DETR and RF-DETR: backbone, projector and decoder of a detector.
+"""The naming tables of LW-DETR and RF-DETR: backbone, projector and decoder.
 
-The names of the files come first: those that ``save_pretrained`` of transformers writes by its
-``conversion_mapping``, which for RF-DETR are the authors'. The others are those of transformers'
-modules.
+Names in files come first: those that ``save_pretrained`` of transformers writes by its
+``conversion_mapping``, which for RF-DETR are the authors'. The others are the names of
+transformers' modules.
 """
 
 from typing import Any
@@ -92,7 +92,7 @@ def _decoder(of_files: bool) -> tuple[Rule, ...]:
     )
 
 
-# First parts of the keys that have no prefix.
+# First components of keys without a prefix.
 _OUTSIDE = (
     'model.',
     'transformer.',
@@ -108,7 +108,7 @@ _SCALE = 'model.backbone.projector.scale_layers.{i}'
 HF_LW_DETR = Format(
     'hf_lw_detr',
     (
-        # With a row for a class token, which LW-DETR lacks.
+        # RF-DETR's position table has a row for a class token, LW-DETR's does not.
         Rule(
             'embeddings.position_embeddings',
             'pos_embed',
@@ -184,7 +184,7 @@ HF_RF_DETR = Format(
     'hf_rf_detr',
     (
         *HF_DINOV2.rules,
-        # In files there may be several levels, and in modules one.
+        # Files may have several levels, modules one.
         *_projector(
             'backbone.0.projector.stages.{i}.0',
             'backbone.0.projector.stages.{i}.1',

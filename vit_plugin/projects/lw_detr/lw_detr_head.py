@@ -1,4 +1,4 @@
-"""LW-DETR's head in MMDetection: a DETR decoder without an encoder, for maps of any backbone."""
+"""LW-DETR's head in MMDetection: a DETR decoder without an encoder, on the maps of any backbone."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,9 +29,9 @@ class LWDETRHead(GroupedDETRHead):
     """Decoder of LW-DETR (arXiv:2406.03459, Section 3.1) and RF-DETR, without an encoder before it.
 
     Every position of the maps proposes a box. The best become queries (two stages,
-    arXiv:2010.04159), which the layers refine. In training there are several groups of queries, of
-    which predictions take the first (arXiv:2207.13085). It is the ``bbox_head`` of a
-    ``SingleStageDetector``. Costs, losses and post-processing are MMDetection's.
+    arXiv:2010.04159), which the layers refine. Training uses several groups of queries, prediction
+    only the first (arXiv:2207.13085). It is the ``bbox_head`` of a ``SingleStageDetector``. Costs,
+    losses and post-processing are MMDetection's.
 
     Args:
         num_classes: number of classes.
@@ -39,10 +39,10 @@ class LWDETRHead(GroupedDETRHead):
         num_groups: groups in training.
         num_levels: number of maps.
         embed_dims: channels of the maps.
-        unused_rows: rows of the classification layers that are no class, as in published weights:
-            they propose, and predict nothing.
-        empty_proposals: whether positions in padding and at the border of large maps, which have no
-            box, propose an empty one. They do in Roboflow's code, and not in transformers'.
+        unused_rows: rows of the classification layers that are not a class, as in published
+            weights: they affect proposals, but are never predicted.
+        empty_proposals: whether positions without a box, in padding and at the border of large
+            maps, propose an empty one, as in Roboflow's code. transformers leaves them out.
         decoder: its layers, see :class:`~vit_plugin.projects.lw_detr.query_decoder.DecoderCfg`.
         loss_cls, loss_bbox, loss_iou: MMDetection's losses. They apply to the proposals and to
             every layer.
@@ -54,9 +54,9 @@ class LWDETRHead(GroupedDETRHead):
         init_cfg: MMEngine's initialization config.
 
     Raises:
-        ConfigError: if ``test_cfg`` has more queries or layers than there are, or if there is no
-            such row. In the forward, if
-            it gets other maps, or maps with fewer positions than queries.
+        ConfigError: if ``test_cfg`` has more queries or layers than there are, or if
+            ``unused_rows`` is out of range. In the forward, if it gets other maps, or maps with
+            fewer positions than queries.
     """
 
     renamed_arguments = {name: f'decoder=dict({name}=...)' for name in DecoderCfg.__annotations__}
@@ -98,7 +98,7 @@ class LWDETRHead(GroupedDETRHead):
         self._build_layers(len(rows) + len(unused_rows), num_layers, **layer)
 
     def _build_layers(self, rows: int, num_layers: int, **layer: Any) -> None:
-        """The queries, what makes proposals of each group, and the decoder."""
+        """Build the queries, the proposal layers of each group, and the decoder."""
         dims, groups = self.embed_dims, range(self.num_groups)
         queries = self.num_groups * self.num_queries
         self.reference, self.content = nn.Embedding(queries, 4), nn.Embedding(queries, dims)
@@ -115,7 +115,7 @@ class LWDETRHead(GroupedDETRHead):
         self.fc_reg = MLP(dims, dims, 4, 3)
 
     def init_weights(self) -> None:
-        """Every query starts at its proposal, and every class with a score of 0.01."""
+        """Initialize queries at their proposals, and classes with a score of 0.01."""
         super().init_weights()
         nn.init.zeros_(self.reference.weight)
         for fc_cls in (self.fc_cls, *self.proposal_cls):
@@ -161,7 +161,7 @@ class LWDETRHead(GroupedDETRHead):
         )
 
     def _of_classes(self, logits: Tensor) -> Tensor:
-        """Logits without those of rows that are no class."""
+        """Logits without the unused rows."""
         if logits.shape[-1] == len(self.class_rows):
             return logits
         return logits.index_select(-1, self.class_rows)
@@ -218,7 +218,7 @@ class LWDETRHead(GroupedDETRHead):
         return torch.stack(outs)
 
     def best(self, x: Sequence[Tensor], sizes: Sizes) -> tuple[Tensor, ...]:
-        """Maps -> what is predicted, best first, for a graph.
+        """Maps -> the predictions, best first, for an exported graph.
 
         Returns:
             Boxes (B, N, 4) as fractions, scores (B, N), classes (B, N), and features (B, N, C).

@@ -31,7 +31,7 @@ LW_DETR_KIND = transformers_kind(
         attention_bias=True,
         group_detr=13,
         d_model=256,
-        num_feature_levels=None,  # follows from the scales
+        num_feature_levels=None,  # derived from the scales
         **NAMED_BACKBONE,
     ),
     {
@@ -62,12 +62,12 @@ LW_DETR_VIT_KIND = transformers_kind(
         window_block_indices=(),
         use_absolute_position_embeddings=True,
         num_windows=16,
-        num_windows_side=None,  # its root
+        num_windows_side=None,  # derived: the square root of num_windows
         **STAGE_FIELDS,
     ),
     {INITIAL: 'initializer_range cae_init_values', FOR_DROPOUT: 'dropout_prob'},
 )
-# The backbone where a config has none.
+# The default backbone of a config.
 TINY_VIT = dict(
     image_size=1024,
     hidden_size=192,

@@ -1,4 +1,4 @@
-"""LW-DETR in the form of transformers."""
+"""LW-DETR in the format of transformers."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def lw_detr(published: Published) -> tuple[Section, list[str]] | None:
     """The config of an LW-DETR and its classes. None if it is another model.
 
     Raises:
-        ConfigError: if its config is not that of its weights, or of a model that is not built here.
+        ConfigError: if the config contradicts the weights, or describes an unsupported model.
     """
     if published.kind != 'lw_detr':
         return None
@@ -69,7 +69,7 @@ def lw_detr(published: Published) -> tuple[Section, list[str]] | None:
 def _decoder(
     published: Published, config: ForeignConfig, dims: int, num_levels: int
 ) -> tuple[Section, Section]:
-    """The options of the decoder, and the numbers of queries and of their groups."""
+    """The options of the decoder, and the numbers of queries and groups."""
     groups = published.count('bbox_head.proposal_fc.')
     queries = published.shape('bbox_head.reference.weight')[0] // max(groups, 1)
     heads, cross = (

@@ -1,4 +1,4 @@
-"""Volumes cut into slices, and the distance of surfaces, as papers on medical images report it."""
+"""Slices of medical volumes, and surface distance metrics."""
 
 from vit_plugin.project import Project
 

@@ -13,7 +13,7 @@ from vit_plugin.registry import METRICS
 
 
 class SurfaceScores(NamedTuple):
-    """Of one class in one case. NaN does not count in the means."""
+    """The scores of one class in one case. NaN is ignored in means."""
 
     dice: float
     hd95: float
@@ -37,11 +37,11 @@ class SurfaceMetric(BaseMetric):
         tolerance: distance within which boundaries agree.
         spacing: size of a pixel, or of a voxel (slices, rows, columns). Distances are in its unit.
         ignore_background: whether class 0 is left out of the means.
-        ignore_index: label of pixels that do not count.
-        absent: how a class counts that is only predicted, or only true, in a case, or neither. With
-            ``'left_out'``, Dice and F1 are 0, and the distance does not count; what is neither does
-            not count at all. ``'transunet'`` is the rule of the authors' ``test.py``: Dice 1 if it
-            is predicted and else 0, and in each case distance 0.
+        ignore_index: label of ignored pixels.
+        absent: how to score a class that a case lacks in the prediction, in the truth or in both.
+            With ``'left_out'``, Dice and F1 are 0 and the distance is ignored; a class that is
+            missing in both is ignored. ``'transunet'`` is the rule of the authors' ``test.py``:
+            Dice 1 if it is predicted and otherwise 0, and distance 0.
         collect_device, prefix: those of MMEngine's ``BaseMetric``.
 
     Raises:
@@ -103,7 +103,7 @@ class SurfaceMetric(BaseMetric):
         }
 
     def _scores(self, predicted: np.ndarray, true: np.ndarray) -> list[SurfaceScores]:
-        """Of each class in the maps (H, W), or (slices, H, W), of a case."""
+        """The scores of each class in the maps (H, W), or (slices, H, W), of a case."""
         spacing = np.atleast_1d(self.spacing)
         if len(spacing) not in (1, true.ndim):
             raise ConfigError(
@@ -132,7 +132,7 @@ class SurfaceMetric(BaseMetric):
 
 
 def _mean(values: np.ndarray) -> float:
-    """The mean of those that are numbers. NaN if there are none."""
+    """The mean without NaN; NaN if there is no number."""
     values = values[~np.isnan(values)]
     return float(values.mean()) if values.size else np.nan
 
@@ -140,7 +140,7 @@ def _mean(values: np.ndarray) -> float:
 def surface_distances(
     first: np.ndarray, second: np.ndarray, spacing: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The distances of each surface's pixels to the other surface, of two masks that have some."""
+    """The distances of each surface's pixels to the other surface, for two non-empty masks."""
     from scipy import ndimage
 
     box = ndimage.find_objects((first | second).astype(np.uint8))[0]  # all surfaces are in it

@@ -26,21 +26,20 @@ with needed_by('VolumeSlices'):
 
 @DATASETS.register_module()
 class VolumeSlices(BaseSegDataset):
-    """Slices, each in a file ``NAME.npz``, or all of a volume in one file ``NAME.npy.h5``.
+    """Slices, each in a file ``NAME.npz``, or all slices of a volume in one file ``NAME.npy.h5``.
 
     Both have the arrays ``image`` and ``label``: (H, W), or (slices, H, W). The names are the lines
-    of ``ann_file``, as in ``lists/lists_Synapse/train.txt``. Without it, they are those of all
-    files in the folder. A sample has the path of its file as ``img_path``, its ``slice`` in a
-    volume, and as ``case`` the name up to ``_slice``, by which
-    :class:`~vit_plugin.engine.SurfaceMetric` puts volumes together. The pipeline has
-    :class:`LoadImageSlice` and :class:`LoadSliceAnnotations`.
+    of ``ann_file``, as in ``lists/lists_Synapse/train.txt``. Without it, all files in the folder
+    are used. A sample has the path of its file as ``img_path``, its ``slice`` in a volume, and as
+    ``case`` the name up to ``_slice``, by which :class:`~vit_plugin.engine.SurfaceMetric` puts
+    volumes together. The pipeline has :class:`LoadImageSlice` and :class:`LoadSliceAnnotations`.
 
     Args:
         **kwargs: arguments of MMSegmentation's ``BaseSegDataset``: ``data_root``,
             ``data_prefix=dict(img_path=...)``, ``ann_file``, ``metainfo``, ``pipeline``, ...
 
     Raises:
-        ConfigError: if there are no files, or if one of the list is not there.
+        ConfigError: if there are no files, or if a listed one is missing.
         MissingExtraError: if a volume is to be read and h5py is not installed.
     """
 
@@ -110,7 +109,8 @@ class LoadImageSlice(BaseTransform):
 class LoadSliceAnnotations(BaseTransform):
     """The classes (H, W) of the pixels of a sample of :class:`VolumeSlices`, as ``gt_seg_map``.
 
-    In a test it follows the resizing, so that predictions are compared in the pixels of the file.
+    In a test pipeline it comes after the resize, so that predictions are compared at the resolution
+    of the file.
 
     Raises:
         ConfigError: if a file cannot be read, has no such array, or of another size than the image.

@@ -1,8 +1,8 @@
-"""Classifiers with MMEngine alone: the classes of a config where MMPretrain is not installed.
+"""Classifiers with only MMEngine: replacements for classes of MMPretrain and mmcv.
 
-Each has the name and the arguments of MMPretrain's or mmcv's class and computes the same. So one
-config trains the same model in both, and each reads the other's checkpoints. What has no class here
-is an error that says what to install.
+Each has the name and arguments of the original and computes the same. So one config trains the same
+model with both, and each reads the other's checkpoints. For classes without a replacement, an error
+says what to install.
 """
 
 from vit_plugin.project import Project

@@ -1,4 +1,4 @@
-"""MMPretrain's heads of classifiers."""
+"""MMPretrain's classification heads."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,11 +19,11 @@ Samples = Sequence[BaseDataElement]
 
 
 class ClsHead(BaseModule):
-    """The loss and the prediction of one class for an image.
+    """Single-label loss and prediction.
 
     Args:
         loss: the config of its loss.
-        topk: the ranks that a subclass may ask for.
+        topk: the ranks for top-k accuracy in subclasses.
         init_cfg: MMEngine's initialization config.
     """
 
@@ -41,7 +41,7 @@ class ClsHead(BaseModule):
         return feats[-1]
 
     def loss(self, feats: Sequence[Any], data_samples: Samples, **kwargs: Any) -> dict[str, Tensor]:
-        """The loss of the labels. ``kwargs`` are further arguments of its module."""
+        """The loss of the labels. ``kwargs`` are further arguments of the loss module."""
         return self._get_loss(self(feats), data_samples, **kwargs)
 
     def predict(self, feats: Sequence[Any], data_samples: Samples | None = None) -> Samples:
@@ -86,7 +86,7 @@ class LinearClsHead(ClsHead):
 
 
 class MultiLabelLinearClsHead(LinearClsHead):
-    """Any number of classes for an image, each by its probability.
+    """Multi-label loss and prediction, by the probability of each class.
 
     Args:
         loss: see :class:`ClsHead`.

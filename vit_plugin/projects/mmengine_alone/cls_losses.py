@@ -1,4 +1,4 @@
-"""MMPretrain's losses of classes, equal to theirs to the last bit."""
+"""MMPretrain's classification losses, bit-identical."""
 
 from typing import Any, Literal
 
@@ -12,10 +12,10 @@ class CrossEntropyLoss(nn.Module):
     """The cross entropy of logits (N, num_classes), the mean over images.
 
     Args:
-        use_sigmoid: whether each class is a decision of its own. Then targets are 0 to 1 (N,
-            num_classes).
-        use_soft: whether targets are probabilities (N, num_classes). Otherwise they are numbers of
-            classes (N).
+        use_sigmoid: whether each class is an independent binary decision, with targets from 0 to 1
+            (N, num_classes).
+        use_soft: whether targets are probabilities (N, num_classes). Otherwise they are class
+            indices (N).
         loss_weight: factor of the loss.
         class_weight: factors of the classes.
     """

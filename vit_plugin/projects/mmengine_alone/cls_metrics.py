@@ -1,4 +1,4 @@
-"""MMPretrain's metrics of classes."""
+"""MMPretrain's classification metrics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,10 +12,10 @@ from vit_plugin.arguments.fields import PositiveInt, PositiveInts
 
 
 class Accuracy(BaseMetric):
-    """``accuracy/top1`` and others: the share of images whose label is among the best, in per cent.
+    """``accuracy/top1`` and others: the share of labels among the top k, in per cent.
 
     Args:
-        topk: how many of the best.
+        topk: the values of k.
         **kwargs: arguments of MMEngine's ``BaseMetric``.
     """
 
@@ -31,7 +31,7 @@ class Accuracy(BaseMetric):
             self.results.append((sample['pred_score'].cpu(), sample['gt_label'].cpu()))
 
     def compute_metrics(self, results: list) -> dict[str, float]:
-        """The accuracies. A score of 0 does not count."""
+        """The accuracies. A label with score 0 never counts as correct."""
         scores, labels = (torch.stack(part) for part in zip(*results, strict=True))
         best, classes = scores.float().topk(max(self.topk))
         hits = ((classes == labels) & (best > 0)).float()

@@ -17,14 +17,15 @@ class ClsDataPreprocessor(BaseDataPreprocessor):
     """Images of 0 to 255 -> a normalized batch on the device, with the labels of its samples.
 
     Args:
-        mean, std: of the channels, after ``to_rgb``. Without them nothing is normalized.
-        pad_size_divisor, pad_value: images are padded at the right and bottom, to a multiple.
-        to_rgb: whether images of three channels are turned from BGR into RGB.
+        mean, std: normalization of the channels, after ``to_rgb``. Default: none.
+        pad_size_divisor, pad_value: images are padded at the right and bottom to a multiple of
+            ``pad_size_divisor``.
+        to_rgb: whether to convert three channels from BGR to RGB.
         num_classes: number of classes.
         batch_augments: Mixup (arXiv:1710.09412) in training, as ``augments``.
 
     Raises:
-        ConfigError: if there are other augmentations, or no number of classes for them.
+        ConfigError: for other augmentations, or without a number of classes for them.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class ClsDataPreprocessor(BaseDataPreprocessor):
 
     def mixed(self, images: Tensor, scores: Tensor) -> tuple[Tensor, ...]:
         """The weighted mean of pairs of images, and of their scores."""
-        np.random.choice(1)  # MMPretrain draws the augmentation
+        np.random.choice(1)  # MMPretrain draws a number to choose the augmentation
         share, other = np.random.beta(self.alpha, self.alpha), torch.randperm(len(images))
         return tuple(share * x + (1 - share) * x[other] for x in (images, scores.float()))
 

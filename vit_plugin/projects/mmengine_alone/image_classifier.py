@@ -12,7 +12,7 @@ from vit_plugin.registry import CLASSIFIER_SCOPE
 
 
 def build_component(part: Any) -> Any:
-    """A part of a model from its config. Without a default scope it is one of a classifier."""
+    """Build a component of a model. The default scope is that of classifiers."""
     if part is None or isinstance(part, nn.Module):
         return part
     scope = None if DefaultScope.get_current_instance() else CLASSIFIER_SCOPE
@@ -29,7 +29,7 @@ class ImageClassifier(BaseModel):
         data_preprocessor: by default a ``ClsDataPreprocessor``.
         init_cfg: MMEngine's initialization config.
 
-    Shape: (N, C, H, W) -> what the head returns, or without one the features.
+    Shape: (N, C, H, W) -> the output of the head, or the features without one.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ImageClassifier(BaseModel):
         return self.head is not None
 
     def extract_feat(self, inputs: Tensor) -> Any:
-        """The features that the head gets."""
+        """The features, which are the input of the head."""
         features = self.backbone(inputs)
         return self.neck(features) if self.with_neck else features
 

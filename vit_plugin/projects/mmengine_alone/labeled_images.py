@@ -1,4 +1,4 @@
-"""MMPretrain's data sets of images in folders of classes, in a list of lines, or in JSON."""
+"""MMPretrain's data sets of images in class folders, in a text list, or in JSON."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from vit_plugin.errors import ConfigError
 
 
 class BaseDataset(mmengine.dataset.BaseDataset):
-    """MMEngine's, with the folder of the images as ``data_prefix``.
+    """MMEngine's data set, with the folder of the images as ``data_prefix``.
 
     Args:
         ann_file, data_prefix, **kwargs: arguments of MMEngine's.
@@ -31,7 +31,7 @@ class MultiLabelDataset(BaseDataset):
 
 
 class CustomDataset(BaseDataset):
-    """Images in folders of classes, or those that a file lists by lines of path and class.
+    """Images in class folders, or in a text file with a path and a class on each line.
 
     Args:
         with_label: whether the lines have classes.
@@ -39,7 +39,7 @@ class CustomDataset(BaseDataset):
             read, and the folder, ``data_prefix``, which may be inside ``data_root``.
 
     Raises:
-        ConfigError: if there are other classes than folders.
+        ConfigError: if the classes do not match the folders.
     """
 
     def __init__(self, with_label: bool = True, **kwargs: Any) -> None:

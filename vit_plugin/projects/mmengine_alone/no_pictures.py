@@ -9,7 +9,7 @@ from vit_plugin.errors import EXTRAS, ConfigError
 
 
 class UniversalVisualizer(Visualizer):
-    """MMEngine's, which writes the logs."""
+    """MMEngine's visualizer, which only writes logs."""
 
 
 class VisualizationHook(Hook):

@@ -1,4 +1,4 @@
-"""The transforms of mmcv and MMPretrain that change the images of a training at random."""
+"""Random augmentations of mmcv and MMPretrain."""
 
 import math
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ AXES = dict(vertical=0, horizontal=1)
 
 @dataclass
 class RandomResizedCrop(Scaled):
-    """A random part of an image, resized.
+    """A random crop of an image, resized.
 
     Attributes:
         scale: height and width of the result, or one number for both.
-        crop_ratio_range: the part of the area.
-        aspect_ratio_range: width over height of the part.
-        max_attempts: how often a part is drawn before the middle is taken.
+        crop_ratio_range: range of the area, relative to the image.
+        aspect_ratio_range: range of width over height.
+        max_attempts: number of draws before the center is taken.
         interpolation, backend: see :func:`~vit_plugin.files.resizing.resize_image`.
     """
 
@@ -59,11 +59,11 @@ class RandomResizedCrop(Scaled):
 
 @dataclass
 class RandomFlip(PixelTransform):
-    """Mirror some images.
+    """Flip some images.
 
     Attributes:
         prob: the probability.
-        direction: which way.
+        direction: the direction of the flip.
     """
 
     prob: Fraction
@@ -81,12 +81,12 @@ class RandomFlip(PixelTransform):
 
 @dataclass
 class Rotate(PixelTransform):
-    """By a random angle.
+    """Rotate by a random angle.
 
     Attributes:
-        magnitude_range: degrees of the levels 0 and 10.
+        magnitude_range: degrees at the levels 0 and 10.
         magnitude_level: the level.
-        magnitude_std: ``'inf'`` for a random one up to it.
+        magnitude_std: ``'inf'`` draws a random level up to it.
         prob: the probability of a rotation.
         pad_val: value of pixels outside.
         interpolation: a key of :data:`~vit_plugin.files.resizing.INTERPOLATIONS`.
@@ -121,12 +121,12 @@ class Rotate(PixelTransform):
 
 @dataclass
 class RandAugment(PixelTransform):
-    """timm's, whose operations and ranges MMPretrain's are (arXiv:1909.13719).
+    """timm's RandAugment, which has MMPretrain's operations and ranges (arXiv:1909.13719).
 
     Attributes:
-        policies: which operations.
-        num_policies: how many are drawn for an image.
-        magnitude_level, magnitude_std: mean and deviation of the level of 10.
+        policies: the operations.
+        num_policies: number of operations drawn per image.
+        magnitude_level, magnitude_std: mean and standard deviation of the level, out of 10.
     """
 
     policies: Literal['timm_increasing']
@@ -142,7 +142,7 @@ class RandAugment(PixelTransform):
                 operation.aug_fn = _posterize
 
     def random_policy_indices(self) -> list[int]:
-        """Of a batch, which this is not for. Raises a ``ConfigError``."""
+        """Raise a ``ConfigError``: batches are not supported."""
         raise ConfigError(f'augments: for RandAugment, pip install {EXTRAS["mmpretrain"]}.')
 
     def change(self, image: np.ndarray) -> np.ndarray:
@@ -151,5 +151,5 @@ class RandAugment(PixelTransform):
 
 
 def _posterize(image: Image.Image, bits: int, **kwargs: Any) -> Image.Image:
-    """timm's operation. Pillow 13 refuses 0 bits, which are black."""
+    """timm's operation. Pillow 13 rejects 0 bits, which give a black image."""
     return posterize(image, bits, **kwargs) if bits else Image.new(image.mode, image.size)

@@ -1,4 +1,4 @@
-"""The transforms of mmcv and MMPretrain from a file to a batch: read, resize, crop and pack."""
+"""Transforms of mmcv and MMPretrain: read, resize, crop and pack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ META = ('sample_idx', 'img_path', 'ori_shape', 'img_shape')
 
 
 def as_pair(size: int | Sequence[int]) -> tuple[int, ...]:
-    """Two numbers, of one or two."""
+    """Expand one number to a pair."""
     return (size, size) if isinstance(size, int) else tuple(size)
 
 
 class PixelTransform:
-    """A step of a pipeline."""
+    """A transform of the pixels."""
 
     def __call__(self, results: dict) -> dict | None:
         return self.transform(results)
@@ -34,18 +34,18 @@ class PixelTransform:
         return dict(results, img=image, img_shape=image.shape[:2])
 
     def change(self, image: np.ndarray) -> np.ndarray:
-        """The new image."""
+        """Return the new image."""
         raise NotImplementedError
 
 
 @dataclass
 class LoadImageFromFile(PixelTransform):
-    """mmcv's, by the reader of images of this package.
+    """mmcv's ``LoadImageFromFile``, with this package's image reader.
 
     Attributes:
-        to_float32: whether the pixels are in float32.
-        color_type, imdecode_backend: how they are read.
-        ignore_empty: whether a subclass leaves out files that cannot be read.
+        to_float32: whether to return float32.
+        color_type, imdecode_backend: how the file is decoded.
+        ignore_empty: whether a subclass skips unreadable files.
         backend_args: arguments of MMEngine's file backend.
     """
 
@@ -65,10 +65,10 @@ class LoadImageFromFile(PixelTransform):
 
 @dataclass
 class Scaled(PixelTransform):
-    """A step to a size.
+    """A transform with a target size.
 
     Attributes:
-        scale: its two numbers, or one for both.
+        scale: the two sides, or one number for both.
     """
 
     scale: Size
@@ -79,7 +79,7 @@ class Scaled(PixelTransform):
 
 @dataclass
 class Resize(Scaled):
-    """To a size.
+    """Resize to a size.
 
     Attributes:
         scale: width and height, or one number for both.
@@ -96,11 +96,11 @@ class Resize(Scaled):
 
 @dataclass
 class ResizeEdge(PixelTransform):
-    """To a length of one edge, with the shape of the image.
+    """Resize one edge to a length, and keep the aspect ratio.
 
     Attributes:
         scale: the length.
-        edge: which edge.
+        edge: the edge to resize.
         backend, interpolation: see :class:`Resize`.
     """
 
@@ -117,7 +117,7 @@ class ResizeEdge(PixelTransform):
 
 @dataclass
 class CenterCrop(PixelTransform):
-    """The middle of an image, or all of it where that is smaller.
+    """Crop the middle of an image, or keep all of it if it is smaller.
 
     Attributes:
         crop_size: width and height, or one number for both.
@@ -137,10 +137,10 @@ class CenterCrop(PixelTransform):
 
 
 class PackInputs(PixelTransform):
-    """The last step: the image as a tensor (C, H, W), and what is known of it.
+    """The last transform: pack the image as a tensor (C, H, W), with its metadata.
 
-    Its labels are an array until they are on the device: between processes a tensor takes a file
-    descriptor, of which a batch of samples would have many.
+    Labels remain arrays until they are on the device: each tensor that is sent between processes
+    takes a file descriptor.
     """
 
     def transform(self, results: dict) -> dict | None:

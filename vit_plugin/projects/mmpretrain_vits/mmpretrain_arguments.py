@@ -1,4 +1,4 @@
-"""The translation of the arguments of MMPretrain's Vision Transformers into ours."""
+"""Translate arguments of MMPretrain's Vision Transformers into ours."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,7 +31,7 @@ MMPRETRAIN_DEFAULTS: Section = dict(
     use_layer_scale=False,
     init_cfg=None,
 )
-# Arguments that our backbone has under the same names, for the same values.
+# Arguments with the same name and meaning in our backbone.
 UNCHANGED_ARGUMENTS = (
     'img_size',
     'with_cls_token',
@@ -41,7 +41,7 @@ UNCHANGED_ARGUMENTS = (
     'drop_path_rate',
     'init_cfg',
 )
-# Arguments of the backbone that layer_cfgs can change in the blocks.
+# Arguments of the backbone that layer_cfgs can override in the blocks.
 OF_ENCODER = ('layer_scale_init_value', 'attn_drop_rate', 'qkv_bias')
 OF_BLOCKS = (*OF_ENCODER, 'drop_rate', 'norm_cfg')
 
@@ -53,10 +53,10 @@ def translate(sizes: ArchSizes, options: Mapping[str, Any]) -> Section:
 
     Args:
         sizes: the arch, a dict with MMPretrain's four keys.
-        options: the other arguments. ``MMPRETRAIN_DEFAULTS`` has those that are not given.
+        options: the other arguments. Missing ones default to ``MMPRETRAIN_DEFAULTS``.
 
     Raises:
-        ConfigError: if a value has no translation. The sentence names the argument.
+        ConfigError: if a value has no translation, with the argument.
     """
     given = {**MMPRETRAIN_DEFAULTS, **options}
     given['norm_cfg'] = _norm(given['norm_cfg'])
@@ -79,7 +79,7 @@ def translate(sizes: ArchSizes, options: Mapping[str, Any]) -> Section:
             final_norm=given['final_norm'] and has_last,
         ),
         numerics=dict(base='timm', norm_cfg=given['norm_cfg'], act_cfg=_activation(block)),
-        frozen_stages=given['frozen_stages'] or -1,  # 0 freezes nothing there
+        frozen_stages=given['frozen_stages'] or -1,  # 0 freezes nothing in MMPretrain
     )
 
 
@@ -145,8 +145,7 @@ def _stem(given: Mapping[str, Any]) -> Section:
     if len(sides) != 1:
         raise ConfigError(
             f'patch_size={given["patch_size"]} and patch_cfg={dict(given["patch_cfg"])}: '
-            'kernel_size and stride must be one number, since the patches are squares side by '
-            'side.'
+            'kernel_size and stride must be one number, since patches are adjacent squares.'
         )
     return dict(
         type='PatchEmbed',

@@ -1,7 +1,7 @@
 """MMPretrain's Vision Transformers on our backbone, by MMPretrain's own arguments.
 
 An MMPretrain config needs one change: ``vit_plugin.MM`` before the name in ``type``. Its other
-lines, and its checkpoints, stay as they are.
+lines, and its checkpoints, need no change.
 """
 
 import re
@@ -32,7 +32,7 @@ Row = tuple[int, int, int, int]  # in the order of SIZE_KEYS
 
 
 def _named(sizes: Mapping[str, Row]) -> dict[str, Row]:
-    """The sizes by their names and by the short ones: ``'deit-small'`` and ``'deit-s'``."""
+    """The sizes by their long and short names: ``'deit-small'`` and ``'deit-s'``."""
     return {**sizes, **{re.sub(r'(\w)\w*$', r'\1', name): row for name, row in sizes.items()}}
 
 
@@ -43,13 +43,13 @@ class Translated(VisionTransformer):
     ``fc_norm``.
 
     Raises:
-        ConfigError: if an argument has no translation. The sentence names it.
+        ConfigError: if an argument has no translation, with its name.
     """
 
     archs: Mapping[str, Row]
     # Arguments whose defaults differ from those of MMPretrain's VisionTransformer.
     defaults: Mapping[str, Any] = {}
-    ours: Mapping[str, Any] = {}  # our arguments that MMPretrain has no name for
+    ours: Mapping[str, Any] = {}  # further arguments of ours, without a counterpart in MMPretrain
 
     def __init__(self, arch: str | ArchSizes, **options: Any) -> None:
         super().__init__(**self.translated(arch, **options))
@@ -67,7 +67,7 @@ class Translated(VisionTransformer):
 
     @classmethod
     def translated(cls, arch: str | ArchSizes, **options: Any) -> dict[str, Any]:
-        """Our arguments of :class:`VisionTransformer` for MMPretrain's.
+        """MMPretrain's arguments as those of our :class:`VisionTransformer`.
 
         Raises:
             ConfigError: if an argument has no translation.
@@ -141,8 +141,8 @@ class MMMoCoV3ViT(Translated):
     """MMPretrain's ``MoCoV3ViT`` (arXiv:2104.02057) with frozen stages, as for linear probing.
 
     Args:
-        arch, **options: see :class:`MMVisionTransformer`. ``stop_grad_conv1`` changes nothing, as
-            the stem is frozen, and ``norm_eval`` neither, as no norm is a batch norm.
+        arch, **options: see :class:`MMVisionTransformer`. ``stop_grad_conv1`` has no effect, since
+            the stem is frozen, and neither has ``norm_eval``, since no norm is a BatchNorm.
     """
 
     archs = {**MMVisionTransformer.archs, **_named({'mocov3-small': (384, 12, 12, 1536)})}
@@ -165,8 +165,8 @@ class MMMoCoV3ViT(Translated):
 class MMDeiT3(Translated):
     """MMPretrain's ``DeiT3`` (arXiv:2204.07118).
 
-    It computes what the paper's code does. MMPretrain's own applies ``ln1`` before the MLP too, in
-    place of ``ln2``.
+    It computes what the paper's code does. MMPretrain's own class applies ``ln1`` before the MLP,
+    too, instead of ``ln2``.
 
     Args:
         arch, **options: see :class:`MMVisionTransformer`.

@@ -1,4 +1,4 @@
-"""The models that Roboflow publishes, in its own files and in those of transformers."""
+"""Roboflow's published models, in its own format and in that of transformers."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -20,26 +20,27 @@ BACKBONE_PREFIX = 'backbone.0.'
 EMBEDDINGS = f'{BACKBONE_PREFIX}encoder.encoder.embeddings.'
 POSITION_TABLE = f'{EMBEDDINGS}position_embeddings'
 DECODER_LAYERS = 'transformer.decoder.layers.'
-SELF_DIMS, CROSS_DIMS = 32, 16  # channels of a head of the decoder
+SELF_DIMS, CROSS_DIMS = 32, 16  # channels per head of self- and cross-attention in the decoder
 MASK_BIAS = 'segmentation_head.bias'
 MASK_MLP = 'segmentation_head.query_features_block.layers.0.weight'
-UNSUPPORTED = {  # beginnings of keys of other models, and what these are
+UNSUPPORTED = {  # prefixes of keys in unsupported models -> the reason
     f'{EMBEDDINGS}register_tokens': 'its backbone has registers, which no window here has',
     'keypoint_': 'it predicts keypoints, which no model here does',
     f'{BACKBONE_PREFIX}cross_attn_projector.': 'it has a second projector, which no model here has',
     f'{BACKBONE_PREFIX}encoder.base_model.': 'its LoRA adapters are not merged',
 }
-ROBOFLOW_SCALES = {'P3': 2, 'P4': 1, 'P5': 0.5}  # Roboflow's names of the sizes of maps
+ROBOFLOW_SCALES = {'P3': 2, 'P4': 1, 'P5': 0.5}  # Roboflow's names of the map scales
 ROBOFLOW_ENCODERS = (None, 'dinov2_windowed_small', 'dinov2_windowed_base')
 
 
 class Trunk(NamedTuple):
-    """What shapes do not tell of a published backbone.
+    """Settings of a published backbone that its shapes do not show.
 
     Attributes:
-        stages: outputs after so many blocks. A block of such a number is global, too.
+        stages: numbers of blocks after which there is an output; these blocks also have global
+            attention.
         windows: windows along a side.
-        resolution: side of the images in pixels; None is that of the position table.
+        resolution: image side in pixels; None: that of the position table.
     """
 
     stages: Sequence[int] = (3, 6, 9, 12)
@@ -47,7 +48,7 @@ class Trunk(NamedTuple):
     resolution: int | None = None
 
 
-# By the patch size, and the side of the position table in patches.
+# (patch size, side of the position table in patches) -> backbone.
 TRUNKS = {
     (14, 37): Trunk((2, 5, 8, 11), 4, 560),  # Base, and Large of 2025
     (12, 26): Trunk(windows=1),  # Seg Nano
@@ -59,7 +60,7 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
     """The config of an RF-DETR and its classes. None if it is another model.
 
     Raises:
-        ConfigError: if it is one that cannot be built here, or a file that is damaged.
+        ConfigError: if the model is not supported, or if the file is damaged.
     """
     if POSITION_TABLE not in published.weights or published.kind not in ('', 'rf_detr'):
         return None
@@ -106,7 +107,7 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
             type='vit_plugin.LWDETRHead',
             num_classes=len(classes.names),
             unused_rows=classes.unused,
-            empty_proposals=not published.kind,  # transformers' code leaves them out
+            empty_proposals=not published.kind,  # transformers' code has none
             num_levels=len(scales),
             embed_dims=dims,
             decoder=decoder,
@@ -136,7 +137,7 @@ Parts = tuple[Section, Any, Section, float]
 def _of_transformers(
     published: Published, config: ForeignConfig, dims: int, num_levels: int
 ) -> Parts:
-    """Backbone, size of the images, decoder, and eps of the projector."""
+    """The backbone, image size, decoder, and eps of the projector."""
     vit = inner_backbone(config, {'rf_detr_dinov2': WINDOWED_DINOV2_KIND}, SMALL_DINOV2)
     vit.only('reshape_hidden_states', True)
     backbone = encoder_section(published, vit)
@@ -167,7 +168,7 @@ def _of_transformers(
 
 
 def _own_settings(published: Published) -> ForeignConfig:
-    """What a file of ``rfdetr`` says of its model; the rest of its settings is of the training."""
+    """The model settings in a file of ``rfdetr``; its other settings are for training."""
     own = published.saved['model_config']
     known = {
         name: value
@@ -178,7 +179,7 @@ def _own_settings(published: Published) -> ForeignConfig:
 
 
 def _of_roboflow(published: Published, config: ForeignConfig, dims: int, num_levels: int) -> Parts:
-    """The same of a file of ``rfdetr``."""
+    """The same for a file of ``rfdetr``."""
     published.read.append(config)
     backbone = encoder_section(published)
     patch, side = backbone['arch']['patch_size'], backbone['img_size']
@@ -205,7 +206,7 @@ def _of_roboflow(published: Published, config: ForeignConfig, dims: int, num_lev
         dec_n_points=decoder['num_points'],
         dim_feedforward=decoder['feedforward_channels'],
     )
-    # transformers names another eps than the authors' code has.
+    # transformers uses another eps than the authors' code.
     size = config.get('resolution', PositiveInt | None) or trunk.resolution or side
     return backbone, size, decoder, 1e-6
 
@@ -213,7 +214,7 @@ def _of_roboflow(published: Published, config: ForeignConfig, dims: int, num_lev
 def _complete(
     backbone: Section, stages: Sequence[int], windows: int, windowed: Sequence[int]
 ) -> None:
-    """Make a windowed backbone of an encoder, with outputs after so many blocks."""
+    """Turn an encoder into a windowed backbone, with outputs after these numbers of blocks."""
     blocks = range(backbone['arch']['num_layers'])
     backbone['encoder']['window'] = dict(
         number=windows, global_blocks=[i for i in blocks if i not in windowed and i <= stages[-1]]
@@ -239,7 +240,7 @@ def _decoder(published: Published, heads: int, cross: int, num_levels: int) -> S
 
 
 def _scales(published: Published) -> list[float]:
-    """The size of each output of the projector over that of its inputs."""
+    """The scale of each output of the projector."""
     start, scales = f'{BACKBONE_PREFIX}projector.stages_sampling.', []
     for i in range(published.count(f'{BACKBONE_PREFIX}projector.stages.')):
         larger, smaller = (f'{start}{i}.0.0.{name}' for name in ('weight', 'conv.weight'))

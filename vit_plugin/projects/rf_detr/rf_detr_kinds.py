@@ -65,7 +65,7 @@ WINDOWED_DINOV2_KIND = transformers_kind(
         use_swiglu_ffn=False,
         num_register_tokens=0,
         num_windows=4,
-        window_block_indexes=None,  # all but those of the outputs
+        window_block_indexes=None,  # default: all blocks without an output
         apply_layernorm=True,
         reshape_hidden_states=True,
         **STAGE_FIELDS,
@@ -76,7 +76,7 @@ WINDOWED_DINOV2_KIND = transformers_kind(
         FOR_MASKING: 'use_mask_token',
     },
 )
-# The backbone where a config of transformers has none.
+# The default backbone of a transformers config.
 SMALL_DINOV2 = dict(
     num_attention_heads=6,
     out_features=['stage2', 'stage5', 'stage8', 'stage11'],
@@ -84,7 +84,7 @@ SMALL_DINOV2 = dict(
     num_register_tokens=0,
     image_size=518,
 )
-# None: the shapes of the weights tell it, or the published model that they are of.
+# None: inferred from the shapes, or from the published model.
 ROBOFLOW_KIND = ConfigKind(
     defaults=dict(
         encoder=None,

@@ -16,7 +16,7 @@ PROJECTOR_NORM: Section = dict(type='LN2d', eps=1e-6)
 
 
 def _windowed(facts: ModelFacts, width: int) -> tuple[Section, Section, list[int]]:
-    """Windows between global blocks: the backbone, its projector, and the stride of its map.
+    """A backbone with windows between global blocks, its projector, and the stride of its map.
 
     Raises:
         ConfigError: if the backbone has no windows with a class token.
@@ -24,7 +24,7 @@ def _windowed(facts: ModelFacts, width: int) -> tuple[Section, Section, list[int
     depths = facts.depths()
     named = str(facts.arguments['arch'])
     is_plain = facts.arguments['arch'] == named and not named.startswith('timm://')
-    # A plain name computes as DINOv2 does, whose weights fit.
+    # A plain name gets DINOv2's numerics, so that its weights fit.
     like_dinov2 = dict(layer_scale_init_value=1.0) if is_plain else {}
     options = {**like_dinov2, **facts.arguments.get('encoder', {})}
     options['window'] = dict(number=WINDOWS, global_blocks=[end + 1 for end in depths[:-1]])
@@ -54,9 +54,9 @@ def _windowed(facts: ModelFacts, width: int) -> tuple[Section, Section, list[int
 
 
 def _rf_detr(facts: ModelFacts, layers: int) -> Section:
-    """A backbone in windows, four depths in one map, and so many layers of a decoder.
+    """A windowed backbone, four depths in one map, and this many decoder layers.
 
-    Another library's module has no windows of ours, and gives the maps of an LW-DETR.
+    A module of another library has no windows, and is built like an LW-DETR.
     """
     width = facts.channels
     if 'type' in facts.arguments:
@@ -99,7 +99,7 @@ RF_DETR = TaskModel(
 
 
 def _sized(name: str, side: int, layers: int) -> TaskModel:
-    """A size of the paper: its images, its decoder, and a ViT-S."""
+    """A size of the paper: image side, decoder, and a ViT-S."""
     return RF_DETR._replace(
         title=f'an RF-DETR of the size {name}',
         build=partial(_rf_detr, layers=layers),

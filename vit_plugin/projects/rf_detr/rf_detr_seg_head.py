@@ -18,8 +18,8 @@ class RFDETRSegHead(MaskedHead, Base):
     """An ``LWDETRHead`` with the masks of RF-DETR-Seg.
 
     Args:
-        mask_scale: sides of a mask over those of the map, which are a quarter of the image's in the
-            published models.
+        mask_scale: scale of a mask relative to the map; masks have a quarter of the image's size in
+            the published models.
         **kwargs: see ``LWDETRHead``, with one map.
     """
 
@@ -32,7 +32,7 @@ class RFDETRSegHead(MaskedHead, Base):
         return self.test_cfg['num_layers']
 
     def _layers(self, x: Sequence[Tensor], *outputs: Tensor) -> list[InstanceData]:
-        """The same with both factors of the masks."""
+        """See the base class, with both factors of the masks."""
         layers = super()._layers(x, *outputs)
         for level, layer in zip(self.masks.maps(x[0]), layers, strict=True):
             self._masked(layer, *self.masks.factors(level, layer.features))
@@ -41,7 +41,7 @@ class RFDETRSegHead(MaskedHead, Base):
     def _losses(
         self, layer: InstanceData, objects: InstanceData, pairs: Any, count: Tensor
     ) -> dict[str, Tensor]:
-        """The same with those of the masks."""
+        """See the base class, with the losses of masks."""
         queries, matched, numbers = pairs
         return dict(
             super()._losses(layer, objects, pairs, count),

@@ -1,4 +1,4 @@
-"""Self-distillation with no labels (DINO, arXiv:2104.14294), which MMPretrain does not have."""
+"""Self-distillation with no labels (DINO, arXiv:2104.14294), which MMPretrain lacks."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -35,7 +35,7 @@ Shares = Annotated[Sequence[Fraction], Field(min_length=2, max_length=2), ASCEND
 
 @MODELS.register_module()
 class DINO(MultiViewSelfSupervisor):
-    """A student learns the outputs of a teacher, its moving average, which sees only large views.
+    """A student learns the outputs of its moving average, a teacher that sees only large views.
 
     Args:
         backbone, neck, head, num_large, data_preprocessor, init_cfg: see
@@ -43,14 +43,15 @@ class DINO(MultiViewSelfSupervisor):
             a :class:`DINONeck`, the head a :class:`DINOHead`.
         momentum: weight of the teacher in its moving average, at first. It grows to 1 on a cosine
             over the run.
-        mask_ratio: least and largest share of patches that are hidden in half of the student's
-            large views, of an ``IBOTViT``; (0.1, 0.5) in DINOv2 (arXiv:2304.07193). The teacher's
-            outputs of these patches are learned too (iBOT, arXiv:2111.07832), through the same neck
-            and by a second head of the same config.
-        koleo_weight: of the loss that spreads the features of large views; 0.1 in DINOv2.
+        mask_ratio: range of the share of masked patches in half of the student's large views, for
+            an ``IBOTViT``; (0.1, 0.5) in DINOv2 (arXiv:2304.07193). The student also learns the
+            teacher's outputs for these patches (iBOT, arXiv:2111.07832), through the same neck and
+            a second head with the same config.
+        koleo_weight: weight of the loss that spreads the features of large views; 0.1 in DINOv2.
 
     Raises:
-        ConfigError: for fewer than two or ``num_large`` views, or a backbone that hides no patches.
+        ConfigError: for fewer than two or ``num_large`` views, or a backbone that cannot mask
+            patches.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class DINO(MultiViewSelfSupervisor):
         return CosineEMA(self.student(), momentum=1 - momentum)
 
     def hides_patches(self) -> bool:
-        """Whether :meth:`encode` takes hidden patches."""
+        """Whether :meth:`encode` takes masked patches."""
         return isinstance(self.backbone, IBOTViT)
 
     def loss(
@@ -112,10 +113,10 @@ class DINO(MultiViewSelfSupervisor):
         return {name: self.head.loss(self.outputs(learned, len(inputs)), targets), **losses}
 
     def losses_of_patches(self, patches: Tensor, **kwargs: Any) -> dict[str, Tensor]:
-        """Further losses of the student's patches (num_large * B, h*w, C), which a subclass has.
+        """Additional losses of a subclass on the student's patches (num_large * B, h*w, C).
 
         Args:
-            patches: some of them were hidden.
+            patches: some of them were masked.
             **kwargs: what :meth:`loss` was called with.
         """
         return {}

@@ -74,17 +74,16 @@ class DINONeck(BaseModule):
 class DINOHead(BaseModule):
     """DINO's loss: the cross entropy between teacher and student on different views (Equation 3).
 
-    The teacher's outputs are centered, so that no prototype wins always, and sharpened, so that not
-    all are equal.
+    The teacher's outputs are centered, so that no prototype always wins, and sharpened, so that
+    they do not become uniform.
 
     Args:
         out_channels: number of prototypes.
-        temperature: of the student.
-        teacher_temperature: of the teacher, first and last.
-        warmup: the part of the run in which the teacher's temperature goes linearly from the first
-            to the last.
+        temperature: temperature of the student.
+        teacher_temperature: initial and final temperature of the teacher.
+        warmup: share of the run in which the teacher's temperature changes linearly.
         center_momentum: weight of the old center in its moving average.
-        centering: ``'mean'`` subtracts the center. ``'sinkhorn_knopp'`` does without it: the
+        centering: ``'mean'`` subtracts the center. ``'sinkhorn_knopp'`` needs no center: the
             teacher's distributions use all prototypes equally, as in DINOv2.
         init_cfg: MMEngine's initialization config.
     """

@@ -1,4 +1,4 @@
-"""The parts that DINOv2 (arXiv:2304.07193, Section 4) adds to DINO."""
+"""What DINOv2 adds to DINO (arXiv:2304.07193, Section 4)."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,14 @@ from torch import Tensor
 
 from vit_plugin.models.layers.block_cfg import Grid
 
-MASK_BLOCKS, PATCHES, ASPECT = 32, 4, 0.3  # tried in a mask; the least of a block
+# Attempts per mask; least patches and aspect ratio of a block.
+MASK_BLOCKS, PATCHES, ASPECT = 32, 4, 0.3
 
 
 def block_masks(number: int, grid: Grid, ratio: Sequence[float]) -> Tensor:
     """Random masks (number, h, w), True for hidden patches, which are blocks in half of the masks.
 
-    Their shares are spread evenly over ``ratio``, and are less where no block fits any more.
+    Their shares are spread evenly over ``ratio``, and smaller if no further block fits.
     """
     half, lengths = number // 2, torch.tensor(grid)[:, None]
     edges = torch.linspace(ratio[0], ratio[1], half + 1)
@@ -37,9 +38,9 @@ def block_masks(number: int, grid: Grid, ratio: Sequence[float]) -> Tensor:
 
 
 def koleo(features: Tensor) -> Tensor:
-    """How close the features (B, C) are to each other: KoLeo (arXiv:1806.03198, Section 3).
+    """KoLeo: a penalty for features (B, C) close to each other (arXiv:1806.03198, Section 3).
 
-    Neighbors are sought in this process alone, as the authors of DINOv2 do.
+    Neighbors are searched only within this process, as in the authors' DINOv2.
     """
     x = F.normalize(features, dim=-1)
     nearest = torch.cdist(x.detach(), x.detach()).fill_diagonal_(torch.inf).argmin(dim=1)

@@ -1,7 +1,7 @@
 """Encoders for masked image modeling, in which some patches of each image are hidden.
 
-Hidden patches are gray before the stem, and their tokens are left out or replaced after it. So a
-CNN sees nothing of them either. For a plain patch embedding the first step changes nothing.
+Hidden patches are gray before the stem, and their tokens are dropped or replaced after it. So a CNN
+cannot see them either. With a plain patch embedding the first step has no effect.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ class MaskedVisionTransformer(VisionTransformer):
     """Base class of the encoders that hide patches.
 
     Raises:
-        ConfigError: if the patches have no one size.
+        ConfigError: if the patch size varies.
     """
 
     one_patch_size = True
@@ -130,7 +130,7 @@ class SimMIMViT(MaskedVisionTransformer):
         ConfigError: for another ``out_type``.
     """
 
-    out_types: tuple[str, ...] = ('featmap',)  # that the algorithm takes
+    out_types: tuple[str, ...] = ('featmap',)  # outputs that the algorithm takes
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{'out_type': self.out_types[0], **kwargs})
@@ -168,7 +168,7 @@ class SimMIMViT(MaskedVisionTransformer):
 
 @MODELS.register_module()
 class IBOTViT(SimMIMViT):
-    """iBOT's encoder (arXiv:2111.07832) for our ``DINO``, which hides patches as SimMIM's.
+    """iBOT's encoder (arXiv:2111.07832) for our ``DINO``. It masks patches like SimMIM's.
 
     Its outputs are the tokens of the patches (B, h*w, C) and the vector of the image (B, C).
 

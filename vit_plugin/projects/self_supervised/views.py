@@ -50,7 +50,7 @@ class MultiViewSelfSupervisor(BaseSelfSupervisor):
     def encode(
         self, backbone: nn.Module, images: Tensor, hidden: Tensor | None = None
     ) -> tuple[Tensor, ...]:
-        """A backbone's outputs of images (B, C, H, W), some patches of which may be hidden.
+        """A backbone's outputs for images (B, C, H, W), some patches of which may be masked.
 
         The last of them is (B, C). Hidden patches are (B, h, w), bool.
         """
@@ -69,7 +69,7 @@ class MultiViewSelfSupervisor(BaseSelfSupervisor):
         """Check that there are views of each image.
 
         Raises:
-            ConfigError: if they are fewer than two, or fewer than the large ones.
+            ConfigError: if there are fewer than two, or fewer than ``num_large``.
         """
         if not isinstance(views, (list, tuple)) or len(views) < max(2, self.num_large):
             raise ConfigError(
@@ -80,5 +80,5 @@ class MultiViewSelfSupervisor(BaseSelfSupervisor):
 
 
 def precise(x: Tensor) -> Tensor:
-    """The tensor in float32, or in float64 if it has that."""
+    """The tensor in float32, or in float64 if it already is."""
     return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -1,4 +1,4 @@
-"""Any model of timm that returns feature maps, computed by timm, as a backbone."""
+"""Any timm model with feature maps as a backbone, computed by timm."""
 
 from vit_plugin.project import Project
 

@@ -1,4 +1,4 @@
-"""A folder that timm writes (``timm.models.save_for_hf``) as a config of the same model here."""
+"""Read a folder of timm (``timm.models.save_for_hf``) as a config of the same model here."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,8 @@ ARCH_FIELDS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 Value = bool | int | float | str | None
 InputSize = Annotated[Sequence[PositiveInt], Len(3, 3)]
 Labels = Sequence[str] | Mapping[str, str] | None
-MAX_ARGUMENT = 65_536  # bounds numeric arguments, so that a hostile file builds nothing large
+# Limit of numeric arguments, so that a hostile file cannot build anything large.
+MAX_ARGUMENT = 65_536
 
 
 def timm_folder(
@@ -38,7 +39,7 @@ def timm_folder(
 ) -> tuple[Section, list[str]] | tuple[Section, list[str], Weights] | None:
     """The config of a classifier and its classes, or of an encoder. None if it is another folder.
 
-    The weights of a model that timm computes are the third.
+    For a model that timm computes, its weights are the third item.
 
     Raises:
         ConfigError: if it is a model that neither :class:`~vit_plugin.models.VisionTransformer` nor
@@ -85,7 +86,7 @@ def timm_folder(
 
 
 def _config_of(name: str) -> Section:
-    """What ``config.json`` would say of a model by its name, with timm's own weights."""
+    """The ``config.json`` of a model by its name, with timm's own weights."""
     pixels = (get_pretrained_cfg(name) or PretrainedCfg()).to_dict(remove_source=True)
     pixels.pop('architecture', None)
     return dict(architecture=name, pretrained_cfg=pixels)
@@ -145,7 +146,7 @@ def _options(config: ForeignConfig, pixels: ForeignConfig) -> Section:
         raise pixels.refuse('input_size', why='and images here have 3 channels')
     if pixels['fixed_input_size']:
         options.setdefault('img_size', tuple(size[1:]))
-    # The entry of `pretrained_cfg` counts; the one beside it is for information alone.
+    # The entry in `pretrained_cfg` applies; the one next to it is only informative.
     pooling = pixels.get('global_pool', str | None)
     if pooling is not None:
         options.setdefault('global_pool', pooling)
@@ -155,9 +156,9 @@ def _options(config: ForeignConfig, pixels: ForeignConfig) -> Section:
 
 
 def _classes(rows: int, config: ForeignConfig, pixels: ForeignConfig) -> list[str]:
-    """The names of the classes of a classifier with these rows, or none of 0 rows.
+    """The class names of a classifier with this number of rows; empty for 0 rows.
 
-    They are descriptions where there are some, else names, else numbers.
+    They are descriptions if there are any, else names, else numbers.
     """
     pixels.only('label_offset', None, 0)
     pixels.only('custom_load', False)
@@ -180,7 +181,7 @@ def _classes(rows: int, config: ForeignConfig, pixels: ForeignConfig) -> list[st
 
 
 def _pixels(pixels: ForeignConfig) -> tuple[list[Section], Section]:
-    """The steps of a test, and the colors, see :func:`classifier_settings`."""
+    """The test transforms and the normalization, see :func:`classifier_settings`."""
     colors = {
         name: [255 * value for value in pixels.get(name, Numbers)] for name in ('mean', 'std')
     }
@@ -188,7 +189,7 @@ def _pixels(pixels: ForeignConfig) -> tuple[list[Section], Section]:
 
 
 def _steps(pixels: ForeignConfig) -> list[Section]:
-    """The steps of timm's transform of a test, see ``timm.data.create_transform``."""
+    """The steps of timm's test transform, see ``timm.data.create_transform``."""
     _, height, width = pixels.get('input_size', InputSize)
     crop_pct, mode = pixels.get('crop_pct', Fraction), pixels.get('crop_mode', str)
     method = dict(interpolation=pixels.get('interpolation', str), backend='pillow')

@@ -1,4 +1,4 @@
-"""Any model of timm that returns feature maps or a vector of an image, as a backbone."""
+"""Any timm model with feature maps or a pooled vector, as a backbone."""
 
 import logging
 from collections.abc import Sequence
@@ -32,13 +32,13 @@ from vit_plugin.zoo.feature_maps import (
     norms_maps,
 )
 
-# Entries of timm's `pretrained_cfg` about a model, besides those of pixels and weights.
+# Entries of timm's `pretrained_cfg` about the model, not about preprocessing or weights.
 PRETRAINED_CFG_KEYS = ('fixed_input_size', 'pool_size', 'first_conv', 'classifier')
 
 
 @MODELS.register_module()
 class TimmBackbone(WrappedBackbone):
-    """A model of timm, computed by timm's own module.
+    """A timm model, computed by timm's own module.
 
     For models that :class:`~vit_plugin.models.VisionTransformer` does not compute: CNNs, encoders
     with several stages, and Vision Transformers with other blocks. The parameters have timm's
@@ -50,12 +50,12 @@ class TimmBackbone(WrappedBackbone):
         out_indices: the features to return, as in timm's ``features_only``: the blocks of an
             encoder of one width, the stages of others. Negative numbers count from the last one.
         out_type: ``'featmap'`` returns a map (B, C, h, w) for each of ``out_indices``.
-            ``'pyramid'`` first returns the last map of each finer stride. ``'pooled'`` returns the
-            vector (B, C) alone that timm's classifier gets.
+            ``'pyramid'`` first returns the last map of each finer stride. ``'pooled'`` returns only
+            the vector (B, C), the input of timm's classifier.
         img_size: size of the images in pixels. Only models that take one size need it. Default:
             timm's.
         in_channels: channels of the images.
-        drop_rate, drop_path_rate: as timm's model takes them. 0 leaves timm's defaults.
+        drop_rate, drop_path_rate: arguments of timm's model. 0 leaves timm's defaults.
         frozen_stages: -1 freezes nothing. 0 freezes the stem. k > 0 also freezes the first k stages
             of timm's coarse ``group_matcher``, the blocks of a single-width encoder.
             ``'all'`` freezes the model. Frozen parts stay in eval mode.
@@ -66,8 +66,8 @@ class TimmBackbone(WrappedBackbone):
     Attributes:
         img_size: height and width of the images in pixels, by default those of timm's weights.
         channels: channels of each output.
-        strides: pixels per element of each output map, as timm states them. The log says if the
-            maps differ.
+        strides: pixels per element of each output map, as timm states them. If the maps differ, the
+            log says so.
 
     Raises:
         ConfigError: if timm has no such model, or if the model does not return feature maps or does
@@ -181,7 +181,7 @@ class TimmBackbone(WrappedBackbone):
         """Depth of a parameter and number of depths for layer-wise decay, by timm's groups.
 
         All parameters outside the backbone are last. The final norm has the depth of the last
-        block, as in timm, also where blocks that no output needs were left out; in
+        block, as in timm, even if unused blocks were left out; in
         :class:`~vit_plugin.models.VisionTransformer` it is last.
 
         Args:
@@ -208,7 +208,7 @@ class TimmBackbone(WrappedBackbone):
     ) -> Report:
         """Load a checkpoint with timm's names or ours, see :func:`~.timm_weights.fit_timm`.
 
-        The classifier and the parts that timm pruned are skipped.
+        The classifier and the modules that timm pruned are skipped.
 
         Raises:
             ConfigError: if a tensor of the model is missing or has another shape, or if timm's
@@ -235,7 +235,7 @@ class TimmBackbone(WrappedBackbone):
         if self.out_type == 'pyramid':
             strides = {
                 info['reduction']: i for i, info in enumerate(self.infos)
-            }  # the last of each
+            }  # the last map of each stride
             finest = min(self.infos[i]['reduction'] for i in indices)
             indices |= {i for stride, i in strides.items() if stride < finest}
         return tuple(sorted(indices))

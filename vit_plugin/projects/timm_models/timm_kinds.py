@@ -6,7 +6,7 @@ from vit_plugin.weights.foreign_config import ConfigKind
 from vit_plugin.weights.transformers_config import transformers_kind
 
 _LABELS = dict(num_classes=None, label_names=None, label_descriptions=None)
-# `PretrainedCfg` of `timm/models/_pretrained.py`, of which older files are all.
+# `PretrainedCfg` of `timm/models/_pretrained.py`. Older files consist only of it.
 _PIXELS = dict(
     input_size=(3, 224, 224),
     interpolation='bicubic',
@@ -28,7 +28,7 @@ _UNUSED = {
     'names of layers, which the weights show': 'first_conv classifier num_features',
 }
 PRETRAINED_KIND = ConfigKind(defaults=dict(_PIXELS, **_LABELS, architecture=''), unused=_UNUSED)
-# transformers' `TimmWrapperConfig` adds some.
+# transformers' `TimmWrapperConfig` adds fields.
 TIMM_KIND = transformers_kind(
     dict(
         _PIXELS,
@@ -40,12 +40,12 @@ TIMM_KIND = transformers_kind(
     ),
     {**_UNUSED, 'values of weights before a training': 'initializer_range'},
 )
-# Arguments that would open a file or an address, or change what timm returns.
+# Arguments that would open a file or a URL, or change what timm returns.
 NOT_MODEL_ARGS = (
     'cache_dir', 'checkpoint_path', 'exportable', 'features_only', 'no_jit', 'pretrained',
     'pretrained_cfg', 'pretrained_cfg_overlay', 'pretrained_model_args', 'scriptable',
 )  # fmt: skip
-# Arguments that change only a training, or how timm checks and cuts images of other sizes.
+# Arguments that only affect training, or how timm checks and crops images of other sizes.
 OF_TRAINING = (
     'attn_drop_rate', 'drop_path_rate', 'drop_rate', 'pos_drop_rate', 'patch_drop_rate',
     'proj_drop_rate', 'weight_init', 'fix_init', 'dynamic_img_size', 'strict_img_size',

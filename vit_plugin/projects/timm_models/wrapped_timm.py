@@ -1,4 +1,4 @@
-"""A name or folder of timm as arguments of the backbone that computes it."""
+"""Convert a timm name or folder to arguments of a ``TimmBackbone``."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,18 +12,18 @@ from vit_plugin.weights.published import get_typed
 from vit_plugin.zoo import describe
 
 SCHEME = 'timm://'
-OF_HEAD = ('num_classes', 'global_pool')  # arguments that change no map
+OF_HEAD = ('num_classes', 'global_pool')  # arguments that do not affect feature maps
 
 
 def wrapped_timm(name: str, config: Mapping[str, Any]) -> Section:
     """The arguments of a ``TimmBackbone``; {} for other names, and for models computed here.
 
     Args:
-        name: such as ``timm://convnext_tiny.fb_in22k``, or nothing.
+        name: such as ``timm://convnext_tiny.fb_in22k``, or ''.
         config: the content of a ``config.json``, as timm writes it.
 
     Raises:
-        ConfigError: if the model of a folder has arguments of its own.
+        ConfigError: if the model of a folder has additional arguments.
     """
     if name and not name.startswith(SCHEME):
         return {}

@@ -1,4 +1,4 @@
-"""Any encoder of transformers, computed by transformers, as a backbone."""
+"""Any encoder of transformers as a backbone, computed by transformers."""
 
 from vit_plugin.project import Project
 

@@ -1,4 +1,4 @@
-"""Which model of transformers a config describes. No code of a hub is run."""
+"""Read the config of a transformers model. No code from a hub is run."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -14,7 +14,7 @@ from .pooled_kinds import POOLED_KINDS
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-# Parts of other models, and those that build a model of another library by its name.
+# Model types that are components of other models, or build a model of another library by name.
 UNSUPPORTED_BACKBONES = (
     'timm_backbone',
     'maskformer-swin',
@@ -22,27 +22,27 @@ UNSUPPORTED_BACKBONES = (
     'rf_detr_dinov2',
     'uvdoc_backbone',
 )
-# Entries that transformers' code adds to a config as it builds the model, from the others.
+# Entries that transformers derives from the others and adds while it builds the model.
 DERIVED_FIELDS = {'levit': ('down_ops',)}
 
 
 def kinds_of_maps() -> list[str]:
-    """The types of models that transformers has as backbones, which return maps."""
+    """The model types that transformers provides as backbones, which return maps."""
     with needed_by('TransformersBackbone'):
         from transformers.models.auto.modeling_auto import MODEL_FOR_BACKBONE_MAPPING_NAMES
     return [name for name in MODEL_FOR_BACKBONE_MAPPING_NAMES if name not in UNSUPPORTED_BACKBONES]
 
 
 def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'PreTrainedConfig':
-    """A config of transformers with the fields of its own class, and no others.
+    """A config of transformers, restricted to the fields of its class.
 
     Args:
-        source: the entries of a ``config.json``; or where it is, a folder or ``hf://ORG/NAME``.
-        pooled: whether its model gives a vector of an image, or else maps.
+        source: the entries of a ``config.json``, a folder, or ``hf://ORG/NAME``.
+        pooled: whether the model should return a pooled vector instead of maps.
 
     Raises:
-        ConfigError: if it cannot be read, if its model is no such one, or if it has an entry that
-            its class does not know.
+        ConfigError: if it cannot be read, if the model cannot return that, or if its class does not
+            know an entry.
         MissingExtraError: if transformers is not installed.
     """
     kinds, what = kinds_of_maps(), 'is no backbone of transformers, which returns maps'
@@ -61,13 +61,14 @@ def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'P
             f'TransformersBackbone: model_type={kind!r} {what}; known are {", ".join(kinds)}.'
         )
     config_class = CONFIG_MAPPING[kind]
-    # Fields of all classes, such as one that names code for attention, are not the model's.
+    # Common fields, such as the attention implementation, do not describe the model.
     shared = {field.name for field in fields(PreTrainedConfig)}
     own = [field.name for field in fields(config_class) if field.name not in shared]
     defaults = {name: None for name in own if not name.startswith('_')}
     known = transformers_kind({**defaults, **STAGE_FIELDS})
     config = ForeignConfig(content, known, 'TransformersBackbone: config')
-    # The outputs are an argument of ours, and weights of a classifier are those of its backbone.
+    # The outputs are set by our own argument, and the weights of a classifier include those of its
+    # backbone.
     config.leave(*own, *STAGE_FIELDS, 'architectures')
     try:
         built = config_class(**{name: content[name] for name in own if name in content})
@@ -78,8 +79,8 @@ def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'P
         ) from error
     config.leave(*(name for name in content if getattr(built, name, config) == content[name]))
     config.leave(*DERIVED_FIELDS.get(kind, ()))
-    config.check()  # remaining entries do not follow from the fields
-    for name in own:  # transformers adds some of them to lists, and has tuples as defaults
+    config.check()  # rejects entries that the fields do not explain
+    for name in own:  # transformers appends to some of them as lists, but its defaults are tuples
         if isinstance(getattr(built, name), tuple):
             setattr(built, name, [*getattr(built, name)])
     return built
@@ -88,7 +89,7 @@ def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'P
 def backbone_entries(content: Mapping[str, Any], pooled: bool = False) -> dict[str, Any]:
     """The entries of a ``config.json`` that describe its backbone, as :func:`backbone_config` does.
 
-    What is left out are classes, files and versions, and what is as in transformers by default.
+    Classes, files, versions and default values are left out.
     """
     changed = backbone_config(content, pooled).to_diff_dict()
     left_out = {'architectures', 'id2label', 'label2id', 'transformers_version', *STAGE_FIELDS}

@@ -1,4 +1,4 @@
-"""Models of transformers that give a vector of an image."""
+"""Models of transformers with a pooled vector."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -7,10 +7,10 @@ from vit_plugin.weights.image_kinds import IMAGE_KINDS
 
 
 class PooledKind(NamedTuple):
-    """Models of one ``model_type``.
+    """The models of one ``model_type``.
 
     Attributes:
-        title: what the names of their classes begin with.
+        title: prefix of their class names.
         processor: the image processor of this kind, a key of
             :data:`~vit_plugin.weights.processor_kinds.PROCESSORS`.
         classifies: whether there is a class with a linear classifier, whose input is the vector.
@@ -51,7 +51,7 @@ POOLED_KINDS: Mapping[str, PooledKind] = {
     'dinov3_convnext': PooledKind('DINOv3ConvNext', 'DINOv3ViT', classifies=False),
     'pixio': PooledKind('Pixio', 'Bit', classifies=False),
 }
-# Types of backbones whose maps have no vector with them.
+# Types of backbones that return maps but no vector.
 MAPS_ALONE = ('dinat', 'textnet', 'vitdet', 'vitpose_backbone')
 
 

@@ -1,4 +1,4 @@
-"""Models of transformers without their classifiers: images to the vectors that these take."""
+"""Models of transformers without their classifiers, which return the classifiers' input."""
 
 import math
 from copy import deepcopy
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def pooled_model(config: 'PreTrainedConfig') -> 'PreTrainedModel':
-    """transformers' module with random weights, whose classifier passes its input on."""
+    """transformers' module with random weights and an identity as its classifier."""
     from transformers import AutoModel
 
     if not POOLED_KINDS[config.model_type].classifies:
@@ -38,8 +38,8 @@ def last_map(outputs: Any, images: Tensor, config: 'PreTrainedConfig') -> Tensor
 
     Args:
         outputs: of a :func:`pooled_model`.
-        images: what they were computed of (B, 3, H, W).
-        config: of the model, whose patches an encoder of one width has.
+        images: its inputs (B, 3, H, W).
+        config: config of the model, for the patch size of encoders of one width.
     """
     states = outputs.get('reshaped_hidden_states') or outputs.get('hidden_states')
     if not states:
@@ -48,10 +48,10 @@ def last_map(outputs: Any, images: Tensor, config: 'PreTrainedConfig') -> Tensor
 
 
 def as_map(features: Tensor, images: Tensor, config: 'PreTrainedConfig') -> Tensor | None:
-    """A map (B, C, h, w), also of tokens (B, N, C) whose last ones are the patches; None of others.
+    """Features as a map (B, C, h, w), also tokens (B, N, C) that end with the patches; else None.
 
     Args:
-        features: that a model computes.
+        features: output of a model.
         images, config: see :func:`last_map`.
     """
     side = getattr(config, 'patch_size', None)
@@ -64,9 +64,9 @@ def as_map(features: Tensor, images: Tensor, config: 'PreTrainedConfig') -> Tens
 
 
 def classifiers_of(config: 'PreTrainedConfig') -> list[str]:
-    """The names of the linear layers that give scores of classes. They all get the same vector.
+    """The names of the linear classifiers, which all take the same vector.
 
-    The scores of a model with two of them, a SwiftFormer, are their mean.
+    A SwiftFormer has two, and averages their scores.
     """
     if not POOLED_KINDS[config.model_type].classifies:
         return []
@@ -75,7 +75,7 @@ def classifiers_of(config: 'PreTrainedConfig') -> list[str]:
 
 
 def classifier_model(model: 'PreTrainedModel', weight: Tensor, bias: Tensor) -> 'PreTrainedModel':
-    """A :func:`pooled_model` with this linear layer as its classifier, or as each of them.
+    """A :func:`pooled_model` with this linear layer as its classifier, or as each of several.
 
     Raises:
         ConfigError: if transformers has no class of this kind with a classifier, or none with a
@@ -103,7 +103,7 @@ def _classifier(config: 'PreTrainedConfig') -> 'PreTrainedModel':
     from transformers import MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING
 
     kinds = MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING[type(config)]
-    # A LeViT has a second class, with a teacher.
+    # LeViT has a second class, with a teacher.
     return (kinds[0] if isinstance(kinds, tuple) else kinds)._from_config(config)
 
 

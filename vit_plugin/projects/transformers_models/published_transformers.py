@@ -1,4 +1,4 @@
-"""A folder of transformers whose model no encoder here computes, as a config of that model here."""
+"""Read a transformers folder whose encoder is not ours as a config of a wrapped model."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ from .pooled_model import classifiers_of
 from .transformers_backbone import TransformersBackbone
 
 CLASSIFIES = 'ForImageClassification'
-# Names of other classes with the weights of the encoder end in these.
+# Endings of other class names whose weights include the encoder.
 ENCODER_CLASS_ENDINGS = ('Model', 'Backbone', 'ForMaskedImageModeling', 'ForPreTraining')
 
 
@@ -26,8 +26,8 @@ def transformers_folder(published: Published) -> tuple[Section, list[str], Weigh
     """The config of a classifier or encoder, its classes and its weights. None for other folders.
 
     Raises:
-        ConfigError: if transformers builds no model by its config, or if its weights or pixels are
-            not read.
+        ConfigError: if transformers cannot build the model, or if its weights or preprocessing are
+            not supported.
     """
     config, weights = published.config, published.weights
     if 'auto_map' in config or not reads_pooled(published.kind):

@@ -1,4 +1,4 @@
-"""Any model of transformers that returns feature maps or a vector of an image."""
+"""Any transformers model with feature maps or a pooled vector, as a backbone."""
 
 import json
 import logging
@@ -26,8 +26,8 @@ from vit_plugin.weights.report import Report, shortened_list
 from .backbone_config import backbone_config
 from .pooled_model import as_map, classifier_model, last_map, pooled_model, vectors
 
-PROBED_SIDE = 256  # pixels of the image whose maps are asked for, in a config without a size
-OF_MAPS = 'hidden_states_norms.'  # norms that weights of another class of models do not have
+PROBED_SIDE = 256  # image side in pixels to probe a model whose config has no size
+OF_MAPS = 'hidden_states_norms.'  # norms that only backbone classes have
 STAGE_LISTS, LAYER_LISTS = ('stages', 'layers', 'blocks', 'layer', 'block'), ('layers', 'blocks')
 
 
@@ -40,28 +40,29 @@ class TransformersBackbone(WrappedBackbone):
     that a config names is downloaded or run.
 
     Args:
-        config: the entries of a ``config.json`` with its ``model_type``; or where it is, a folder
-            or ``hf://ORG/NAME``. A checkpoint can be loaded alone if they are entries.
+        config: the entries of a ``config.json`` with its ``model_type``; or a folder or
+            ``hf://ORG/NAME``. Only with entries is a checkpoint self-contained.
         out_indices: the stages whose maps are returned, from 0, without the stem: the blocks of an
             encoder of one width. Negative numbers count from the last one.
         out_type: ``'featmap'`` returns the maps of ``out_indices``. ``'pyramid'`` first returns the
-            last map of each finer stride. ``'pooled'`` returns a vector (B, C) alone: what the
-            classifier of transformers' own class gets, or else its ``pooler_output``.
-        frozen_stages: -1 freezes nothing. 0 freezes what precedes the stages. k > 0 also freezes
-            the first k of them. ``'all'`` freezes the model. Frozen parts stay in eval mode.
+            last map of each finer stride. ``'pooled'`` returns only a vector (B, C): the input of
+            the classifier in transformers' own class, or else its ``pooler_output``.
+        frozen_stages: -1 freezes nothing. 0 freezes everything before the stages. k > 0 also
+            freezes the first k of them. ``'all'`` freezes the model. Frozen parts stay in eval
+            mode.
         with_cp: recompute activations in the backward pass to save memory.
-        init_cfg: MMEngine's initialization config. The weights of any model of transformers on
-            this backbone are read.
+        init_cfg: MMEngine's initialization config. It can load any transformers model with this
+            backbone.
 
     Attributes:
         img_size: height and width of the images in pixels, by the config.
-        channels: channels of each output, as those on the meta device have them.
-        strides: pixels per element of each output map, by the same ones; of a vector, the longer
+        channels: channels of each output, measured on the meta device.
+        strides: pixels per element of each output map, measured likewise; for a vector, the longer
             side of the image.
 
     Raises:
-        ConfigError: if it is no backbone, if it has no such stage, if a stride is no whole number,
-            or if it does not take an option.
+        ConfigError: if it is not a backbone, if a stage does not exist, if a stride is not an
+            integer, or if it rejects an option.
     """
 
     library = 'hf'
@@ -90,7 +91,8 @@ class TransformersBackbone(WrappedBackbone):
                 "'pooled' returns a vector; leave them out."
             )
         self.model = self._built(read)
-        self.model.is_init = True  # by its constructor, and MMEngine would do so again
+        # Its constructor has initialized it, and MMEngine would do so again.
+        self.model.is_init = True
         self.channels, self.strides = self._ask(read)
         self.num_layers = len(_stages_of(self.model)[1])
         self.depths = _depths_of(self.model)
@@ -127,7 +129,7 @@ class TransformersBackbone(WrappedBackbone):
             return config, load_file(Path(folder, HUB_WEIGHTS))
 
     def no_weight_decay(self) -> set[str]:
-        """Names of positions and tokens. transformers does not list them, nor norms or biases."""
+        """Names of positions and tokens. transformers lists neither these nor norms and biases."""
         return {
             f'model.{name}'
             for name, _ in self.model.named_parameters()
@@ -137,8 +139,8 @@ class TransformersBackbone(WrappedBackbone):
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter and number of depths for layer-wise decay, by transformers' layers.
 
-        What lies between two layers has the depth of the first. What follows them all, and all
-        parameters outside the backbone, are last.
+        Parameters between two layers have the depth of the first. Those after all layers, and
+        outside the backbone, are last.
 
         Args:
             param_name: full name of the parameter.
@@ -157,9 +159,9 @@ class TransformersBackbone(WrappedBackbone):
         skip: Sequence[str] = (),
         source_grid: tuple[int, int] | None = None,
     ) -> Report:
-        """Load the weights of any model of transformers on this backbone, by its own renaming.
+        """Load any transformers model with this backbone, by transformers' own renaming.
 
-        Heads are skipped. The norms of maps begin anew where the weights have none.
+        Heads are skipped. Norms of feature maps are newly initialized if the weights lack them.
 
         Raises:
             ConfigError: if a tensor of the backbone is missing or has another shape. The model is
@@ -199,7 +201,7 @@ class TransformersBackbone(WrappedBackbone):
         )
 
     def _choose(self, config: Any, out_indices: int | Sequence[int]) -> None:
-        """Set the stages in a config whose maps are returned."""
+        """Set the stages to return in a config."""
         names = [name for name in config.stage_names if name != 'stem']
         what = f'it has {len(names)} stages'
         indices = self.check_out_indices(out_indices, len(names), what)
@@ -219,10 +221,10 @@ class TransformersBackbone(WrappedBackbone):
         return (pooled_model if self.out_type == 'pooled' else AutoBackbone.from_config)(config)
 
     def _ask(self, config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Channels and strides, by the output for an image on the meta device, at no cost."""
+        """Measure channels and strides on the meta device, at no cost."""
         with torch.device('meta'):
             built = self._built(config).eval()
-        # BEiT's code keeps an index that it makes for all its models, which must have values.
+        # BEiT's code creates an index tensor that needs values.
         with torch.device('cpu'), torch.no_grad():
             image = torch.empty(1, self.in_channels, *self.img_size, device='meta')
             height, width = self.img_size
@@ -249,7 +251,7 @@ class TransformersBackbone(WrappedBackbone):
         return tuple(map.shape[1] for map in maps), tuple(strides)
 
     def _maps(self, outputs: Any, images: Tensor) -> list[Tensor]:
-        """The maps in outputs. VitPose's code returns tokens in their place."""
+        """The maps in outputs. VitPose returns tokens instead of maps."""
         found = [as_map(one, images, self.model_config) for one in outputs.feature_maps]
         given = zip(found, outputs.feature_maps, strict=True)
         return [one if map is None else map for map, one in given]
@@ -283,7 +285,7 @@ class TransformersBackbone(WrappedBackbone):
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Within this context transformers draws no bars and prints no report, which is ours here."""
+    """Within this context, transformers shows no progress bars and no loading reports."""
     from transformers.utils import logging as theirs
 
     level, draws = theirs.get_verbosity(), theirs.is_progress_bar_enabled()
@@ -298,11 +300,11 @@ def _quiet() -> Iterator[None]:
 
 
 def _without_ours(given: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Weights by transformers' names, without those that a model here has before them.
+    """Strip our prefixes from weights with transformers' names.
 
     Args:
         given: the weights.
-        prefix: with which transformers' own names may begin.
+        prefix: prefix of transformers' own names.
     """
     names = {key: key for key in given}
     for start in ('backbone.model.', 'model.'):
@@ -342,7 +344,7 @@ def layers_of(model: nn.Module) -> Mapping[str, nn.Module]:
 
 
 def _depths_of(model: nn.Module) -> dict[str, int]:
-    """The depth of each parameter: 0 before the layers, from 1 in them, the last one after them."""
+    """The depth of each parameter: 0 before the layers, from 1 within, and the last one after."""
     layers = {name: number for number, name in enumerate(layers_of(model), 1)}
     where, _ = _stages_of(model)
     depths: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""A folder of transformers as arguments of the backbone that computes it."""
+"""Convert a transformers folder to arguments of a ``TransformersBackbone``."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ def wrapped_transformers(name: str, config: Mapping[str, Any]) -> Section:
     """The arguments of a ``TransformersBackbone``; {} for other configs.
 
     Args:
-        name: that of a model, which transformers has none of here.
+        name: the name of a model, unused: only folders are supported.
         config: the content of a ``config.json``.
     """
     kind = get_typed(config, 'model_type', str, '')

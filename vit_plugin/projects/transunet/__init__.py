@@ -16,6 +16,6 @@ PROJECT = Project(
     names={
         'decode_head.conv_more.{rest}': '',
         'decode_head.blocks.{rest}': '',
-        'decode_head.conv_seg.{rest}': 'decode_head.conv_more.',  # other heads have one, too
+        'decode_head.conv_seg.{rest}': 'decode_head.conv_more.',  # other heads also have conv_seg
     },
 )

@@ -1,4 +1,4 @@
-"""The Dice loss of segmentors, by class and over all pixels of a batch."""
+"""A Dice loss for segmentation, per class over all pixels of a batch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,15 +15,15 @@ from vit_plugin.registry import MODELS
 class SoftDiceLoss(nn.Module):
     r"""The mean over classes of 1 - (2 sum(p t) + eps) / (sum(p^2) + sum(t^2) + eps).
 
-    p is a probability by softmax, t is 1 at the pixels of the class and else 0, and the sums are
-    over the pixels of all images in the batch. It is the loss of TransUNet's code, with squares as
-    in V-Net (arXiv:1606.04797). MMSegmentation's ``DiceLoss`` sums over all classes of an image at
+    p is a softmax probability, t is 1 at the pixels of the class and otherwise 0, and sums are over
+    the pixels of all images in the batch. It is the loss of TransUNet's code, with squares as in
+    V-Net (arXiv:1606.04797). MMSegmentation's ``DiceLoss`` sums over all classes of an image at
     once, and counts the predictions at ignored pixels as wrong.
 
     Args:
         class_weight: factor of each class. Default: 1 for all.
         loss_weight: factor of the loss.
-        eps: small number, with which a class that is neither there nor predicted has the loss 0.
+        eps: small number that gives a class that is neither true nor predicted the loss 0.
         loss_name: name of the loss in the logs. It must begin with ``loss_``.
 
     Raises:
@@ -52,11 +52,11 @@ class SoftDiceLoss(nn.Module):
         """Logits (B, C, H, W) and labels (B, H, W) -> the loss, in float32 or finer.
 
         Args:
-            logits: of C classes, or of one class against the background, which has the label 1.
+            logits: for C classes, or for one class (label 1) against the background.
             labels: class of each pixel.
             weight: factor of each pixel (B, H, W), of MMSegmentation's samplers.
-            ignore_index: label of the pixels that do not count.
-            **kwargs: what MMSegmentation gives other losses.
+            ignore_index: label of ignored pixels.
+            **kwargs: arguments of other losses, ignored.
         """
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         number = logits.shape[1]

@@ -1,4 +1,4 @@
-"""The table of TransUNet's authors: backbone and decoder (Beckschen/TransUNet)."""
+"""The authors' names of TransUNet's backbone and decoder (Beckschen/TransUNet)."""
 
 from vit_plugin.weights.rules import (
     Format,

@@ -45,10 +45,10 @@ class DecodeOptions(TypedDict, total=False):
 
 
 class UpBlock(nn.Module):
-    """Twice the size, then two convolutions of what came and of the CNN's map of that size.
+    """Upsample by two, concatenate the CNN's map of that size, and apply two convolutions.
 
-    Where the CNN's map is smaller, since the image does not fill the last row or column of tokens,
-    what came is cropped.
+    If the CNN's map is smaller, since the image does not fill the last row or column of tokens, the
+    upsampled map is cropped.
 
     Shape: (B, C_in, h, w) and (B, C_skip, H, W) -> (B, C_out, H, W). Without a map, H = 2h and W =
     2w.
@@ -72,23 +72,23 @@ class UpBlock(nn.Module):
 class TransUNetHead(BaseDecodeHead):
     """The cascaded upsampler of TransUNet (arXiv:2102.04306, Section 3.2).
 
-    A convolution of the tokens' map and blocks that double its size, each with the CNN's map of
+    A convolution of the tokens' map, then blocks that double its size, each with the CNN's map of
     that size if there is one. With ``R50+B/16``, ``out_type='pyramid'`` and
     ``patch_embed=dict(with_root=True)`` these are the maps of strides 2, 4 and 8. A pure ViT has
     none.
 
     Args:
-        in_channels: channels of the backbone's outputs that are taken. The last one is the map of
-            the tokens.
-        strides: stride of each of them in pixels. The backbone's ``strides`` has them.
+        in_channels: channels of the outputs to use. The last one is the map of the tokens.
+        strides: their strides in pixels, as in the backbone's ``strides``.
         num_classes: number of classes.
-        in_index: which outputs are taken. Default: as many as there are channels, from the first.
+        in_index: indices of the outputs to use. Default: the first ones, as many as there are
+            channels.
         hidden_channels: channels of the first convolution, of the tokens.
-        decoder_channels: channels of each block. Four blocks make the image's size of patches of 16
-            pixels. MMSegmentation resizes the result if it is still smaller, or larger.
+        decoder_channels: channels of each block. With patches of 16 pixels, four blocks reach the
+            size of the image. Otherwise MMSegmentation resizes the result.
         norm_cfg: norm of the convolutions, of those in
             :data:`~vit_plugin.models.layers.numerics.MAP_NORMS`.
-        align_corners: how maps are resized. The authors do it with True.
+        align_corners: how maps are resized; True in the authors' code.
         init_cfg: MMEngine's initialization config.
         **kwargs: arguments of MMSegmentation's ``BaseDecodeHead``. By default, ``loss_decode`` is
             the authors': half cross entropy, half Dice, over pixels that are not ignored.
@@ -146,10 +146,11 @@ class TransUNetHead(BaseDecodeHead):
     def predict_by_feat(self, seg_logits: Tensor, batch_img_metas: Sequence[Mapping]) -> Tensor:
         """Logits at the size of the images, as in MMSegmentation.
 
-        Its own resize also warns of some sizes, which makes them constants of an exported graph.
+        MMSegmentation's resize also warns about some sizes, which would turn sizes into constants
+        of an exported graph.
         """
         meta = batch_img_metas[0]
-        window = isinstance(meta['img_shape'], torch.Size)  # a window of sliding inference
+        window = isinstance(meta['img_shape'], torch.Size)  # a window in sliding inference
         size = meta['img_shape'] if window else meta.get('pad_shape', meta['img_shape'])
         return F.interpolate(
             seg_logits, tuple(size[:2]), mode='bilinear', align_corners=self.align_corners
@@ -159,7 +160,7 @@ class TransUNetHead(BaseDecodeHead):
         """Check that the tokens cover each map, by less than a token more."""
         token = self.strides[-1]
         if any(isinstance(side, torch.SymInt) for side in sizes[-1]):
-            return  # a graph has open sizes
+            return  # sizes are dynamic in a graph
         for size, stride in zip(sizes, self.strides, strict=True):
             for mine, of_tokens in zip(size, sizes[-1], strict=True):
                 if not 0 <= of_tokens * token // stride - mine < token / stride:
@@ -175,7 +176,7 @@ def _many(value: int | Sequence[int]) -> list[int]:
 
 
 def _skips(strides: Sequence[int], num_maps: int, num_blocks: int) -> list[int | None]:
-    """For each block the index of the map that joins it, by its stride, or None."""
+    """For each block, the index of the map with its stride, or None."""
     if len(strides) != num_maps:
         raise ConfigError(
             f'TransUNetHead: strides has {len(strides)} values, but in_channels has {num_maps}; '

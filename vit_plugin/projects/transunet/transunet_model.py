@@ -8,7 +8,7 @@ from vit_plugin.errors import ConfigError
 
 
 def _transunet(facts: ModelFacts) -> dict[str, Any]:
-    """The decoder on all maps of the CNN whose size it makes.
+    """The decoder, on all maps of the CNN that match one of its sizes.
 
     Raises:
         ConfigError: if the backbone has no CNN.
@@ -16,7 +16,7 @@ def _transunet(facts: ModelFacts) -> dict[str, Any]:
     stem = {**facts.arguments.get('patch_embed', {}), 'with_root': True}
     try:
         built = facts.build(out_type='pyramid', patch_embed=stem)
-    except (ConfigError, TypeError):  # a stem without the map of its root
+    except (ConfigError, TypeError):  # the stem has no map of its root
         stem = dict(facts.arguments.get('patch_embed', {}))
         built = facts.built
     *cnn, tokens = built.strides

@@ -5,5 +5,5 @@ from vit_plugin.project import Project
 PROJECT = Project(
     registered={'MODELS': {'ViTAdapter': 'vit_plugin.projects.vit_adapter.vit_adapter'}},
     formats={'vit_adapter': 'vit_plugin.projects.vit_adapter.vit_adapter_names:VIT_ADAPTER'},
-    precedence=1,  # the encoder of an EoMT alone could be an adapter's
+    precedence=1,  # the encoder of an EoMT could also be read as an adapter's
 )

@@ -1,4 +1,4 @@
-"""The transformer within a ViT-Adapter: how it is built, and where its weights are in a file."""
+"""The transformer within a ViT-Adapter: build it, and find its weights in a file."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +25,10 @@ class BackboneCfg(Open, total=False):
 def build_backbone(
     cfg: Mapping[str, Any], interactions: int | Sequence[int], inject: bool, with_cp: Recompute
 ) -> VisionTransformer:
-    """The transformer, of one patch size, whose outputs are the last blocks of the groups."""
+    """Build the transformer.
+
+    Its outputs are the last blocks of the groups; its patch size must be fixed.
+    """
     for name in ('out_indices', 'out_type'):
         if name in cfg:
             raise ConfigError(
@@ -48,15 +51,15 @@ def build_backbone(
         out_indices=-1 if isinstance(interactions, int) else interactions,
     )
     backbone = MODELS.build({'with_cp': with_cp, **cfg, **fixed})
-    backbone.patch_embed.check_one_size('ViTAdapter')  # the stem gives the positions
+    backbone.patch_embed.check_one_size('ViTAdapter')  # positions depend on the patch size
     return backbone
 
 
 def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
     """``load_state_dict`` hook: find a ViT-Adapter's backbone in the authors' weights, in place.
 
-    There it has no prefix. Every key that is not the adapter's own gets the prefix ``backbone.``,
-    for the backbone's hook.
+    The backbone has no prefix there. Every key that is not the adapter's own gets the prefix
+    ``backbone.``, for the backbone's hook.
     """
     for key in [key for key in state if isinstance(key, str) and key.startswith(prefix)]:
         name = key.removeprefix(prefix)

@@ -48,8 +48,7 @@ class Injector(nn.Module):
 
     Args:
         embed_dims: width of the tokens and of the pyramid.
-        init_values: initial factor of what is added. With 0, the transformer starts as
-            it was trained.
+        init_values: initial scale of the addition. With 0, the transformer starts unchanged.
         **attention: ``num_heads``, ``num_levels``, ``num_points`` and ``value_ratio``, see
             :class:`DeformableAttention`.
     """
@@ -72,7 +71,7 @@ class Injector(nn.Module):
 
 
 class Extractor(nn.Module):
-    """The pyramid attends to the patches, and passes a feed-forward network (Eq. 2 and 3).
+    """The pyramid attends to the patches, followed by a feed-forward network (Eq. 2 and 3).
 
     Args:
         embed_dims: width of the tokens and of the pyramid.
@@ -219,7 +218,7 @@ class Interaction(nn.Module):
 def block_groups(
     interactions: int | Sequence[int], num_layers: int, last_blocks: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """The first block of each group, and the one after its last.
+    """The blocks of each group, as (first, last + 1).
 
     Args:
         interactions: the number of groups, which divides the blocks, or the last block of each.

@@ -61,8 +61,7 @@ class ViTAdapter(LoadableModule):
         attention: the deformable attention, see :class:`AttentionCfg`.
         cffn_ratio: hidden width of the extractors' feed-forward networks, as a fraction of the
             tokens'. 0 leaves them out.
-        init_values: initial factor of what is injected. With 0, the transformer starts as it was
-            trained.
+        init_values: initial scale of the injection. With 0, the transformer starts unchanged.
         out_indices: the maps to return, of strides 4, 8, 16 and 32. Only the first can be left out.
         norm_cfg: the norms of the CNN and of the maps.
         drop_path_rate: stochastic depth of the extractors. The backbone has its own.
@@ -151,7 +150,7 @@ class ViTAdapter(LoadableModule):
     def _build_interactions(
         self, extra: int, attention: AttentionCfg, **options: Any
     ) -> nn.ModuleList:
-        """One for each group of blocks. The last has further extractors."""
+        """Build one interaction per group of blocks. The last has the additional extractors."""
         options |= dict(num_levels=len(ADAPTER_STRIDES) - 1, value_ratio=0.5)
         options |= dict(num_heads=max(self.embed_dims // DEFORMABLE_HEAD_DIMS, 1)) | attention
         extractors = [1] * (len(self.groups) - 1) + [1 + extra]

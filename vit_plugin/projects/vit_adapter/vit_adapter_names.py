@@ -1,10 +1,10 @@
-"""A ViT-Adapter: ours, its authors' and DINOv3's. DINOv3's file has it without its backbone."""
+"""The names of ViT-Adapter: ours, the authors' and DINOv3's. DINOv3's file lacks the backbone."""
 
 from vit_plugin.weights.formats.own import LAYER_NAMES, TOKENS
 from vit_plugin.weights.rules import GRID, Format, Rule, same
 
-# The parts of a ViT-Adapter, by its authors' names and ours. Its backbone is the part ``backbone``,
-# or all the others.
+# The modules of a ViT-Adapter: the authors' names and ours. The backbone has the prefix
+# ``backbone``, or all remaining keys.
 ADAPTER_MODULES = (
     'backbone',
     'spm',
