@@ -1,1 +1,1 @@
-"""A model with its preprocessing as a graph, a file of ONNX, or a folder of a hub."""
+"""Deploy a model with its preprocessing: as a graph, an exported file, or a hub folder."""

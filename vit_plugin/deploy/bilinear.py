@@ -1,11 +1,11 @@
-"""Values of pixels at another size, as torch's bilinear ``interpolate`` has them."""
+"""Bilinear resizing, equal to torch's ``interpolate``, without torch."""
 
 import cv2
 import numpy as np
 
 
 def bilinear(values: np.ndarray, size: tuple[int, int], align_corners: bool) -> np.ndarray:
-    """Values (h, w) at another height and width."""
+    """Resize values (h, w) to another height and width."""
     if not align_corners:
         return cv2.resize(values, size[::-1], interpolation=cv2.INTER_LINEAR)
     for length in size:  # the rows, then the columns; OpenCV's other functions round positions

@@ -20,7 +20,8 @@ def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
     """A copy of a trained model to export, in eval mode.
 
     Raises:
-        ConfigError: if the model has another backbone than ours, or steps that cannot be exported.
+        ConfigError: if the backbone is not ours, or if the model has operations that cannot be
+            exported.
     """
     backbone = getattr(model, 'backbone', None)
     if not isinstance(backbone, Backbone):
@@ -42,7 +43,7 @@ def _kind(model: nn.Module) -> type[Deployed]:
         return DeployedModule if model.num_classes else DeployedFeatures
     rows = {key: at for one in of_tasks('deployed').values() for key, at in one.items()}
     adapters = {**declared('deployed'), **rows}
-    # Classes first: a part alone decides what is left.
+    # Rows with a class come first; an attribute alone decides the rest.
     for (part, name), adapter in sorted(adapters.items(), key=lambda row: not row[0][1]):
         if has_part(model, part, name) if name else hasattr(model, part):
             return resolve_name(adapter)

@@ -15,7 +15,8 @@ from .deployed_module import INPUTS, Deployed, Outputs
 class DeployedBoxes(Deployed):
     """A detector -> boxes (B, N, 4), scores (B, N) and classes (B, N), best first.
 
-    Boxes are left, top, right and bottom in pixels of the image. A score of 0 is no box.
+    Boxes are left, top, right and bottom in pixels of the image. Boxes with a score of 0 are
+    padding.
     """
 
     inputs = INPUTS
@@ -23,7 +24,7 @@ class DeployedBoxes(Deployed):
 
     @cached_property
     def least(self) -> int:
-        """Enough for two rows of the coarsest map: torch.export takes a side of 1 as constant."""
+        """Enough for two rows of the coarsest map: torch.export treats a side of 1 as constant."""
         side = 16 * self.model.backbone.strides[-1]
         with torch.no_grad():
             maps = self.features(torch.zeros(1, self.model.backbone.in_channels, side, side))
@@ -39,14 +40,14 @@ class DeployedBoxes(Deployed):
 
 
 class DeployedDETR(DeployedBoxes):
-    """A detector with an ``LWDETRHead``, which may have logits of masks (B, N, H/4, W/4), too."""
+    """A detector with an ``LWDETRHead``, maybe also with mask logits (B, N, H/4, W/4)."""
 
     @property
     def outputs(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.model.bbox_head.outputs
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
-        """The same for masks, pixel by pixel, but for a twentieth of them."""
+        """The difference, for masks too: per pixel, without the worst twentieth of the masks."""
         masks = [
             (one - other).abs().amax((2, 3)).flatten() / other.abs().max().clamp(min=1e-6)
             for one, other in zip(found[3:], wanted[3:], strict=True)
@@ -65,10 +66,10 @@ class DeployedTransformer(DeployedDETR):
     """A ``DetectionTransformer`` of MMDetection, whose images are not padded."""
 
     inputs = INPUTS[:1]  # type: ignore[assignment]
-    least = Deployed.least  # same as for any map
+    least = Deployed.least  # without the coarser maps of DeployedBoxes
 
     def features(self, images: Tensor, sizes: Tensor | None = None) -> Any:
-        """Images -> what the head gets."""
+        """Images -> the input of the head."""
         shape = images.shape[-2:]
         sample = SimpleNamespace(batch_input_shape=shape, img_shape=shape)
         return self.model.forward_transformer(super().features(images), [sample])
@@ -78,12 +79,12 @@ class DeployedTransformer(DeployedDETR):
 
 
 def ends_of(sizes: Tensor) -> Tensor:
-    """Heights and widths (B, 2) -> where boxes end at most (B, 1, 4)."""
+    """Heights and widths (B, 2) -> upper bounds of box coordinates (B, 1, 4)."""
     return sizes.flip(1).repeat(1, 2)[:, None]
 
 
 def clipped(boxes: Tensor, sizes: Tensor) -> Tensor:
-    """Boxes (B, N, 4) within images of these heights and widths (B, 2)."""
+    """Clip boxes (B, N, 4) to images of these heights and widths (B, 2)."""
     return torch.minimum(boxes.clamp(min=0), ends_of(sizes).to(boxes))
 
 
@@ -97,8 +98,8 @@ def nearest(
 ) -> Tensor:
     """The distance (N) of each box (N, 4) of an image to the nearest of its class among others.
 
-    It is the larger one of their sides and of their scores, relative to the largest of the others.
-    Where there is none of the class, it is 1.
+    The distance is the maximum over coordinates and scores, relative to the largest of the others.
+    Without any of the class, it is 1.
     """
     if not len(boxes) or not len(other_boxes):
         return boxes.new_ones(len(boxes))
@@ -110,8 +111,8 @@ def nearest(
 
 
 def box_distance(distances: Tensor) -> float:
-    """The largest of the distances of boxes, but for a twentieth of them.
+    """The largest distance of boxes, without the worst twentieth.
 
-    Where scores tie, rounding decides which of two boxes is there.
+    If scores tie, rounding decides which of two boxes is kept.
     """
     return distances.quantile(0.95, interpolation='higher').item() if len(distances) else 0.0

@@ -1,4 +1,4 @@
-"""A graph of a model of pixels, which gets each image as a whole."""
+"""A dense prediction model as a graph, which takes each image as a whole."""
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ from .deployed_module import Deployed
 
 
 class DeployedMaps(Deployed):
-    """MMSegmentation's model -> values (B, C, H, W) of each pixel.
+    """MMSegmentation's model -> values per pixel (B, C, H, W).
 
     Raises:
         ConfigError: if the model cuts an image into windows.

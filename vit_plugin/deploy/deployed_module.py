@@ -15,13 +15,13 @@ Outputs = Tensor | tuple[Tensor, ...]
 class Deployed(nn.Module):
     """Preprocessing and network in one module, in this dtype.
 
-    Its forward gets images (B, C, H, W), float32 from 0 to 255, in the network's channel order
-    (RGB). Where images are padded, it also gets their heights and widths (B, 2) in int64. What is
-    beyond is replaced by the value that the preprocessor pads with.
+    Its forward takes images (B, C, H, W), float32 from 0 to 255, in the network's channel order
+    (RGB). If images are padded, it also takes their heights and widths (B, 2) in int64. Pixels
+    outside are replaced by the padding value of the preprocessor.
 
     Attributes:
-        inputs, outputs: the names of what the forward gets and returns.
-        unit, least: sides of images are multiples of the first in such a graph, at least so many.
+        inputs, outputs: the names of the inputs and outputs.
+        unit, least: sides of images must be multiples of ``unit``, and at least ``least`` of them.
     """
 
     outputs: ClassVar[tuple[str, ...]]
@@ -29,7 +29,7 @@ class Deployed(nn.Module):
     def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
         mean, std = normalization_of(model)
-        # Not `mean` alone: onnxscript uses that name for a mean that it folds into a constant.
+        # Not named `mean`: onnxscript uses that name for a mean that it folds into a constant.
         self.register_buffer('image_mean', mean.clone())
         self.register_buffer('image_std', std.clone())
         self.model, self.dtype = model.to(dtype), dtype
@@ -46,11 +46,11 @@ class Deployed(nn.Module):
         return max(2, math.ceil(2 * self.stride / self.unit))
 
     def normalized(self, images: Tensor, sizes: Tensor | None = None) -> Tensor:
-        """Images -> what the network gets."""
+        """Images -> the input of the network."""
         pixels = ((images - self.image_mean) / self.image_std).to(self.dtype)
         if sizes is None:
             return pixels
-        # Products, since more runtimes take them than booleans.
+        # Use products, since more runtimes support them than booleans.
         rows, columns = (
             (torch.arange(images.shape[2 + axis], device=images.device) < sizes[:, axis, None]).to(
                 pixels
@@ -61,7 +61,7 @@ class Deployed(nn.Module):
         return pixels * inner + self.padding.value * (1 - inner)
 
     def features(self, images: Tensor, sizes: Tensor | None = None) -> Any:
-        """Images -> what the head gets."""
+        """Images -> the input of the head."""
         return self.model.extract_feat(self.normalized(images, sizes))
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
@@ -73,7 +73,7 @@ class Deployed(nn.Module):
 
 
 class DeployedModule(Deployed):
-    """A plain classifier of ``create_model`` -> logits (B, classes). It needs no framework."""
+    """A plain classifier of ``create_model`` -> logits (B, classes), without a framework."""
 
     outputs = ('logits',)
 
@@ -92,7 +92,7 @@ class DeployedQueries(Deployed):
 
     Their shapes are (B, Q, classes + 1) and (B, Q, H/4, W/4).
 
-    How masks become segments is MMDetection's fusion, outside of the graph.
+    MMDetection's fusion of masks to segments is not part of the graph.
     """
 
     outputs = ('classes', 'masks')
@@ -103,7 +103,7 @@ class DeployedQueries(Deployed):
 
 
 def normalization_of(model: nn.Module) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation (C, 1, 1) of pixels from 0 to 255, of the network's channels."""
+    """Mean and standard deviation (C, 1, 1) of pixels from 0 to 255, in the network's channels."""
     preprocessor = getattr(model, 'data_preprocessor', None)
     if preprocessor is None:
         pixels = model.data_config
@@ -118,7 +118,7 @@ def _tuple(outputs: Outputs) -> tuple[Tensor, ...]:
 
 
 def relative_difference(found: Tensor, wanted: Tensor) -> float:
-    """The largest difference of values from those wanted, relative to the largest of these."""
+    """The largest difference from the expected values, relative to their maximum."""
     if found.shape != wanted.shape:
         return math.inf
     return (

@@ -30,12 +30,13 @@ from .runtimes import METADATA_KEY
 # A float32 graph must equal the model. For other dtypes, the user decides which difference is
 # acceptable.
 FLOAT32_TOLERANCE = 1e-4
-ROUNDING = 1e-6  # rounding error of float32 after some sums
-COMPARED_BATCH_SIZES = (1, 2, 5)  # to compare a file that takes any number of images
+ROUNDING = 1e-6  # rounding error of float32 after several sums
+# Batch sizes to compare for a file that takes any number of images.
+COMPARED_BATCH_SIZES = (1, 2, 5)
 
 
 def in_silence(name: str) -> AbstractContextManager[None]:
-    """A stage of the export of which nothing is said."""
+    """A stage of the export that prints nothing."""
     return nullcontext()
 
 
@@ -62,11 +63,11 @@ def export(
         dtype: ``'float32'``, ``'float16'``, ``'bfloat16'`` or ``'int8'``.
         reference: the file is compared with this module. Default: the model.
         sources: files that were read. ``out`` must not be one of them.
-        facts: what a file of another runtime says of itself, see
+        facts: metadata for a file of another runtime, see
             :func:`~vit_plugin.deploy.pipeline_steps.facts_of`.
-        record: where its weights come from, which the file carries.
+        record: the provenance of its weights, stored in the file.
         check: called with the file before it appears as ``out``. It may raise an error.
-        batch: the number of images in a run of the file. None means any number.
+        batch: number of images per call. None means any number.
         stage: called with the name of each stage, for a context in which it runs.
 
     Returns:
@@ -89,7 +90,7 @@ def export(
         with stage('Writing the file'):
             run = form.write(program, path, dtype, model.outputs, metadata)
             if record:
-                append_to(path, record)  # to an archive alone
+                append_to(path, record)  # only archives can carry it
         failed = rejecting(
             f'The file that was written for {str(out)!r} does not run',
             'nothing was written; try the other format',
@@ -123,7 +124,7 @@ def trace(
     dynamic: dict[int, Any] = {} if batch else {0: Dim('batch')}
     images = dict(dynamic)
     unit = model.unit
-    # Maps have rounded sizes then, some of which are equal without torch seeing it.
+    # Sizes of maps are rounded then, and torch cannot see that some of them are equal.
     rounded = bool(unit % model.stride)
     what = 'torch.export cannot trace this model'
     remedy = 'leave out the part of it that the cause names'
@@ -143,24 +144,24 @@ def trace(
     with torch.no_grad(), precomputed(model, size), opened, rejected:
         program = torch.export.export(model, example, dynamic_shapes=shapes)
         run = program.module()
-        # The graph may have taken what the example has for a constant. With rounded sizes it also
-        # compares some, which a file in ONNX does not.
+        # The graph may have specialized to the example. With rounded sizes it also compares some of
+        # them, which an ONNX file does not.
         for other in () if rounded and size is None else sizes_to_try(model, size):
             run(*inputs(model, torch.zeros(batch or 1, backbone.in_channels, *other)))
     return program
 
 
 def inputs(model: Deployed, images: Tensor) -> tuple[Tensor, ...]:
-    """The inputs of a graph: images (B, C, H, W), and their sizes where it takes them.
+    """Example inputs: images (B, C, H, W), and their sizes if the graph takes them.
 
-    Each size is a pixel smaller than the one before.
+    Each size is a pixel smaller than the previous one.
     """
     padding = torch.arange(len(images))[:, None]
     return (images, torch.tensor(images.shape[-2:]) - padding)[: len(model.inputs)]
 
 
 def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[int, int]]:
-    """The sizes to test: this size, or some sizes for a graph of all sizes."""
+    """The sizes to test: the fixed size, or several for a graph of all sizes."""
     unit, least = model.unit, model.least
     if size:
         return [size]
@@ -186,7 +187,7 @@ def write_pt2(
     """
     if dtype in ('int8', 'float16'):
         raise ConfigError(f'--dtype {dtype} is written as .onnx, not {path.suffix}.')
-    # Since torch's own writer ends the process some time after it has met a full disk.
+    # torch's own writer aborts the process some time after it has met a full disk.
     archive = BytesIO()
     torch.export.save(program, archive)
     path.write_bytes(archive.getvalue())
@@ -194,11 +195,11 @@ def write_pt2(
 
 
 class FileFormat(NamedTuple):
-    """How a file is written.
+    """How to write a format.
 
     Attributes:
         write: writes it, and returns a function that runs it.
-        second_file: a context that puts what it writes beside it next to the target.
+        second_file: a context that moves an accompanying file next to the target.
     """
 
     write: Callable[[ExportedProgram, Path, str, Sequence[str], Mapping[str, str]], Run]
@@ -206,7 +207,7 @@ class FileFormat(NamedTuple):
 
 
 def no_file(path: Path, out: Path, sources: Sequence[str | Path]) -> AbstractContextManager[None]:
-    """The second file of a format that has none."""
+    """The context for a format without a second file."""
     return nullcontext()
 
 
@@ -218,10 +219,10 @@ FILE_FORMATS = {
 
 
 def finite(run: Run) -> Run:
-    """What runs a file, with a comparison of its outputs with what is finite.
+    """Wrap a function that runs a file, and check that its outputs are finite.
 
     Raises:
-        ConfigError: if they are not, as in float16, whose range is small.
+        ConfigError: if they are not, which may happen in float16 with its small range.
     """
 
     def checked(*tensors: Tensor) -> Outputs:
@@ -243,8 +244,8 @@ def largest_difference(
     """The largest difference of the outputs for batches of random images.
 
     See :meth:`Deployed.difference`. If it is too large, and the model itself differs as much on
-    images that are changed by rounding alone, they say nothing of the file: where scores of
-    proposals tie, rounding decides which query starts from which.
+    images with only rounding errors, these images are inconclusive: if scores of proposals tie,
+    rounding decides which query starts from which.
     """
     differences = [0.0]
     counts = (batch,) if batch else COMPARED_BATCH_SIZES

@@ -22,10 +22,10 @@ from vit_plugin.inference.unusual_sizes import say_if_far
 from .pixel_steps import PixelStep, Placed, apply_steps, size_after
 from .runtimes import METADATA_KEY, Runtime, open_exported
 
-USUAL_SIDE = 256  # pixels of a side of an image, for a graph that takes any
+USUAL_SIDE = 256  # image side in pixels for a graph that takes any size
 
 
-LEAST_SLICE = 32  # pixels of a side; a large image has too many smaller ones
+LEAST_SLICE = 32  # pixels; a large image would have too many smaller slices
 
 
 class ExportFacts(Open):
@@ -41,15 +41,15 @@ class ExportFacts(Open):
 
 
 class ExportedModel:
-    """A model of any task in a file.
+    """An exported model of any task.
 
     Args:
         path: the file.
-        runtime: what runs it. Default: that of its suffix, see
+        runtime: the runtime. Default: by the suffix, see
             :func:`~vit_plugin.deploy.runtimes.open_exported`.
 
     Raises:
-        ConfigError: if the file cannot be run, or does not say what its outputs are.
+        ConfigError: if the file cannot be run, or has no metadata about its outputs.
         MissingExtraError: if the runtime is not installed.
     """
 
@@ -73,18 +73,18 @@ class ExportedModel:
         self.inputs = [*self.runtime.inputs]
         batch, channels, *size = next(iter(self.runtime.inputs.values()))
         self.channels = int(channels)
-        self.takes_one = batch == 1  # image in a run
-        self.size = tuple(size)  # height and width, or the names of what is open
+        self.takes_one = batch == 1  # whether a call takes a single image
+        self.size = tuple(size)  # height and width, or names of dynamic dimensions
         with naming(str(path)):
             self._compare_steps(str(path))
-        # Else the framework's own code makes segments of them.
+        # Otherwise the framework's own code would have to turn outputs into segments.
         self.answers = any(kind.output in self.runtime.outputs for kind in kinds())
 
     def _compare_steps(self, path: str) -> None:
-        """Compare the pipeline with the size that the graph takes, before an image goes through it.
+        """Compare the pipeline with the size that the graph takes, before any image is run.
 
         Raises:
-            ConfigError: if it has no such steps, or its last image has another size.
+            ConfigError: if its steps are invalid, or end in another size.
         """
         height, width = (side if isinstance(side, int) else USUAL_SIDE for side in self.size)
         found = width, height
@@ -106,13 +106,13 @@ class ExportedModel:
         return self.predict([image])[0]
 
     def predict(self, images: Sequence[np.ndarray], names: Sequence[str] = ()) -> list[Prediction]:
-        """The same of several images, in one run if they have one size there and the file allows.
+        """Predictions for several images, in one call if sizes agree and the file allows it.
 
-        The names of their files are for messages.
+        ``names`` are for messages.
 
         Raises:
-            ConfigError: if the outputs become segments outside of the file, or if it cannot be run
-                on an image, such as one that is too small.
+            ConfigError: if the outputs still have to become segments, or if it cannot be run on an
+                image, such as one that is too small.
         """
         fitted = [self.fitted(image) for image in images]
         inputs = [(self.channels_of(placed.pixels), np.array(placed.inner)) for placed in fitted]
@@ -124,7 +124,7 @@ class ExportedModel:
         outputs: list[dict[str, np.ndarray]] = []
         for part in parts:
             stacked = map(np.stack, zip(*part, strict=True))
-            # Sizes only where the file takes them.
+            # Pass sizes only if the file takes them.
             given = dict(zip(self.inputs, stacked, strict=False))
             height, width = given[self.inputs[0]].shape[2:]
             with rejecting(
@@ -137,11 +137,11 @@ class ExportedModel:
         return [self._found(*one) for one in zip(outputs, images, fitted, strict=True)]
 
     def fitted(self, image: np.ndarray) -> Placed:
-        """An image (H, W, 3) in BGR, or of bands, after the steps of the pipeline.
+        """Apply the steps of the pipeline to an image (H, W, 3) in BGR, or of bands.
 
         Raises:
             ConfigError: if it has another number of bands than the file takes, or becomes smaller
-                than one patch, of which a graph would answer something.
+                than one patch, for which a graph would return garbage.
         """
         image = read_image(image)
         if self.channels == 1 and image.shape[2] == 3:

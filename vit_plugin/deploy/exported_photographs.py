@@ -1,4 +1,4 @@
-"""An exported file against its checkpoint, from photographs of several shapes to their answers."""
+"""Compare an exported file with its checkpoint end to end, on images of several sizes."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,18 +13,18 @@ from vit_plugin.inference.trained_model import TrainedModel
 
 from .exported_model import ExportedModel
 
-# Width and height: landscape, portrait, square, tiny, odd and long, and one that EXIF turns
+# Width and height: landscape, portrait, square, tiny, odd and long, and one rotated by EXIF.
 PHOTOGRAPH_SIZES = ((320, 200), (200, 320), (240, 240), (24, 18), (331, 79), (320, 200))
-# Largest difference of a class's score, or share of a map's pixels. Rounding has much less. Boxes
-# are not refused, since rounding chooses others where scores tie.
+# Largest accepted difference of a class score, or share of a map's pixels. Rounding causes much
+# less. Boxes are not checked, since rounding chooses between those with equal scores.
 MOST_APART = 0.01
-TURNED, ORIENTATION = 6, 0x0112  # by a quarter, and EXIF's tag
+TURNED, ORIENTATION = 6, 0x0112  # EXIF's value for a quarter turn, and its tag
 
 
 def photographs(folder: Path, channels: int = 3) -> list[Path]:
-    """Write images with shapes on a background, the last of which is on its side in the file.
+    """Write images with shapes on a background; the last one is stored rotated.
 
-    If there are other channels than colors or gray, they are arrays of so many bands.
+    With other numbers of channels than gray or color, they are arrays of bands.
     """
     random = np.random.default_rng(0)
     paths = []
@@ -49,19 +49,19 @@ def photographs(folder: Path, channels: int = 3) -> list[Path]:
 
 
 def compare_photographs(trained: TrainedModel, file: Path, exact: bool = True) -> str:
-    """Ask the file and the model about the same photographs.
+    """Run the file and the model on the same photographs.
 
     Args:
         trained: the model.
         file: the file.
-        exact: whether the file must have the answers of the model.
+        exact: whether the predictions must agree.
 
     Returns:
-        In words, the largest difference of a pixel, without what is padded, and of the answers, see
+        A sentence with the largest difference of pixels, without padding, and of predictions, see
         :meth:`~vit_plugin.inference.predictions.Prediction.apart`.
 
     Raises:
-        ConfigError: if the file must have the answers of the model, and has others.
+        ConfigError: if the predictions must agree and do not.
     """
     model = ExportedModel(file)
     of_boxes = trained.kind.has_threshold

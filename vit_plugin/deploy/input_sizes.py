@@ -1,21 +1,21 @@
-"""The sizes of the images that a test gives to a model."""
+"""The input sizes of a model in its test pipeline."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from torch import nn
 
-# Height and width of images on which a pipeline shows whether it has one size for all of them.
+# Heights and widths of probe images, which show whether a pipeline has a single output size.
 TRIED_SIZES = ((480, 640), (640, 480), (500, 500), (37, 611), (611, 37))
 
 
 class Padding(NamedTuple):
-    """What a preprocessor adds to images of a test, at the right and at the bottom.
+    """Padding that a preprocessor adds at the right and at the bottom of test images.
 
     Attributes:
         unit: sides are multiples of it.
-        least: height and width that they have at least.
-        value: of what is added, after normalization.
+        least: minimum height and width.
+        value: value of the padding, after normalization.
     """
 
     unit: int = 1
@@ -27,7 +27,7 @@ class Padding(NamedTuple):
         return self.unit > 1 or max(self.least) > 1
 
     def padded(self, size: tuple[int, int]) -> tuple[int, int]:
-        """Height and width with what is added to an image of this size."""
+        """Height and width of an image of this size after padding."""
         height, width = (
             max(-(-side // self.unit) * self.unit, least)
             for side, least in zip(size, self.least, strict=True)
@@ -36,7 +36,7 @@ class Padding(NamedTuple):
 
 
 def padding_of(model: nn.Module) -> Padding:
-    """What a model's preprocessor adds to the images of a test."""
+    """The padding of a model's preprocessor in a test."""
     preprocessor: Any = getattr(model, 'data_preprocessor', None)
     if hasattr(preprocessor, 'test_cfg'):  # MMSegmentation's
         test_cfg = preprocessor.test_cfg or {}
@@ -50,12 +50,12 @@ def padding_of(model: nn.Module) -> Padding:
 
 
 class InputSizes(NamedTuple):
-    """The sizes of the images that a file takes.
+    """The image sizes that a file takes.
 
     Attributes:
-        fixed: height and width, or None if they are open.
-        padding: what is added to images after the steps of the pipeline.
-        of_test: whether the checkpoint's test has them, and not ``--img-size``.
+        fixed: height and width, or None if dynamic.
+        padding: padding after the steps of the pipeline.
+        of_test: whether they come from the checkpoint's test pipeline instead of ``--img-size``.
     """
 
     fixed: tuple[int, int] | None
@@ -64,9 +64,9 @@ class InputSizes(NamedTuple):
 
 
 def sizes_of_test(trained: Any) -> InputSizes:
-    """The sizes that the test of a ``TrainedModel`` has, open if its images keep their ratio.
+    """The sizes in the test of a ``TrainedModel``, dynamic if images keep their aspect ratio.
 
-    Without the steps of a test, the size is the backbone's own.
+    Without a test pipeline, the size is the backbone's own.
     """
     padding = padding_of(trained.model)
     if not trained.has_pixels:

@@ -21,7 +21,7 @@ from .runtimes import Arrays, InOnnxruntime, Runtime
 Run = Callable[..., Outputs]
 
 FLOAT, FLOAT16 = 1, 10  # TensorProto's numbers of the types
-# A value from here on is kept in float32, since other images may have larger ones.
+# From this value on, a tensor stays in float32, since other images may have larger ones.
 LARGEST_HALF = 65504 / 8
 
 
@@ -59,7 +59,7 @@ def write_onnx(
             output_names=list(outputs),
             custom_translation_table={operator.floordiv: floor_division},
         )
-    # The exporter notes where each node is from, with the paths of this machine.
+    # The exporter records the origin of each node, with local paths.
     for node in graph.model.graph.all_nodes():
         node.metadata_props.clear()
     graph.model.metadata_props.update(metadata)
@@ -98,8 +98,8 @@ def floor_division(self: Any, other: Any) -> Any:
 def write_int8(proto: Any, path: Path) -> None:
     """Write an ONNX graph whose products of matrices are int8, with a scale per channel.
 
-    Weights have 7 bits, because pairs of products overflow 16 bits on processors without VNNI. The
-    classifier (a Gemm) and the convolutions are not quantized.
+    Weights have 7 bits, because sums of two products overflow 16 bits on processors without VNNI.
+    The classifier (a Gemm) and the convolutions are not quantized.
     """
     from onnxruntime.quantization import QuantType, quant_utils, quantize_dynamic
 
@@ -118,15 +118,14 @@ def write_int8(proto: Any, path: Path) -> None:
 
 
 def write_half(proto: Any, path: Path, inputs: Mapping[str, Tensor]) -> None:
-    """Write an ONNX graph in float16, but for inputs, outputs and what float16 does not hold.
+    """Write an ONNX graph in float16, except for inputs, outputs and unsuitable tensors.
 
-    These are values near the end of its range, and integers that are computed with as floats.
+    These are values near the end of the range, and integers in float arithmetic.
 
     Args:
         proto: the graph in float32.
         path: the file to write.
-        inputs: for these, all values of the graph are computed, to find those beyond
-            ``LARGEST_HALF``.
+        inputs: example inputs, to find tensors with values beyond ``LARGEST_HALF``.
     """
     import onnx
     import onnxruntime
@@ -163,15 +162,15 @@ def write_half(proto: Any, path: Path, inputs: Mapping[str, Tensor]) -> None:
 def without_detours(
     nodes: Sequence[Any], own: Collection[str], outputs: Collection[str]
 ) -> list[Any]:
-    """The nodes without what the converter to float16 casts too much.
+    """Remove superfluous casts of the float16 converter.
 
-    It casts a value once for each node that takes it, under one name, and from float32 to float16
-    and back between two nodes that are kept in float32, which rounds what they were kept for.
+    It casts a value once for each consumer, under the same name, and from float32 to float16 and
+    back between two nodes in float32, which defeats their purpose.
 
     Args:
-        nodes: of its graph.
-        own: names of the nodes that were there before.
-        outputs: names of what the graph returns.
+        nodes: nodes of its graph.
+        own: names of the original nodes.
+        outputs: names of the outputs of the graph.
     """
     made_by = {name: node for node in reversed(nodes) for name in node.output}
     casts = {name: node for name, node in made_by.items() if node.name not in own}
@@ -195,12 +194,12 @@ def without_detours(
 
 
 def integers_in_float(nodes: Sequence[Any], values: Arrays) -> set[str]:
-    """Names of floats between integers that they come from and integers that they become.
+    """Names of float tensors that are computed from integers and converted back to integers.
 
-    Such is the quotient of two positions, which float16 would round from 2048 on.
+    An example is the quotient of two positions, which float16 would round from 2048 on.
 
     Args:
-        nodes: of a graph, in the order of computation.
+        nodes: nodes of a graph, in the order of computation.
         values: name -> value.
     """
 
@@ -224,7 +223,7 @@ def integers_in_float(nodes: Sequence[Any], values: Arrays) -> set[str]:
 def external_weights(path: Path, out: Path, sources: Sequence[str | Path]) -> Iterator[None]:
     """Keep the second file that torch's exporter writes for weights above ONNX's limit of 2 GB.
 
-    It has a suffix that no source has.
+    Its suffix differs from that of any source.
     """
     written, target = (
         file.with_name(f'{file.name}.data') for file in (path, Path(os.path.realpath(out)))

@@ -25,11 +25,11 @@ def write_openvino(
 ) -> Run:
     """Write OpenVINO's format, by way of ONNX. Return a function that runs it.
 
-    Weights in float16 are computed with in the type that OpenVINO chooses.
+    OpenVINO chooses the dtype of computation for float16 weights.
 
     Raises:
         ConfigError: if the dtype is bfloat16 or int8, or if OpenVINO does not support the graph.
-        MissingExtraError: if OpenVINO is not installed, or what ONNX needs.
+        MissingExtraError: if OpenVINO is not installed, or a package that ONNX needs is missing.
     """
     if dtype not in ('float32', 'float16'):
         raise ConfigError(f"--dtype {dtype} is not written in OpenVINO's format; give float16.")
@@ -49,7 +49,7 @@ def write_openvino(
 
 @contextmanager
 def weights_of_openvino(path: Path, out: Path, sources: Sequence[str | Path]) -> Iterator[None]:
-    """Put the ``.bin`` of what is written to ``path`` next to ``out``, if the block ends well."""
+    """Move the ``.bin`` of ``path`` next to ``out`` if this context succeeds."""
     written = path.with_suffix('.bin')
     try:
         with replacing(out.with_suffix('.bin'), sources) as weights:

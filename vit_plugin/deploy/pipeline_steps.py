@@ -1,6 +1,6 @@
-"""What a file in ONNX says of itself: its pipeline as plain steps, and what its outputs are.
+"""The metadata of an exported file: its pipeline as plain steps, and the meaning of its outputs.
 
-The steps are those of :mod:`~vit_plugin.deploy.pixel_steps`, with which the file runs alone.
+The steps are those of :mod:`~vit_plugin.deploy.pixel_steps`, which need no framework.
 """
 
 import json
@@ -17,11 +17,11 @@ from vit_plugin.inference.prepared_image import takes_rgb
 from .input_sizes import InputSizes
 
 PipelineStep = dict[str, Any]
-OPEN_SIDE_RATIO = 2  # times the shorter side: a scale that is longer leaves its longer side open
+OPEN_SIDE_RATIO = 2  # a scale with a larger aspect ratio only limits the shorter side
 
 
 def _pair(size: Any) -> list[int]:
-    """Height and width of a number or two, as width and height."""
+    """(height, width) or a single number -> (width, height)."""
     height, width = (size, size) if isinstance(size, int) else (*size, *size)[:2]
     return [int(width), int(height)]
 
@@ -50,7 +50,8 @@ def _of_timm(transform: Any) -> PipelineStep:
     return _resize('target', *_pair(transform.size), transform.longest, **method)
 
 
-# Package and class of a transform -> its step, or None if it has options that no step stands for.
+# (package, class) of a transform -> function that returns its step, or None for unsupported
+# options.
 TRANSLATIONS: dict[tuple[str, str], Callable[[Any], PipelineStep | None]] = {
     ('mmcv', 'Resize'): _of_mmcv,
     ('mmdet', 'Resize'): _of_mmcv,
@@ -71,16 +72,16 @@ TRANSLATIONS: dict[tuple[str, str], Callable[[Any], PipelineStep | None]] = {
     ('torchvision', 'Resize'): _of_torchvision,
     ('torchvision', 'CenterCrop'): lambda transform: dict(crop=_pair(transform.size), fill=0),
     ('timm', 'ResizeKeepRatio'): _of_timm,
-    # Its fill is RGB, as timm's images are.
+    # The fill is RGB, like timm's images.
     ('timm', 'CenterCropOrPad'): lambda transform: dict(
         crop=_pair(transform.size), fill=np.array(transform.fill).tolist()[::-1]
     ),
 }
-# Those of classifiers without mmcv.
+# Transforms of classifiers without mmcv.
 TRANSLATIONS |= {
     ('vit_plugin', name): step for (package, name), step in TRANSLATIONS.items() if 'mm' in package
 }
-# They leave pixels where they are.
+# Transforms that do not move pixels.
 WITHOUT_PIXELS = (
     'Pack',
     'LoadAnnotations',
@@ -92,10 +93,10 @@ WITHOUT_PIXELS = (
 
 
 def steps_of(transforms: Sequence[Any]) -> list[PipelineStep]:
-    """The steps of built transforms.
+    """Convert built transforms to steps.
 
     Raises:
-        ConfigError: for a transform that no step stands for.
+        ConfigError: for a transform that has no step.
     """
     steps = []
     for transform in transforms:
@@ -122,12 +123,12 @@ def last_resize(steps: Sequence[PipelineStep]) -> tuple[str, list[Any]]:
 def size_of_training(
     steps: Sequence[PipelineStep], sizes: InputSizes, model: Any
 ) -> tuple[int, int]:
-    """Height and width of a file where the sizes of a test depend on the images.
+    """Height and width for a file if the test's sizes depend on the images.
 
     Args:
         steps: the pipeline's.
         sizes: those of the test.
-        model: has a ``backbone``, whose ``img_size`` is that of its training.
+        model: model with a ``backbone``, whose ``img_size`` is that of its training.
     """
     rule, arguments = last_resize(steps)
     height, width = model.backbone.img_size
@@ -139,7 +140,7 @@ def size_of_training(
 
 
 def has_open_side(width: float, height: float) -> bool:
-    """True if a scale limits the shorter side alone, such as MMSegmentation's (2048, 512)."""
+    """True if a scale only limits the shorter side, such as MMSegmentation's (2048, 512)."""
     return max(width, height) > OPEN_SIDE_RATIO * min(width, height)
 
 
@@ -152,10 +153,10 @@ def scale_in(size: tuple[int, int], width: float, height: float) -> tuple[float,
 
 
 def reading_steps(pixels: PipelineTransform | TimmTransform) -> list[PipelineStep]:
-    """What a config's own reader of images does to pixels of 8 bits.
+    """The steps that a config's own image reader applies to 8-bit pixels.
 
     Raises:
-        ConfigError: if it reads other pixels.
+        ConfigError: if it reads images differently.
     """
     reader: Any = pixels.custom_reader and pixels.custom_reader.transforms[0]
     if getattr(reader, 'window', None):
@@ -185,7 +186,7 @@ def fill_of(preprocessor: Any) -> list[float]:
 def in_size(
     steps: Sequence[PipelineStep], sizes: InputSizes, fill: Sequence[float]
 ) -> list[PipelineStep]:
-    """The steps to images of these sizes.
+    """Adapt steps to these sizes.
 
     Args:
         steps: the pipeline's.
@@ -203,14 +204,15 @@ def in_size(
     )
     rule, arguments = last_resize(steps)
     if rule in ('scale', 'target', 'edge'):
-        # The scale of the pipeline turns with the image, and the size of the file does not.
+        # The scale of the pipeline follows the orientation of the image; the size of the file does
+        # not.
         within = ('target', width, height, 1)
         if rule == 'scale':
             within = ('scale', *scale_in(sizes.fixed, *arguments), width, height)
         pad = dict(pad=[width, height], fill=list(fill))
         return [*steps[:-1], _resize(*within, **method), pad]
     crop = steps[-1] if steps else {}
-    # The same part of the image.
+    # Crop the same part of the image.
     if crop.get('crop', [width, height]) != [width, height]:
         around = last['resize'][-1] / min(crop['crop'])
         resize = _resize('target', width * around, height * around, 0, **method)
@@ -222,7 +224,7 @@ def pixel_steps_of(trained: Any) -> list[PipelineStep]:
     """The steps of a ``TrainedModel`` from an image to the pixels that its test gives the network.
 
     Raises:
-        ConfigError: for a step that a file cannot do.
+        ConfigError: for a transform that has no step.
     """
     if not trained.has_pixels:
         return []
@@ -255,5 +257,5 @@ def facts_of(trained: Any, sizes: InputSizes, steps: Sequence[PipelineStep]) -> 
         usual=trained.usual,
         steps=in_size(steps, sizes, fill_of(model.data_preprocessor)),
     )
-    # OpenCV's reader of JSON takes no null.
+    # OpenCV's JSON reader does not accept null.
     return json.dumps({key: value for key, value in facts.items() if value is not None})

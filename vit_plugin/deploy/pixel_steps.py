@@ -5,14 +5,14 @@ translates the pipeline that a checkpoint runs. A step is a dict:
 
 - ``resize``: a name of :data:`RESIZE_RULES` and its arguments, with ``interpolation`` and
   ``backend`` (``'cv2'`` or ``'pillow'``, whose results differ).
-- ``crop``: width and height of the middle part. It begins at half of what is left over, rounded to
-  even or, with ``rounding`` (``'floor'``), down. ``fill`` (a value for each channel) is around an
-  image that is smaller, which otherwise stays so.
-- ``pad``: width and height, or ``unit`` and ``least``: a multiple, at least so much. ``fill`` is at
+- ``crop``: width and height of the middle part. It begins at half of the remainder, rounded to even
+or, with ``rounding`` (``'floor'``), down. Smaller images are surrounded by ``fill`` (a value per
+channel), or kept without it. - ``pad``: width and height, or ``unit`` and ``least``: a multiple of
+``unit``, at least ``least``. ``fill`` is at
   the right and at the bottom, with its fractions.
-- ``dtype``: ``'float32'``, in which later steps compute without rounding.
+- ``dtype``: ``'float32'``, so that later steps compute without rounding.
 
-The metadata may be those of an unknown person. So the size after a step is known before it is made.
+The metadata is untrusted, so the size after a step is checked before the step is applied.
 """
 
 import math
@@ -76,7 +76,7 @@ def scale_size(
 ) -> tuple[int, int]:
     """MMCV's ``Resize(keep_ratio=True)``: within a scale, which turns with the image.
 
-    In a file of one size, the result is also within that, which does not turn.
+    In a file of one size, the result also fits into that size, whose orientation is fixed.
     """
     ratio = min(
         max(scale_width, scale_height) / max(width, height),
@@ -103,10 +103,10 @@ RESIZE_RULES: dict[str, Callable[..., tuple[int, int]]] = dict(
 
 
 def size_after(step: Mapping[str, Any], width: int, height: int) -> tuple[int, int]:
-    """Width and height of an image after a step, which are all that it does to the size.
+    """Width and height of an image after a step.
 
     Raises:
-        ConfigError: if they are more pixels than a network takes.
+        ConfigError: if the image exceeds the limit of pixels.
     """
     sides = width, height
     if 'resize' in step:
@@ -137,7 +137,7 @@ def _shortened(step: Mapping[str, Any]) -> str:
 
 
 def apply_steps(steps: Sequence[Mapping[str, Any]], image: np.ndarray) -> Placed:
-    """Take an image (H, W, 3) or (H, W) through the steps.
+    """Apply the steps to an image (H, W, 3) or (H, W).
 
     Raises:
         ConfigError: see :func:`size_after`.

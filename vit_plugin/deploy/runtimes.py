@@ -11,7 +11,7 @@ from vit_plugin.errors import needed_by, rejecting
 METADATA_KEY = 'vit_plugin'  # key of the metadata about inputs and outputs
 
 Arrays = Mapping[str, np.ndarray]
-Shape = tuple[int | str, ...]  # a side that is open has a name
+Shape = tuple[int | str, ...]  # dynamic dimensions are names
 
 
 class Runtime(Protocol):
@@ -20,7 +20,7 @@ class Runtime(Protocol):
     Attributes:
         inputs: name -> shape, in their order.
         outputs: names, in their order.
-        metadata: its entries of text.
+        metadata: its text entries.
     """
 
     inputs: Mapping[str, Shape]
@@ -37,7 +37,7 @@ class InOnnxruntime:
 
     Args:
         path: the file.
-        threads: of an operation. None: a thread for each core.
+        threads: threads per operation. None: one per core.
 
     Raises:
         ConfigError: if onnxruntime does not take the file.
@@ -50,7 +50,7 @@ class InOnnxruntime:
         options = onnxruntime.SessionOptions()
         if threads:
             options.intra_op_num_threads = options.inter_op_num_threads = threads
-        # Onnxruntime has a class for each of its errors.
+        # onnxruntime has a separate class for each error.
         with rejecting(f'{str(path)!r} cannot be run', 'export it again'):
             self._session = onnxruntime.InferenceSession(
                 str(path), options, providers=['CPUExecutionProvider']
@@ -112,7 +112,7 @@ RUNTIMES: Mapping[str, type[InOnnxruntime] | type[InOpenVino]] = {
 
 
 def open_exported(path: str | Path) -> Runtime:
-    """The file in the runtime of its suffix.
+    """Open a file with the runtime for its suffix.
 
     Raises:
         ConfigError: if the runtime does not take it.

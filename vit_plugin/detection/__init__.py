@@ -1,8 +1,8 @@
 """MMDetection without a compiler: mmcv's compiled ops replaced with torchvision and torch code.
 
 If mmcv has no compiled module ``mmcv._ext``, importing this package puts :mod:`.ext` in its place,
-and :mod:`.earlier_imports` mends what was imported without it. A compiled mmcv is not changed. With
-transformers 5, MMPretrain's multimodal models are left out, see
+and :mod:`.earlier_imports` repairs modules that were imported without it. A compiled mmcv is not
+changed. With transformers 5, MMPretrain's multimodal models are left out, see
 :func:`~vit_plugin.importable.leave_out_multimodal`.
 
 In a config, write ``custom_imports=dict(imports=['vit_plugin.detection'])``. A script that fails

@@ -12,10 +12,10 @@ DetDataPreprocessor: Any = needed_class('BandsPreprocessor', 'mmdet.models:DetDa
 
 @MODELS.register_module()
 class BandsPreprocessor(DetDataPreprocessor):
-    """``DetDataPreprocessor``, which takes one or three values, with those of each band.
+    """``DetDataPreprocessor`` with one value per band, where MMDetection's takes one or three.
 
     Args:
-        mean, std: of each band.
+        mean, std: normalization of each band.
         **kwargs: arguments of ``DetDataPreprocessor``.
     """
 

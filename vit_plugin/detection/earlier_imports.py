@@ -1,8 +1,8 @@
-"""Mends the modules of the frameworks that were imported while mmcv had no ops.
+"""Repair framework modules that were imported while mmcv had no ops.
 
-They import ops within ``try``. In place of an op that is not there, some put a function that raises
-an error, others None or another base class. Such a ``try`` statement is run again, and what stood
-in for the op is replaced under its name in every module of the frameworks.
+They import ops within ``try``, and replace a missing op by a function that raises an error, by
+None, or by another base class. Such a ``try`` statement is run again, and the placeholder is
+replaced under its name in every module of the frameworks.
 """
 
 import ast
@@ -32,7 +32,7 @@ def retry() -> None:
 
 
 def _imported() -> list[ModuleType]:
-    """The modules of the frameworks that are there, a framework before those that import it."""
+    """The imported modules of the frameworks, with dependencies first."""
     found = {framework: list[ModuleType]() for framework in FRAMEWORKS}
     for name, module in [*sys.modules.items()]:
         if module and (of_framework := found.get(name.partition('.')[0])) is not None:
@@ -44,7 +44,7 @@ def _attempts(module: ModuleType) -> Iterator[ast.Try]:
     """The statements of a module that try to import what needs ops."""
     try:
         source = getsource(module)
-    except (OSError, TypeError):  # a package without a file, or installed without its source
+    except (OSError, TypeError):  # a package without a file or without source
         return
     if 'except' in source:
         for statement in ast.parse(source).body:
@@ -66,7 +66,7 @@ def _execute(statements: Sequence[ast.stmt], names: dict[str, Any], module: Modu
 
 
 def _has_failed(attempt: ast.Try, module: ModuleType) -> bool:
-    """Whether the module has other things than those that the statement imports.
+    """Whether the module's names differ from what the statement would import.
 
     Raises:
         ImportError: if they still cannot be imported.
@@ -91,7 +91,7 @@ def _run_again(attempt: ast.Try, module: ModuleType) -> None:
 
 
 def _replace(name: str, stand_in: Any, value: Any, module: ModuleType) -> None:
-    """Replace it in the modules that have imported it from this module."""
+    """Replace the placeholder in modules that have imported it from this one."""
     for other in _imported():
         # The same name is None in other modules, too, and in the packages of this one it is this.
         is_same = stand_in is not None or module.__name__.startswith(f'{other.__name__}.')
@@ -100,7 +100,7 @@ def _replace(name: str, stand_in: Any, value: Any, module: ModuleType) -> None:
 
 
 def _replace_base(module: ModuleType, stand_in: Any, value: Any) -> None:
-    """Replace it as the base of a module's classes."""
+    """Replace the placeholder as a base of a module's classes."""
     for kind in [*vars(module).values()]:
         if (
             isinstance(kind, type)

@@ -29,7 +29,7 @@ get_compiling_cuda_version = get_compiler_version
 
 
 def missing(name: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Name an op that is not there, when it is called."""
+    """A function that raises an error naming the missing op when it is called."""
     raise ConfigError(
         f"vit_plugin.detection has no replacement for mmcv's op {name!r}: compile mmcv by "
         '`MMCV_WITH_OPS=1 pip install --no-build-isolation --no-deps --no-cache-dir '

@@ -1,4 +1,4 @@
-"""Steps that mix several images, for MMDetection's ``MultiImageMixDataset``."""
+"""Transforms that mix several images, for MMDetection's ``MultiImageMixDataset``."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -23,16 +23,16 @@ class RandomMix(BaseTransform):
     """Applies transforms, the first of which mixes images, to some samples.
 
     MMDetection's ``MixUp`` has no probability, and ``Mosaic`` reads other images even for samples
-    that it leaves alone.
+    that it does not change.
 
     Args:
         transforms: configs of transforms. The first one mixes: MMDetection's ``Mosaic`` or
             ``MixUp``, or :class:`CopyBlend`.
-        prob: the share of samples that they are applied to.
+        prob: probability of applying them.
 
     Raises:
-        ConfigError: if the first transform mixes no images; in use, if samples have masks, which
-            MMDetection's transforms do not mix.
+        ConfigError: if the first transform does not mix images; when called, if samples have masks,
+            which MMDetection's transforms cannot mix.
     """
 
     def __init__(self, transforms: Sequence[Typed], prob: Fraction = 0.5) -> None:
@@ -45,7 +45,7 @@ class RandomMix(BaseTransform):
             )
 
     def get_indexes(self, dataset: Any) -> Any:
-        """The indices of the other images; none where nothing is mixed."""
+        """The indices of the other images; empty if nothing is mixed."""
         return self.steps[0].get_indexes(dataset) if np.random.random() < self.prob else []
 
     def transform(self, results: dict) -> dict:
@@ -65,14 +65,14 @@ class RandomMix(BaseTransform):
 class CopyBlend(BaseTransform):
     """Blends objects of another image into an image, as DEIMv2 does (arXiv:2509.20787).
 
-    Each object lands on a random place with a margin around it, and the pixels of both images are
-    averaged, so that it hides nothing. The other image is resized to fit into this one.
+    Each object is placed at random with a margin around it, and pixels of both images are averaged,
+    so that nothing is hidden. The other image is resized to fit into this one.
 
     Args:
         num_objects: the most objects.
         min_area: the least area of an object in pixels.
         margins: least and largest margin on each side, as a share of the object's width or height.
-        weights: least and largest weight of the pixels that were there.
+        weights: range of the weight of the original pixels.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from vit_plugin.detection.op_gradients import wide
 
-# Mmcv's numbers for the modes of bbox_overlaps and the methods of soft-NMS.
+# mmcv's numbers for the modes of bbox_overlaps and the methods of soft-NMS.
 IOU_MODE, NAIVE_MODE, LINEAR_MODE = 0, 0, 1
 
 

@@ -1,4 +1,4 @@
-"""Give values and gradients of plain torch functions in the form of a compiled op."""
+"""Compute values and gradients of plain torch functions with the interface of a compiled op."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Training on tiles of images: a data set that enumerates them, and the step that cuts them."""
+"""Training on tiles: a data set that enumerates them, and the transform that crops them."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ BaseTransform: Any = needed_class('CutTile', 'mmcv.transforms:BaseTransform')
 
 @DATASETS.register_module()
 class TiledCocoDataset(CocoDataset):
-    """MMDetection's ``CocoDataset``, of which each sample is a tile of an image, or all of it.
+    """MMDetection's ``CocoDataset`` with a tile of an image, or the whole image, as each sample.
 
-    See :func:`~vit_plugin.files.tiles.views_of` for which there are, and which objects they have.
-    Masks are cut at the edges of a tile as boxes are. The image is cut by :class:`CutTile`.
+    See :func:`~vit_plugin.files.tiles.views_of` for the choice of tiles and their objects. Masks
+    and boxes are clipped to the tile. The image is cropped by :class:`CutTile`.
 
     Args:
         tile: side of a tile in pixels of the image.
@@ -45,7 +45,7 @@ class TiledCocoDataset(CocoDataset):
 
 
 def _sample_of(image: dict[str, Any], view: View) -> dict[str, Any]:
-    """The part of an image's sample that a view has."""
+    """Restrict an image's sample to a view."""
     left, top, right, bottom = view.area
     instances = []
     for number, box, ignored in zip(
@@ -60,10 +60,10 @@ def _sample_of(image: dict[str, Any], view: View) -> dict[str, Any]:
 
 
 def _cut(mask: Any, area: Area, size: tuple[int, int]) -> dict[str, Any]:
-    """The part of a mask in an area, as COCO's run lengths.
+    """Crop a mask to an area, as COCO's run lengths.
 
     Args:
-        mask: polygons, or run lengths of all of the image.
+        mask: polygons, or run lengths of the whole image.
         area: left, top, right and bottom.
         size: width and height of the image.
     """
@@ -81,7 +81,7 @@ def _cut(mask: Any, area: Area, size: tuple[int, int]) -> dict[str, Any]:
 
 @TRANSFORMS.register_module()
 class CutTile(BaseTransform):
-    """Cuts the tile of a :class:`TiledCocoDataset` out of its image, after that was read."""
+    """Crops an image to its tile in a :class:`TiledCocoDataset`, after it was read."""
 
     def transform(self, results: dict) -> dict:
         left, top, right, bottom = results['tile']

@@ -1,1 +1,1 @@
-"""What is asked of an image, each a folder whose ``__init__.py`` declares it."""
+"""Tasks, one folder each, declared in its ``__init__.py``."""

@@ -1,1 +1,1 @@
-"""A trained model as a folder for Hugging Face's hub, which other libraries read too."""
+"""Write a trained model as a folder for Hugging Face's hub that other libraries can read."""

@@ -1,4 +1,4 @@
-"""The model card, made of what a run has left in its folder. Nothing in it is a guess."""
+"""The model card, from the files in a run's folder. Nothing in it is a guess."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from .run_files import read_json, read_picture
 
 CARD_PICTURES = ('learning_curve.png', 'confusion_matrix.png', 'precision_recall.png')
 ENCODER_TASK = 'image-feature-extraction'  # the task of a model without a head
-MAX_CARD_CLASSES = 50  # names of classes
+MAX_CARD_CLASSES = 50  # limit of class names in a card
 USAGE = """import vit_plugin
 
 print(vit_plugin.load('hf://{name}')('photo.jpg'))"""
@@ -32,14 +32,15 @@ class Card:
 
     Attributes:
         trained: the model.
-        checkpoint: where it is. Next to a file are the files of its run.
+        checkpoint: its path. The files of its run are next to it.
         name: ``USER/NAME``.
         library: another library that reads the folder.
-        difference: of its logits, see :func:`~vit_plugin.deploy.hub.libraries.difference`.
+        difference: difference of its logits, see
+            :func:`~vit_plugin.deploy.hub.libraries.difference`.
         license: the hub's name of the license.
         record: where the weights come from.
 
-    It has the ``pictures`` of the run, as PNG, by their names.
+    The attribute ``pictures`` has the PNG pictures of the run, by name.
 
     Raises:
         ConfigError: if a file of the run is a link or not what its name says, see
@@ -151,7 +152,7 @@ class Card:
             return
         yield f'{markdown(report["form"])}, {len(report["classes"])} classes.'
         yield from ('', data_table(report['parts'], report['classes'][:MAX_CARD_CLASSES]))
-        # How often, without the names of files, which may be somebody's.
+        # Only counts: file names may be private.
         for kind in report['findings']:
             yield from ('', f'### {markdown(kind["what"])}: {markdown(kind["count"])}')
 
@@ -164,11 +165,11 @@ class Card:
                 f'{markdown_code(Path(self.checkpoint).name)}.'
             )
         settings = read_settings(open_checkpoint(self.checkpoint, payload=False))
-        # A folder of a hub keeps what predicts alone.
+        # A hub folder only keeps what prediction needs.
         if not settings or weights_in(Path(self.checkpoint).parent):
             yield 'Its config was not found, so that it is not known what it began with.'
             return
-        # Without the folders of a machine.
+        # Names only, without local folders.
         begun = [
             markdown_code(source if '://' in source else Path(source).name)
             for source in dict.fromkeys(source for _, source in begun_with(settings))

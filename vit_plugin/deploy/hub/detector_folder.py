@@ -1,4 +1,4 @@
-"""A trained detector as a folder of transformers, where a project has one of the same parts."""
+"""Write a trained detector as a transformers folder, if its project supports that."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -19,10 +19,10 @@ from .transformers_folder import encoder_config, transformers_classes
 
 
 def detector_folder(trained: TrainedModel) -> HubFolder:
-    """The folder of the same detector.
+    """The content of the folder.
 
     Raises:
-        ConfigError: if transformers does not have it.
+        ConfigError: if transformers has no such detector.
     """
     model, section = trained.model, trained.cfg.model.to_dict()
     for place in declared('folders').values():
@@ -42,7 +42,7 @@ def detector_folder(trained: TrainedModel) -> HubFolder:
 def boxes_of(trained: TrainedModel, images: Tensor) -> Tensor:
     """Logits and boxes (N, Q, num_classes + 4) of normalized images, in their precision.
 
-    It is float64, since with less, rounding decides which of two proposals comes first.
+    Computed in float64; otherwise rounding would decide the order of proposals.
     """
     model = deepcopy(trained.model).to(images.dtype).eval()
     found = model.bbox_head(model.extract_feat(images))
@@ -53,7 +53,7 @@ def boxes_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | 
     """What transformers computes with the folder of a detector. None where it is not installed.
 
     Raises:
-        ConfigError: if a weight has no place there.
+        ConfigError: if a weight has no place in transformers' model.
     """
     try:
         from transformers import AutoModelForObjectDetection

@@ -1,4 +1,4 @@
-"""The content of a hub folder for another library, and the facts of a model that decide it."""
+"""The content of a hub folder for another library, and facts about a model that determine it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -16,11 +16,11 @@ Outputs = Callable[[Tensor], Tensor]  # normalized images -> logits, or features
 
 
 class HubFolder(NamedTuple):
-    """A folder that may be the same model in another library.
+    """A candidate folder for the same model in another library.
 
     Attributes:
         config: the content of ``config.json``.
-        weights: by the names of that library.
+        weights: the weights, by that library's names.
     """
 
     config: dict[str, Any]
@@ -28,14 +28,14 @@ class HubFolder(NamedTuple):
 
 
 def hub_class_names(trained: TrainedModel) -> list[str]:
-    """The names of the classes: their numbers if they are unknown, and none without a head."""
+    """The class names: numbers if unknown, empty without a head."""
     if not trained.model.with_head:
         return []
     return trained.classes or [str(i) for i in range(trained.model.head.num_classes)]
 
 
 def hub_pooling(model: nn.Module) -> str:
-    """How tokens become the input of the head, or features: a ``Pooling`` where a kind has it."""
+    """How tokens are pooled for the head or as features: a ``Pooling`` if some kind has it."""
     if model.with_head and type(model.head).__name__ == DISTILLED_HEAD:
         return 'distilled'
     if model.with_neck and isinstance(model.neck, TokenPooling):

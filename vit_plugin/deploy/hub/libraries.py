@@ -1,7 +1,7 @@
-"""The same model in timm and in transformers, where they have its architecture.
+"""The same model in timm and transformers, if they have its architecture.
 
-A library's config is written by ours, from the sizes of the model. Whether it is the same model is
-not derived but tried: the folder is read, and its outputs are compared.
+The library's config is written from the sizes of the model. Equality is then tested: the folder is
+read back, and outputs are compared.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,8 +28,8 @@ from .transformers_folder import (
     transformers_folders,
 )
 
-# Shares of the largest output by which others may differ: of float32, and where more is rounded,
-# as in timm's hybrids, whose eps of their own a deep ResNet makes more of.
+# Tolerances relative to the largest output: for float32, and for models with more rounding, such as
+# timm's hybrids, whose different eps a deep ResNet amplifies.
 OUTPUT_TOLERANCE, LOOSE = 1e-4, 1e-2
 FLOOR_CROP = 'vit_plugin.FloorCenterCrop'
 CENTER_CROPS = ('CenterCrop', FLOOR_CROP)
@@ -41,11 +41,12 @@ class Library(NamedTuple):
 
     Attributes:
         name: its name on the hub.
-        folders: model and pixels -> the folders that may be the same model, the likeliest first.
-        classes: a config, the names of classes and the pixels -> a config with these.
-        readers: the folder and its config -> outputs. None where the reader is not installed.
-        example: how the folder is read, in Python.
-        crop: the transform that cuts the middle of an image at the pixel where the library does.
+        folders: (model, preprocessing) -> candidate folders, most likely first.
+        classes: (config, class names, preprocessing) -> a config with these.
+        readers: functions of the folder and its config that return outputs; None if the library is
+            missing.
+        example: Python code that reads the folder.
+        crop: the center crop that starts at the same pixel as the library's.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Library(NamedTuple):
 
 
 def read_by_ours(folder: Path, config: Mapping[str, Any]) -> Outputs:
-    """What this package computes with a folder of another library."""
+    """The outputs of this package with a folder of another library."""
     classifies = bool(config.get('id2label') or config.get('num_classes'))
     trained = load(folder, device='cpu', classify=classifies)
     return partial(WRITTEN_TASKS[trained.task].outputs, trained)
@@ -90,7 +91,7 @@ LIBRARIES = {
 
 
 def folders_of(trained: TrainedModel, form: str, pixels: Mapping[str, Any]) -> Iterator[HubFolder]:
-    """The folders of a library that may be the same model, the likeliest first.
+    """The candidate folders of a library for the same model, most likely first.
 
     Args:
         trained: the model, of one of :data:`WRITTEN_TASKS`.
@@ -141,12 +142,12 @@ def _image_of_size(trained: TrainedModel, size: Sequence[int]) -> Tensor:
 
 
 class WrittenTask(NamedTuple):
-    """How models of a task are written for other libraries, and compared.
+    """How models of a task are written for other libraries and compared.
 
     Attributes:
         folders: see :func:`folders_of`.
-        outputs: of a model for normalized images.
-        images: a model, height and width -> random normalized images to compare outputs for.
+        outputs: (model, normalized images) -> outputs.
+        images: (model, height, width) -> random normalized images to compare.
     """
 
     folders: Callable[[TrainedModel, str, Mapping[str, Any]], Iterator[HubFolder]]
@@ -161,7 +162,7 @@ WRITTEN_TASKS = {
 
 
 def with_crop(settings: Any, crop: str) -> Any:
-    """Settings whose crops of the middle of an image are this one."""
+    """Replace center crops in settings by this one."""
     if isinstance(settings, Mapping):
         found = {name: with_crop(value, crop) for name, value in settings.items()}
         is_crop = found.get('type') in CENTER_CROPS and {*found} == {'type', 'crop_size'}
@@ -183,11 +184,11 @@ def difference(trained: TrainedModel, outputs: Outputs, size: Sequence[int]) -> 
 
 
 def tolerance_of(trained: TrainedModel, dtype: str | None) -> float:
-    """How far outputs may be apart, as a share of the largest.
+    """The tolerance of outputs, relative to the largest.
 
     Args:
         trained: the model.
-        dtype: that of the weights that are written, if it is another.
+        dtype: dtype of the written weights, if it differs.
     """
     stem = getattr(trained.model.backbone, 'patch_embed', None)
     is_plain = stem is None or type(stem).__name__ == PLAIN_STEM

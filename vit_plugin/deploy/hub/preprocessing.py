@@ -1,4 +1,4 @@
-"""The preprocessing of a model, in timm's terms and in those of transformers."""
+"""The preprocessing of a model, in the formats of timm and transformers."""
 
 import math
 from collections.abc import Mapping
@@ -11,19 +11,19 @@ from vit_plugin.inference.prepared_image import takes_rgb
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.zoo.data_config import PILLOW_INTERPOLATIONS
 
-# The image processor of a task, where its size does not decide. All real-time detectors share one.
+# The image processor of a task, unless it depends on the size. All real-time detectors share one.
 TASK_PROCESSORS = {'detection': 'RTDetrImageProcessor'}
 RESAMPLE = {name: number for number, name in PILLOW_INTERPOLATIONS.items() if number is not None}
 
 
 def timm_data_config(trained: TrainedModel) -> dict[str, Any]:
-    """The pipeline of a classifier's test, as timm's ``create_transform`` takes it.
+    """A classifier's test pipeline as arguments of timm's ``create_transform``.
 
-    Libraries resize by Pillow, and a pipeline may do so by OpenCV, whose pixels differ a little.
+    Libraries resize with Pillow, while a pipeline may use OpenCV, whose pixels differ slightly.
 
     Raises:
-        ConfigError: if the pipeline has no such form: another step, or an order of channels that is
-            not RGB.
+        ConfigError: if the pipeline cannot be expressed this way, because of another step or BGR
+            channels.
     """
     mean, std = (values.flatten() / 255 for values in normalization_of(trained.model))
     channels = trained.model.backbone.in_channels
@@ -72,7 +72,7 @@ def processor_of(pixels: Mapping[str, Any], task: str = 'classification') -> dic
     _, height, width = pixels['input_size']
     rows, columns = (math.floor(side / pixels['crop_pct'] + 0.5) for side in (height, width))
     center = pixels['crop_mode'] == 'center'
-    # The first has a size of the shorter side, the second of both.
+    # The first size is the shorter side, the second both sides.
     of_size = 'CLIPImageProcessor' if center else 'ViTImageProcessor'
     crop = dict(do_center_crop=True, crop_size=dict(height=height, width=width))
     return dict(

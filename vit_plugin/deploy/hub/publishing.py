@@ -39,9 +39,9 @@ from .preprocessing import processor_of, timm_data_config
 from .run_files import check_own
 
 HUB = 'hf://'
-OWN_FORMAT = 'vit_plugin'  # the format of models that no other library has
+OWN_FORMAT = 'vit_plugin'  # our own format, for models that no other library has
 PROCESSOR = 'preprocessor_config.json'
-PUBLISHED_FACTS = ('classes', 'palette')  # facts of the data that others may read
+PUBLISHED_FACTS = ('classes', 'palette')  # facts about the data that may be published
 
 
 def publish(
@@ -58,21 +58,21 @@ def publish(
     Args:
         source: a checkpoint, or the folder of a run.
         target: a folder that does not exist or is empty, or ``hf://USER/NAME``.
-        form: ``'timm'``, which transformers reads too where timm is installed, ``'hf'`` for
-            transformers alone, or ``'vit_plugin'``. Default: the first of them that has the model.
-        dtype: that of the weights. Default: that of the source.
+        form: ``'timm'``, which transformers with timm installed also reads, ``'hf'`` for
+            transformers, or ``'vit_plugin'``. Default: the first that supports the model.
+        dtype: dtype of the weights. Default: that of the source.
         license: the hub's name of the license.
         private: whether an upload is private.
         which: the checkpoint of a run's folder, see
             :func:`~vit_plugin.inference.saved_model.find_checkpoint`.
 
     Returns:
-        What was written, and who reads it.
+        A sentence about what was written, and which libraries read it.
 
     Raises:
-        ConfigError: if the source holds no config, if the library does not have the model, if the
-            target is there already, if a file of the run is a link or not what its name says, or if
-            the hub refuses.
+        ConfigError: if the source holds no config, if the library does not support the model, if
+            the target exists, if a file of the run is a link or not what its name says, or if the
+            hub refuses.
     """
     if form not in (None, OWN_FORMAT, *LIBRARIES):
         raise ConfigError(
@@ -117,11 +117,11 @@ def _check_empty(folder: Path) -> None:
 
 
 class Written(NamedTuple):
-    """Which other library reads a folder, and the content of its ``config.json``.
+    """The library that reads a folder, and the content of its ``config.json``.
 
     Attributes:
         difference: see :func:`~vit_plugin.deploy.hub.libraries.difference`.
-        is_tried: whether that library itself has read it, rather than our reader of its folders.
+        is_tried: whether the library itself has read the folder, instead of our reader.
         why: the reason if there is no library.
     """
 
@@ -180,10 +180,10 @@ def _write(
 def _for_library(
     trained: TrainedModel, folder: Path, form: str, dtype: str | None, record: Provenance
 ) -> Written:
-    """Write what a library reads, and see that it reads the same model.
+    """Write the files of a library, and check that it reads the same model.
 
     Raises:
-        ConfigError: if it does not have it.
+        ConfigError: if the library does not support the model.
     """
     if form == OWN_FORMAT:
         raise ConfigError('--to vit_plugin asks for its own names')
@@ -211,10 +211,10 @@ def _compared(
     tolerance: float,
     size: Sequence[int],
 ) -> Written:
-    """What is said of a folder that the readers of a library find to be the same model.
+    """Read a folder back with a library's readers, and describe the comparison.
 
     Raises:
-        ConfigError: if they do not.
+        ConfigError: if the outputs differ.
     """
     with rejecting(f'{library.name} cannot read it'):
         found = [reader(folder, config) for reader in library.readers]
@@ -230,14 +230,14 @@ def _write_weights(
     folder: Path, weights: Mapping[str, Tensor], dtype: str | None, record: Provenance
 ) -> None:
     kind = getattr(torch, dtype) if dtype else None
-    # With its own memory, since safetensors takes no tied tensors.
+    # Copy tensors, since safetensors rejects shared memory.
     tensors = {
         name: value.to(kind if value.is_floating_point() else None).contiguous().clone()
         for name, value in weights.items()
     }
     check_finite(tensors.items(), '', too_large(dtype))
     save_file(tensors, folder / HUB_WEIGHTS, {'format': 'pt', PROVENANCE_KEY: record.text()})
-    (folder / HUB_WEIGHTS).chmod(0o644)  # safetensors writes files that others cannot read
+    (folder / HUB_WEIGHTS).chmod(0o644)  # safetensors writes files that other users cannot read
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -245,9 +245,9 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _config_text(trained: TrainedModel, library: Library | None) -> str:
-    """The settings that predict, as a checkpoint holds them. None of them names a file.
+    """The settings for prediction, in the format of a checkpoint. None of them names a file.
 
-    Images are cut as the library cuts them, which may be one pixel from where the run did.
+    The center crop is the library's, which may be one pixel off the run's.
     """
     settings = trained.cfg.to_dict()
     if library:
@@ -261,7 +261,7 @@ def _facts(trained: TrainedModel) -> dict[str, Any]:
 
 
 def upload(folder: Path, name: str, private: bool = False) -> None:
-    """Upload a folder as a model of the hub, which is made if it is not there.
+    """Upload a folder as a model of the hub, which is created if needed.
 
     Raises:
         ConfigError: if the hub refuses or cannot be reached.

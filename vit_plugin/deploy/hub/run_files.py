@@ -1,4 +1,4 @@
-"""The files of a run's folder that are published, each checked to be what its name says."""
+"""The publishable files in a run's folder, each checked to be what its name says."""
 
 import io
 import json
@@ -42,14 +42,14 @@ class ClassScores(Open):
 
 
 class Part(Open):
-    """A part of the data in a report."""
+    """A split of the data in a report."""
 
     images: Count
     by_class: dict[Name, Count]
 
 
 class Kind(Open):
-    """What was left out or repaired. Its examples, names of files, are not published."""
+    """A kind of omission or repair. Its examples are file names, which are not published."""
 
     what: Name
     count: Count
@@ -68,13 +68,14 @@ FORMS = {'metrics.json': Metrics, 'classes.json': ClassScores, 'data_report.json
 
 
 def check_own(source: str, path: str) -> None:
-    """Check that the checkpoint that was found in a folder is a file there, and not a link.
+    """Check that a checkpoint found in a folder is a regular file in it, not a link.
 
     Raises:
         ConfigError: if it is one.
     """
     file = Path(path)
-    if not os.path.isdir(source) or not file.parent.samefile(source):  # it was named itself
+    # The checkpoint was given explicitly.
+    if not os.path.isdir(source) or not file.parent.samefile(source):
         return
     shards = shard_files(file).values() if file.name == INDEX else ()
     for name in (file.name, *sorted({*shards})):
@@ -100,7 +101,7 @@ def read_json(folder: Path, name: str) -> dict[str, Any]:
 
 
 def read_picture(folder: Path, name: str) -> bytes | None:
-    """A picture in PNG, written anew: its pixels, and nothing that may stand beside them.
+    """A PNG picture, re-encoded to contain only pixels, without metadata.
 
     Raises:
         ConfigError: see :func:`content_of`, and if it is no PNG.

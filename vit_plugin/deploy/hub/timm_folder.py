@@ -1,4 +1,4 @@
-"""A trained model as a folder of timm: a model that timm has, with other sizes as arguments."""
+"""Write a trained model as a timm folder: one of timm's models, with other sizes as arguments."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,14 +24,14 @@ from vit_plugin.weights.traits import is_gated, is_rowless
 
 from .hub_folder import PLAIN_STEM, HubFolder, Outputs, hub_class_names, hub_pooling
 
-# Depths of the ResNet's stages -> a model of timm on it. Other sizes are arguments.
+# Stage depths of the ResNet -> timm's hybrid with it. Other sizes are arguments.
 TIMM_HYBRIDS = {
     (): 'vit_tiny_r_s16_p8_224',
     (2, 2, 2, 2): 'vit_small_r26_s32_224',
     (3, 4, 9): 'vit_base_r50_s16_224',
     (3, 4, 6, 3): 'vit_large_r50_s32_224',
 }
-# Models of timm whose classes and norms no argument in JSON gives.
+# timm models with classes or norms that JSON arguments cannot express.
 TIMM_PLAIN, TIMM_EPS_1E_5 = 'vit_base_patch16_224', 'vit_base_patch16_clip_224'
 TIMM_GATED, TIMM_DISTILLED = 'vit_giant_patch14_dinov2', 'deit_base_distilled_patch16_224'
 TIMM_ROTARY, TIMM_GATED_ROTARY = 'vit_small_patch16_dinov3', 'vit_small_plus_patch16_dinov3'
@@ -47,7 +47,7 @@ TIMM_ACTIVATIONS = {
 
 
 def timm_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> Iterator[HubFolder]:
-    """The folder that may be the same model.
+    """The candidate folder for the same model.
 
     Raises:
         ConfigError: if timm has no such stem, pooling or activation, or no name for a weight.
@@ -87,7 +87,7 @@ def timm_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> Iterator[H
 def timm_classes(
     config: Mapping[str, Any], classes: Sequence[str], pixels: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A config of timm with the names of the classes, and with what images are."""
+    """A timm config with class names and preprocessing."""
     number = dict(num_classes=len(classes))
     named = dict(label_names=[*classes]) if classes else {}
     shown = dict(pixels, **number, **config['pretrained_cfg'])
@@ -100,7 +100,7 @@ def _format_of(name: str) -> str:
 
 
 def _name_of(backbone: nn.Module, state: Mapping[str, Tensor]) -> str:
-    """A model of timm with this stem and these blocks, whose sizes are arguments."""
+    """The name of a timm model with this stem and these blocks; sizes are arguments."""
     stem = backbone.patch_embed
     kind, gated = type(stem).__name__, is_gated(state)
     if kind == PLAIN_STEM:
@@ -131,7 +131,8 @@ def _eps(backbone: nn.Module) -> float:
 def _sizes(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
     sizes = parse_arch(backbone.arch)
     hidden, gated = sizes.feedforward_channels, is_gated(state)
-    packed = gated and 'pos_embed' in state  # the gate and the values are one array, counted whole
+    # Gate and values are one array, whose total width counts.
+    packed = gated and 'pos_embed' in state
     return dict(
         patch_size=backbone.patch_embed.patch_size,
         embed_dim=sizes.embed_dims,
@@ -142,7 +143,7 @@ def _sizes(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
 
 
 def _options(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
-    """The arguments of timm's class beside sizes and pooling."""
+    """The arguments of timm's class except sizes and pooling."""
     act = backbone.numerics.act_cfg
     activation = TIMM_ACTIVATIONS.get((act['type'], act.get('approximate', 'none')))
     if activation is None:
@@ -174,7 +175,7 @@ def _options(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
 
 
 def read_by_timm(folder: Path, config: Mapping[str, Any]) -> Outputs:
-    """What timm computes with a folder."""
+    """timm's outputs with a folder."""
     import timm
 
     return timm.create_model(f'local-dir:{folder}', pretrained=True).eval()

@@ -1,4 +1,4 @@
-"""A trained model as a folder of transformers, by the table with which such folders are read."""
+"""Write a trained model as a transformers folder, with the table that is used for reading."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> It
     """Folders that may be the same model, by kinds of :data:`IMAGE_KINDS`, the likeliest first.
 
     Raises:
-        ConfigError: if no class of transformers has its parts, or none pools as it does.
+        ConfigError: if no class of transformers has its modules and its pooling.
     """
     model, backbone = trained.model, trained.model.backbone
     if type(backbone.patch_embed).__name__ != PLAIN_STEM:
@@ -62,7 +62,7 @@ def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> It
             if title in WITH_MORE or ('Classification' in title) != classifies:
                 continue
             if kind.towers and not classifies:
-                continue  # its encoder alone has a kind of its own
+                continue  # its plain encoder has its own kind
             found = _pooled(state, pooling, kind.pooling(title, POOL_NORM in state))
             if found is None:
                 continue
@@ -91,7 +91,7 @@ def _fits(kind: ImageKind, parts: frozenset[str], rotary: bool) -> bool:
 
 
 def _fields(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
-    """The values of all fields that some kind has, by their names in transformers."""
+    """The values of all fields of any kind, by their names in transformers."""
     sizes, (height, width) = parse_arch(backbone.arch), backbone.img_size
     names = ('embed_dims', 'num_layers', 'feedforward_channels')
     options = options_of_weights(state)
@@ -118,11 +118,11 @@ def _fields(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
 
 
 def _mlp_ratio(sizes: Arch, gated: bool) -> float:
-    """The ratio that gives an MLP as many channels: a whole number where one does."""
+    """The MLP ratio for this number of channels, an integer if possible."""
     width, hidden = sizes.embed_dims, sizes.feedforward_channels
     ratio = hidden * (1.5 if gated else 1) / width
     likely = (math.floor(ratio), math.ceil(ratio), ratio)
-    # Half a channel more, where the ratio's product would be rounded down.
+    # Add half a channel where the product would be rounded down.
     found = (one for one in likely if hidden_channels(width, one, gated) == hidden)
     return next(found, ratio + 0.5 / width)
 
@@ -174,9 +174,9 @@ def transformers_classes(
 def _pooled(
     state: Mapping[str, Tensor], pooling: str, theirs: Pooling
 ) -> Mapping[str, Tensor] | None:
-    """The weights of the same classifier on another pooling; None if there is none.
+    """The weights of the same classifier with another pooling; None if impossible.
 
-    A classifier on class token and average, as DINOv2's, ignores one of them with weights of zero.
+    A classifier on class token and average, as DINOv2's, ignores one of them with zero weights.
     """
     if pooling == theirs:
         return state
@@ -193,18 +193,19 @@ def _weights(
     """The weights by transformers' names.
 
     Raises:
-        ConfigError: if one has no name there.
+        ConfigError: if transformers has no name for one.
     """
     found = dict(state)
     if REGISTER_KEY in found and POSITION_KEY in found and REGISTER_KEY not in kind.may_have:
-        # Their table has no rows for registers.
+        # transformers' table has no rows for registers.
         number = found[REGISTER_KEY].shape[1]
         first, rows, rest = found['pos_embed'].split(
             (1, number, found['pos_embed'].shape[1] - 1 - number), dim=1
         )
         found[REGISTER_KEY] = found[REGISTER_KEY] + rows
         found['pos_embed'] = torch.cat((first, rest), dim=1)
-    if title in kind.unnormed and 'norm.weight' not in found:  # it has the norm, and ignores it
+    # The class has the norm, but ignores it.
+    if title in kind.unnormed and 'norm.weight' not in found:
         width = found['blocks.0.norm1.weight']
         found |= {'norm.weight': torch.ones_like(width), 'norm.bias': torch.zeros_like(width)}
     form, prefix = kind.names
@@ -229,7 +230,7 @@ def read_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | N
     form, prefix = kind.names if kind else ('hf', '')
     automatic = AutoModelForImageClassification if classifies else AutoModel
     model, found = automatic.from_pretrained(folder, output_loading_info=True)
-    # No output that is compared depends on a pooler after the encoder, or on a mask token.
+    # The compared outputs depend neither on a pooler nor on a mask token.
     wrong = [
         key
         for keys in found.values()

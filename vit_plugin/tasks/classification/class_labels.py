@@ -11,7 +11,7 @@ from vit_plugin.report.pictures.data_labels import DataLabels
 def count_images(
     dataset: Any, indices: Sequence[int], classes: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Count the images of each class, an image once for each of its classes."""
+    """Count the images of each class. A multi-label image counts once for each of its classes."""
     labels = [np.atleast_1d(dataset.get_data_info(i)['gt_label']) for i in indices]
     return np.bincount(np.concatenate(labels).astype(int), minlength=classes)[:classes], None
 

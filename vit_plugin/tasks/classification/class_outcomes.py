@@ -25,7 +25,10 @@ class Seen(NamedTuple):
 
 
 class ClassOutcomes(Outcomes):
-    """The classes of images, one or several in each. Their error is the cross-entropy."""
+    """Outcomes of single- and multi-label classification.
+
+    The error of an image is its cross-entropy.
+    """
 
     error = 'loss'
 

@@ -1,4 +1,4 @@
-"""Prediction of a classifier: in words, as a picture, and in an exported file."""
+"""Prediction of a classifier: as text, as a picture, and from an exported file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -61,6 +61,6 @@ class ClassPrediction(Prediction):
         return picture
 
     def apart(self, wanted: 'ClassPrediction') -> float:
-        """The largest difference of a class's score."""
+        """The largest difference of a class score."""
         order, other = np.argsort(self.labels), np.argsort(wanted.labels)
         return float(np.abs(self.scores[order] - wanted.scores[other]).max())

@@ -59,11 +59,11 @@ class ClassificationRecipe(TaskRecipe):
 
     @property
     def saves_best(self) -> bool:
-        """False if few images are validated, whose best epoch is mostly luck."""
+        """False with few validation images, where the best epoch is mostly luck."""
         return self.listing.multi_label or not 0 < len(self.listing.val) < FEW_VALIDATED
 
     def summary(self) -> str:
-        """The images and the length of the training, with what is unusual about it."""
+        """The images and the length of the training, with remarks on anything unusual."""
         text, listing = super().summary(), self.listing
         if self.request.teacher:
             text += f' It also learns from {self.request.teacher}.'
@@ -115,10 +115,10 @@ class ClassificationRecipe(TaskRecipe):
         return dict(kind, backbone=parts.backbone, head=head, **optional)
 
     def parts(self, backbone: Section) -> Parts:
-        """The parts of the classifier, with the pooling of tokens that the weights have.
+        """The components of the classifier, with the token pooling of the weights.
 
-        A backbone of another library gives the vector that its own classifier gets, or else maps,
-        which are averaged.
+        A backbone of another library returns the input of its own classifier, or else maps, which
+        are averaged.
         """
         start = self.start
         if start.neck:
@@ -137,7 +137,7 @@ class ClassificationRecipe(TaskRecipe):
 
     @property
     def keeps_head(self) -> bool:
-        """True if another library's classifier in the weights is of the classes of the data."""
+        """True if the weights include another library's classifier for the same classes."""
         listing = self.listing
         return not listing.multi_label and [*listing.classes] == self.start.wrapped_classes
 
@@ -178,7 +178,7 @@ class ClassificationRecipe(TaskRecipe):
 
     @cached_property
     def is_plain(self) -> bool:
-        """True if lines of text can hold the images and their classes."""
+        """True if a text list can express the images and their classes."""
         listing = self.listing
         return not listing.multi_label and all(
             is_encodable(listing.name_of(record))
@@ -187,7 +187,7 @@ class ClassificationRecipe(TaskRecipe):
         )
 
     def list_name(self, split: Split) -> str:
-        """Lines of text, or JSON where these cannot hold it."""
+        """A text list, or JSON if that is not enough."""
         return f'{split}.txt' if self.is_plain else f'{split}.json'
 
     def list_of(self, split: Split) -> str:
@@ -211,7 +211,7 @@ class ClassificationRecipe(TaskRecipe):
 
 
 def losses_from(teacher: str, listing: Listing) -> list[Section]:
-    """What is learned from a teacher: its classes if they are those of the data, else features.
+    """The distillation losses: of logits if the teacher has the same classes, else of features.
 
     Raises:
         ConfigError: if the teacher cannot be read.

@@ -1,4 +1,4 @@
-"""Depth: how far away each pixel of an image is. Its models are those of projects."""
+"""Depth: the distance of each pixel. Projects provide the models."""
 
 from vit_plugin.task import Option, Task
 

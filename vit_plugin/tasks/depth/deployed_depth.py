@@ -1,4 +1,4 @@
-"""A trained model of depth as a graph."""
+"""A trained depth model as a graph."""
 
 import math
 
@@ -6,11 +6,11 @@ from vit_plugin.deploy.deployed_maps import DeployedMaps
 
 
 class DeployedDepth(DeployedMaps):
-    """A model of depth -> depth or disparity (B, 1, H, W)."""
+    """A depth model -> depth or disparity (B, 1, H, W)."""
 
     outputs = ('depth',)
 
     @property
     def least(self) -> int:
-        """DPT's coarsest map is half of that of the tokens, and more than a pixel."""
+        """DPT's coarsest map has half the size of the tokens' map, and must exceed one pixel."""
         return max(super().least, math.ceil(3 * self.stride / self.unit))

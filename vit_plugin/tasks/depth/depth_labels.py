@@ -1,4 +1,4 @@
-"""Maps of depth, drawn beside the images of a data set."""
+"""Depth maps, drawn next to the images of a data set."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Outcomes of a model of depth."""
+"""Outcomes of a depth model."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from vit_plugin.report.pictures.image_grid import Panel
 class DepthOutcomes(KeptMaps):
     """The depths of pixels. The error of an image is its AbsRel in per cent.
 
-    A disparity is fitted to the true one first, by a scale and a shift.
+    A disparity is first fitted to the true one by scale and shift.
 
     Attributes:
         target: what the model predicts, ``'depth'`` or ``'disparity'``.
@@ -48,17 +48,17 @@ class DepthOutcomes(KeptMaps):
         self._keep(position, Maps(true, found))
 
     def scores(self) -> None:
-        """Nothing, since there are no classes."""
+        """None, since there are no classes."""
 
     def confusion_matrix(self) -> None:
-        """Nothing, likewise."""
+        """None, since there are no classes."""
 
     def figures(self) -> Iterator[tuple[str, Figure]]:
         return iter(())
 
     def panels(self, position: int, image: np.ndarray) -> list[Panel]:
         maps = np.hstack(self._seen[position])
-        true, found = np.split(colored(maps, True), 2, axis=1)  # by the same colors
+        true, found = np.split(colored(maps, True), 2, axis=1)  # with a common color scale
         score = f', AbsRel {self._errors[position]:.1f} %' if position in self._errors else ''
         shown: Any = ((image, 'image'), (true, 'true'), (found, f'predicted{score}'))
         return [Panel(one, Annotations(one.shape[:2]), title) for one, title in shown]

@@ -1,4 +1,4 @@
-"""Prediction of a model of depth: in words, as a picture, as files, and in an exported file."""
+"""Prediction of a depth model: as text, as a picture, as files, and from an exported file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Recipe of a model of depth for a folder of images and maps of depth."""
+"""Recipe of a depth model for a folder of images and depth maps."""
 
 import json
 import math
@@ -23,7 +23,7 @@ MAX_DEPTH_SIDE = 512  # pixels of the longer side
 
 
 class DepthRecipe(ModelRecipe):
-    """Recipe of a training on images and maps of depth."""
+    """Recipe for images and depth maps."""
 
     packages = ('mmseg',)
     small_rows = (SMALL_SIDE, SMALL_SIDE)
@@ -57,10 +57,10 @@ class DepthRecipe(ModelRecipe):
 
     @cached_property
     def farthest(self) -> float:
-        """The largest depth in meters: the data's, with two digits, or a complete model's.
+        """The largest depth in meters: the data's, rounded to two digits, or a complete model's.
 
         Raises:
-            ConfigError: if most pixels are farther than a complete model predicts.
+            ConfigError: if half of the pixels are farther than a complete model can predict.
         """
         depths, most = self.found[1], self.head.get('max_depth') or math.inf
         if depths.median > most:
@@ -95,7 +95,7 @@ class DepthRecipe(ModelRecipe):
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training, and in a test.
 
-        No image is enlarged at random: an object would seem nearer at the same depth.
+        Images are not rescaled at random: objects would look nearer at the same depth.
         """
         resize = dict(type='Resize', scale=self.size, keep_ratio=True)
         limits = dict(scale=self.found[1].scale, max_depth=self.farthest)
@@ -106,7 +106,7 @@ class DepthRecipe(ModelRecipe):
         train: Pipeline = [
             dict(type='vit_plugin.LoadImage'), load, resize, crop, *self.flip(), color, pack,
         ]  # fmt: skip
-        # The depth after the resize: maps are compared in the file's pixels.
+        # Depth is loaded after the resize: maps are compared at the resolution of the file.
         return train, [dict(type='LoadImageFromFile'), resize, load, pack]
 
     def list_name(self, split: Split) -> str:

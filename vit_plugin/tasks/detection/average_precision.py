@@ -10,8 +10,8 @@ import numpy as np
 from vit_plugin.report.pictures.annotations import Instances
 from vit_plugin.report.pictures.charts import ALL, DetectionCurve
 
-MAX_DETECTIONS = 100  # predictions of an image and a class that count, as in COCO's AP
-SCORE_THRESHOLDS = np.linspace(0, 1, 201)  # scores from which a prediction may count
+MAX_DETECTIONS = 100  # predictions per image and class, as in COCO's AP
+SCORE_THRESHOLDS = np.linspace(0, 1, 201)  # candidate score thresholds
 
 
 class SeenInstances(NamedTuple):

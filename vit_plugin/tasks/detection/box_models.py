@@ -9,13 +9,13 @@ from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
 from vit_plugin.from_folder.mask2former import QUERY_SCHEDULES, of_width
 from vit_plugin.from_folder.schedule import muon
 
-# An anchor or proposal of which so much is in what is to be ignored is no background.
+# An anchor or proposal with this share inside an ignored region is not background.
 ASSIGNER = dict(assigner=dict(ignore_iof_thr=0.5))
 CELLS = 14  # cells of the finest map along its largest object
 
 
 def _retinanet(facts: ModelFacts) -> Section:
-    """RetinaNet's head, narrower and shorter for few channels, as in the recipe for BCCD."""
+    """RetinaNet, with a smaller head for narrow backbones, as in the recipe for BCCD."""
     backbone, neck, strides = facts.pyramid(facts.channels, facts.levels)
     head = dict(
         num_classes=facts.classes,
@@ -36,7 +36,10 @@ def rcnn(
     masks: bool = False,
     **head: Any,
 ) -> Section:
-    """MMDetection's heads. Few channels have fewer units, and fewer proposals to learn from."""
+    """MMDetection's two-stage heads.
+
+    Narrow backbones get fewer units and fewer sampled proposals.
+    """
     wide, channels = facts.is_wide, facts.channels
     regions = dict(
         out_channels=channels, featmap_strides=list(strides[:4]), finest_scale=CELLS * strides[0]
@@ -87,7 +90,7 @@ def _vitdet(facts: ModelFacts) -> Section:
 
 
 def _dino(facts: ModelFacts) -> Section:
-    """DINO's four maps; for a small backbone with half of the width and of the layers."""
+    """DINO on four maps; with half the width and layers for a small backbone."""
     width = 256 if facts.is_wide else 128
     backbone, neck, strides = facts.pyramid(width, 4)
     queries = facts.queries('dino', 900 if facts.is_wide else 100, strides)

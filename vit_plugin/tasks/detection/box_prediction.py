@@ -1,4 +1,4 @@
-"""Prediction of a detector: in words, as a picture, and in an exported file."""
+"""Prediction of a detector: as text, as a picture, and from an exported file."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,7 +53,7 @@ class BoxPrediction(Prediction):
         height, width = size
         _, scale, offset, _ = placed
         boxes = (outputs['boxes'] - np.tile(offset, 2)) / np.tile(scale, 2)
-        there = outputs['scores'] > 0  # an image of a batch may have fewer than another
+        there = outputs['scores'] > 0  # images in a batch are padded with boxes of score 0
         boxes = boxes.clip(0, (width, height, width, height))[there]
         labels, scores = outputs['labels'][there], outputs['scores'][there]
         masks = None
@@ -75,10 +75,10 @@ class BoxPrediction(Prediction):
     def drawn(self, picture: np.ndarray, times: int, score_thr: float) -> np.ndarray:
         """The image with boxes above the score, their masks and their classes.
 
-        Where these would cover much of the picture, a legend says how many there are of each color.
+        If labels would cover much of the picture, a legend with counts replaces them.
         """
         assert self.boxes is not None
-        shown = np.flatnonzero(self.scores > score_thr)[::-1]  # the surest is drawn last
+        shown = np.flatnonzero(self.scores > score_thr)[::-1]  # the most confident is drawn last
         names, labels = [self.names[i] for i in shown], self.labels[shown].tolist()
         texts = [f'{name} {self.scores[i]:.2f}' for name, i in zip(names, shown, strict=True)]
         masks = self.masks
@@ -108,7 +108,7 @@ class BoxPrediction(Prediction):
 
 
 def mask_on(logits: np.ndarray, placed: Any, size: tuple[int, int]) -> np.ndarray:
-    """Logits (h, w) of a mask of what went into the file -> pixels (H, W) of an image.
+    """Mask logits (h, w) at the model's input -> a mask (H, W) of the image.
 
     Args:
         logits: of the mask.

@@ -9,12 +9,12 @@ from vit_plugin.errors import ConfigError
 
 
 class DeployedRetinaNet(DeployedBoxes):
-    """A detector with MMDetection's ``RetinaHead``, with torchvision's suppression of overlaps.
+    """A detector with MMDetection's ``RetinaHead`` and torchvision's NMS.
 
-    An image with fewer boxes than ``max_per_img`` has others of score 0.
+    Images with fewer boxes than ``max_per_img`` are padded with score 0.
 
     Raises:
-        ConfigError: if its scores or its suppression are of another kind.
+        ConfigError: for another kind of scores or NMS.
     """
 
     def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
@@ -46,7 +46,8 @@ class DeployedRetinaNet(DeployedBoxes):
             scores, best = _highest(scores, test_cfg.get('nms_pre', -1))
             # Plain division: the graph of `//` asks for signs, by booleans that few runtimes take.
             rows = torch.div(best, head.num_classes, rounding_mode='trunc')
-            # Channels alone are divided: sympy takes minutes to divide open numbers of positions.
+            # Only channels are divided: sympy takes minutes to divide a dynamic number of
+            # positions.
             delta = delta.float().permute(0, 2, 3, 1).unflatten(3, (delta.shape[1] // 4, 4))
             delta = delta.flatten(1, 3)  # (B, positions * anchors, 4)
             delta = delta.gather(1, rows[..., None].expand(-1, -1, 4))
@@ -60,7 +61,7 @@ class DeployedRetinaNet(DeployedBoxes):
             scores = scores * (sides.amin(-1) > 0)
         scores = scores * (scores > test_cfg.get('score_thr', 0))
         image = torch.arange(images.shape[0], device=images.device)[:, None].expand_as(labels)
-        # Boxes of two classes do not overlap, nor do those of two images.
+        # Offset boxes so that those of different classes or images do not overlap.
         apart = torch.stack((labels, image), dim=-1) * (1.0 + boxes.max())
         kept = nms(
             (boxes + apart.repeat(1, 1, 2)).flatten(0, 1),
@@ -77,10 +78,10 @@ class DeployedRetinaNet(DeployedBoxes):
 
 
 def _highest(scores: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """The highest scores (B, M) and their positions, at most so many if that is not negative.
+    """The highest scores (B, M) and their positions, at most ``number`` unless negative.
 
-    Where the size of images is open, there are always so many, and the last ones may be 0: with
-    a number that depends on the size, torch.export takes minutes to simplify shapes.
+    With dynamic sizes, there are always ``number``, and the last ones may be 0: if the number
+    depended on the size, torch.export would take minutes to simplify shapes.
     """
     count = scores.shape[1]
     if most < 0 or isinstance(count, int):

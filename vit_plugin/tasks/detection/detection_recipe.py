@@ -21,7 +21,7 @@ from .object_sizes import anchors, largest_image
 from .seen_images import TiledImages, WholeImages
 
 MAX_DETECTION_SIDE = 1024  # pixels of the longer side
-# Range of the scale if an image is seen so often that it would be learned by heart.
+# Range of random scaling if images are seen so often that the model would overfit.
 RESIZE_RATIOS, OFTEN = (0.8, 1.25), 20
 
 
@@ -29,7 +29,7 @@ class DetectionRecipe(ModelRecipe):
     """Recipe of a training on images with boxes, or with polygons.
 
     Attributes:
-        metrics: of ``CocoMetric``. The last one is what a run is judged by.
+        metrics: metrics of ``CocoMetric``. The last one judges a run.
         with_masks: whether each object has a polygon.
     """
 
@@ -65,7 +65,7 @@ class DetectionRecipe(ModelRecipe):
 
     @cached_property
     def seen(self) -> WholeImages:
-        """What the training sees of the images."""
+        """What training uses of the images: whole images or tiles."""
         return self.images(self.listing, self.request.tiles or 0)
 
     def passes(self, split: Split) -> int:
@@ -73,7 +73,7 @@ class DetectionRecipe(ModelRecipe):
 
     @property
     def more(self) -> Mapping[str, Any]:  # type: ignore[override]
-        """What the model, mixed images and tiles add."""
+        """Sections that the model, mixed images and tiles add."""
         more = super().more
         if self.mixing:
             more = {
@@ -138,7 +138,7 @@ class DetectionRecipe(ModelRecipe):
 
     @property
     def resizing(self) -> Pipeline:
-        """The same in training, with a random part or scale if images are seen often."""
+        """The same in training, with a random crop or scale if images are seen often."""
         if self.epochs < OFTEN:
             return [self.resize]
         if not self.resize['keep_ratio']:
@@ -159,7 +159,7 @@ class DetectionRecipe(ModelRecipe):
         """How several images are mixed, if they are.
 
         Raises:
-            ConfigError: if they are no photographs.
+            ConfigError: if the images are multispectral.
         """
         name, bands = self.request.augment, self.listing.bands
         if not name:
@@ -186,7 +186,7 @@ class DetectionRecipe(ModelRecipe):
         test: Pipeline = [
             dict(type='LoadImageFromFile'),
             self.resize,
-            boxes,  # after the resize: boxes are compared in the file's pixels
+            boxes,  # after the resize: boxes are compared at the resolution of the file
             dict(
                 type='PackDetInputs',
                 meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'),

@@ -21,15 +21,16 @@ from vit_plugin.report.pictures.image_grid import Panel
 
 from .average_precision import BoxAveragePrecision, SeenInstances
 
-IOU = 0.5  # from which an object is found, in curves, confusion matrix and errors of images
+IOU = 0.5  # threshold for a match in curves, confusion matrix and errors of images
 BACKGROUND = 'background'
 
 
 class InstanceOutcomes(Outcomes):
     """Boxes of objects, and masks if the model predicts them.
 
-    COCO's evaluation decides what is found. From which score a prediction counts in the confusion
-    matrix and the pictures is where F1 is highest. The error of an image is 100 - F1 there.
+    COCO's evaluation decides which objects are found. In the confusion matrix and the pictures,
+    predictions count from the score with the highest F1. The error of an image is 100 - F1 at this
+    score.
     """
 
     expensive, error, per_image = True, 'F1 of the image', 2
@@ -49,7 +50,7 @@ class InstanceOutcomes(Outcomes):
 
     @property
     def _kinds(self) -> list[str]:
-        """The kinds of evaluation that apply, in pycocotools' words."""
+        """The kinds of evaluation that apply, by pycocotools' names."""
         masks = all(
             one.masks is not None
             for seen in self._seen.values()
@@ -65,7 +66,7 @@ class InstanceOutcomes(Outcomes):
 
     @property
     def _main(self) -> BoxAveragePrecision:
-        """By masks if there are any, else by boxes."""
+        """The evaluation of masks if there are any, else of boxes."""
         return self._found[self._kinds[-1]]
 
     def scores(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from vit_plugin.report.pictures.data_labels import DataLabels
 def count_objects(
     dataset: Any, indices: Sequence[int], classes: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Count the objects of each class that count, and return their boxes."""
+    """Count the objects of each class without ignored ones, and return their boxes."""
     counts, boxes = np.zeros(classes, int), []
     for info in map(dataset.get_data_info, indices):
         whole = [info.get('width') or np.nan, info.get('height') or np.nan] * 2

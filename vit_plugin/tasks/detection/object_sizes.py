@@ -1,6 +1,6 @@
 """Image size, anchors and number of maps, from the sizes of the objects.
 
-An object is as large as the side of a square of its area.
+The size of an object is the side of a square of its area.
 """
 
 import math
@@ -13,8 +13,8 @@ from vit_plugin.config.task_model import FINEST_STRIDE
 SMALL_QUANTILE, LARGE_QUANTILE = 0.02, 0.98
 CLEAR_SIDE, VISIBLE_SIDE = 16, 8  # pixels: two cells of the finest map, and one
 MIN_IMAGE_SIDE, MODERATE_IMAGE_SIDE = 128, 512  # pixels of the longer side of an image
-CELL = 64  # pixels: stride of a coarse map, so that no map has a part of a cell
-LARGEST_ANCHOR = 2 ** (2 / 3)  # largest of the three anchors of a place
+CELL = 64  # pixels; stride of a coarse map, so that all maps have complete cells
+LARGEST_ANCHOR = 2 ** (2 / 3)  # scale of the largest of three anchors per position
 
 
 def largest_image(boxes: np.ndarray, largest: int) -> int:
@@ -25,7 +25,7 @@ def largest_image(boxes: np.ndarray, largest: int) -> int:
 
     Args:
         boxes: width and height of each, as shares of the longer side of its image (N, 2).
-        largest: what it is at most, and what it is without boxes.
+        largest: the maximum, also used without boxes.
     """
     small, _ = extremes(boxes)
     if not small:

@@ -1,6 +1,6 @@
-"""What a detector sees of its images in training: each as a whole, or tiles of it.
+"""What a detector is trained on: whole images, or tiles.
 
-All that ``--tiles`` changes in a recipe is here.
+Everything that ``--tiles`` changes in a recipe is here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,19 +18,19 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.tiles import MIN_VISIBLE_SHARE, VISIBLE_PIXELS, View, tiles_of, views_of
 from vit_plugin.from_folder.task_recipe import Pipeline, counted
 
-MASK_BYTES = 8 << 30  # bytes of an image's masks
+MASK_BYTES = 8 << 30  # limit of the masks of an image in bytes
 
 
 class WholeImages:
-    """Images as they are.
+    """Training on whole images.
 
     Args:
         listing: the data.
-        side: of a tile in pixels; 0 without tiles.
+        side: side of a tile in pixels; 0 without tiles.
 
     Attributes:
         packages: what must be installed.
-        steps: of the pipeline of a training, behind the one that reads an image.
+        steps: transforms of the training pipeline after the one that reads an image.
     """
 
     packages: ClassVar[tuple[str, ...]] = ()
@@ -43,7 +43,7 @@ class WholeImages:
     def check_masks(listing: Listing) -> None:
         """Raise a ``ConfigError`` for an image whose masks take more memory than a machine has.
 
-        MMDetection loads them whole, a byte for each pixel of each object, before it resizes them.
+        MMDetection loads them at full size, one byte per pixel and object, before it resizes them.
         """
         for record in chain(*listing.parts.values()):
             size = len(record.instances) * prod(record.size)
@@ -62,16 +62,16 @@ class WholeImages:
 
     @property
     def most_objects(self) -> int:
-        """The most objects that are seen at once."""
+        """The most objects in an image or tile."""
         return max(len(record.instances) for record in self.listing.train)
 
     def passes(self, split: Split) -> int:
-        """How often the model sees an image, or a part of one, in a pass over a split."""
+        """The number of images or tiles in a pass over a split."""
         return len(self.listing.parts[split])
 
     @property
     def dataset(self) -> Section:
-        """Changes of the data set to train on."""
+        """Changes of the training data set."""
         return {}
 
     @property
@@ -80,23 +80,23 @@ class WholeImages:
         return {}
 
     def summary(self, has_anchors: bool) -> str:
-        """What is special about it, in sentences."""
+        """Sentences about tiles, or ''."""
         return ''
 
 
 class TiledImages(WholeImages):
-    """Overlapping tiles of images, and the whole of each; a test is by slices of the same size."""
+    """Training on overlapping tiles and whole images; tests use slices of the same size."""
 
     packages = ('supervision',)
     steps: ClassVar = [dict(type='vit_plugin.CutTile')]
 
     @staticmethod
     def check_masks(listing: Listing) -> None:
-        """Nothing, since masks are cut before they are drawn."""
+        """Accept all images, since masks are cropped before they are rasterized."""
 
     @cached_property
     def views(self) -> Sequence[View]:
-        """The tiles to train on, and the images of which there are several.
+        """The tiles to train on, and the whole images that have several.
 
         Raises:
             ConfigError: if no image is larger than a tile.
@@ -111,7 +111,7 @@ class TiledImages(WholeImages):
         images = []
         for record in train:
             found = record.instances
-            boxes = np.round([one.box for one in found], 3).reshape(-1, 4)  # listed so
+            boxes = np.round([one.box for one in found], 3).reshape(-1, 4)  # rounded like the list
             boxes[:, 2:] += boxes[:, :2]
             images.append((record.size, boxes, [one.crowd for one in found]))
         return views_of(images, self.side)

@@ -1,10 +1,10 @@
-"""Recipe of a model of instances for a folder of images with polygons of objects."""
+"""Recipe of instance segmentation for a folder of images with polygons."""
 
 from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
 
 
 class InstanceRecipe(DetectionRecipe):
-    """Recipe of a training on polygons of objects."""
+    """Recipe for images with polygons."""
 
     metrics = ('bbox', 'segm')
     with_masks = True

@@ -1,4 +1,4 @@
-"""Panoptic segmentation: each pixel belongs to a thing, or to stuff of a class."""
+"""Panoptic segmentation: each pixel belongs to a thing, or to a class of stuff."""
 
 from vit_plugin.task import Task
 

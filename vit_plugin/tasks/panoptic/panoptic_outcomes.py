@@ -1,4 +1,4 @@
-"""Outcomes of a model of things and stuff."""
+"""Outcomes of panoptic segmentation."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ MAP_OFFSET = 1000  # MMDetection's panoptic maps: class + 1000 * number
 
 
 class PanopticOutcomes(MapOutcomes):
-    """The classes of the pixels of segments, whichever thing of a class a segment is."""
+    """The class of each pixel; things of one class are not distinguished."""
 
     @classmethod
     def has(cls, sample: Any) -> bool:

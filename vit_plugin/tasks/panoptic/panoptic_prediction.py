@@ -1,4 +1,4 @@
-"""Prediction of a model of things and stuff."""
+"""Prediction of panoptic segmentation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ SEGMENT_OFFSET = 1000  # MMDetection's segment: class + 1000 * number
 class PanopticPrediction(MapPrediction):
     """The class of each segment, without its number."""
 
-    output = ''  # segments are made outside of an exported file
+    output = ''  # an exported file does not output segments
 
     @classmethod
     def has(cls, sample: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Recipe of a model of things and stuff for a folder with COCO's panoptic annotations."""
+"""Recipe of panoptic segmentation for a folder with COCO's panoptic annotations."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ class PanopticRecipe(DetectionRecipe):
     """Recipe of a training on images and PNGs of segments, which are things or stuff.
 
     Raises:
-        ConfigError: for images that MMDetection would not find the PNGs of.
+        ConfigError: for images whose PNGs MMDetection would not find.
     """
 
     takes = (*CONTINUED_TASKS, 'panoptic')
@@ -56,7 +56,7 @@ class PanopticRecipe(DetectionRecipe):
         return listing
 
     def model(self) -> Section:
-        """As for boxes; padding is of no class, and a checkpoint lacks what a training draws."""
+        """The detector's preprocessor, with padding that has no class."""
         model = super().model()
         if model['panoptic_head']['type'] == 'Mask2FormerHead' and not model['train_cfg']:
             width, height = self.size
@@ -66,7 +66,7 @@ class PanopticRecipe(DetectionRecipe):
         return model
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
-        """As for boxes, with the PNGs."""
+        """The pipelines for boxes, with the PNGs."""
         train, test = super().pipelines()
         segments = dict(type='LoadPanopticAnnotations')
         for steps in (train, test):

@@ -1,4 +1,4 @@
-"""The segmentors of MMSegmentation's own heads, for a folder of images and masks."""
+"""Segmentors with MMSegmentation's own heads, for a folder of images and masks."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def _head(facts: ModelFacts, in_channels: Any, **arguments: Any) -> Section:
 
 
 def _segformer(facts: ModelFacts) -> Section:
-    """A hybrid's maps and tokens, or a plain transformer's map, for the all-MLP head."""
+    """SegFormer's all-MLP head, on a hybrid's maps and tokens or a plain transformer's map."""
     channels = list(facts.built.channels)
     head = _head(facts, channels, type='SegformerHead', channels=128 if facts.is_wide else 64)
     return dict(
@@ -35,7 +35,7 @@ def _segformer(facts: ModelFacts) -> Section:
 
 
 def _upernet(facts: ModelFacts) -> Section:
-    """A hybrid's maps and tokens, or a plain transformer's four depths, resized."""
+    """UPerNet, on a hybrid's maps and tokens or a plain transformer's four depths, resized."""
     width, channels = (512 if facts.is_wide else 128), list(facts.built.channels)
     neck: Section = {}
     if len(channels) > 1:

@@ -20,7 +20,7 @@ from vit_plugin.report.pictures.image_grid import Panel
 class MapOutcomes(KeptMaps):
     """The classes of pixels.
 
-    The error of an image is 100 - mIoU over the classes that are there or predicted.
+    The error of an image is 100 - mIoU over its true or predicted classes.
     """
 
     error = 'mIoU of the image'

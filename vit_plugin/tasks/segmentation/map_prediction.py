@@ -1,4 +1,4 @@
-"""Prediction of a segmentor: in words, as a picture, and in an exported file."""
+"""Prediction of a segmentor: as text, as a picture, and from an exported file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -81,7 +81,7 @@ class MapPrediction(Prediction):
         return picture
 
     def apart(self, wanted: 'MapPrediction') -> float:
-        """The share of pixels of other classes."""
+        """The share of pixels with another class."""
         assert self.map is not None
         assert wanted.map is not None
         return float(np.not_equal(self.map, wanted.map).mean())
@@ -99,13 +99,13 @@ def best_class(
         logits: of each class.
         size: H and W.
         align_corners: whether pixels in the corners stay in place.
-        threshold: of the probability of class 1, where the logits are of this one alone.
+        threshold: threshold for the probability of class 1, if that is the only logit.
     """
     labels = np.zeros(size, np.uint16)
     highest = bilinear(logits[0], size, align_corners)
     if threshold is not None:
         return (1 / (1 + np.exp(-highest)) > threshold).astype(np.uint16)
-    # One at a time, since all of a photograph's may not fit in memory.
+    # Resize one class at a time, since all may not fit in memory for a photograph.
     for label, one in enumerate(logits[1:], 1):
         one = bilinear(one, size, align_corners)
         better = one > highest

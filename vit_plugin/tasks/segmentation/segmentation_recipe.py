@@ -25,7 +25,7 @@ MASK_FOLDER = 'masks'  # in the work directory
 
 
 class SegmentationRecipe(ModelRecipe):
-    """Recipe of a training on images and masks."""
+    """Recipe for images and masks."""
 
     packages = ('mmseg',)
     # The maps of the last small hybrid begin at a stride of 4 and miss thin shapes
@@ -50,7 +50,7 @@ class SegmentationRecipe(ModelRecipe):
         """The width and height within which images are resized, or of a complete model's windows.
 
         Raises:
-            ConfigError: for another size of the images than that of the model.
+            ConfigError: for an image size other than the model's.
         """
         if saved := self.start.detector:
             if self.request.img_size:
@@ -74,7 +74,7 @@ class SegmentationRecipe(ModelRecipe):
 
     @property
     def padding(self) -> Section:
-        """The size of an image in training, around which no pixel has a class."""
+        """The size of an image in training; padding has no class."""
         return dict(size=self.crop, seg_pad_val=255)
 
     def new_model(self) -> Section:
@@ -97,7 +97,7 @@ class SegmentationRecipe(ModelRecipe):
         test: Pipeline = [
             dict(type='LoadImageFromFile'),
             dict(type='Resize', scale=scale, keep_ratio=True),
-            # After the resize: maps are compared in the file's pixels.
+            # Load masks after the resize: maps are compared at the resolution of the file.
             dict(type='LoadAnnotations'),
             dict(type='PackSegInputs'),
         ]
