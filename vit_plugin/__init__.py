@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __version__ = '0.1.0'
 __all__ = ['__version__', 'create_model', 'load', 'register_models']
 
-# The modules that define the public functions. They are imported at first use (PEP 562).
+# The modules that define the public functions, imported on first use (PEP 562).
 _MODULES = dict(
     create_model='vit_plugin.models.classifier',
     load='vit_plugin.inference.load',

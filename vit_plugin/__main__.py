@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the command and its arguments. Default: those of the process.
 
     Returns:
-        The status. A command may also end the process itself.
+        The exit status. A command may also end the process itself.
     """
     set_up_streams()
     name, *arguments = list(sys.argv[1:] if argv is None else argv) or ['--help']
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         remedy = suggestion(name, COMMANDS)
         print(f'Error: vit-plugin has no command {name!r}; {remedy}', file=sys.stderr)
         return 2
-    sys.argv = [f'vit-plugin {name}', *arguments]  # argparse takes the first for the program's name
+    sys.argv = [f'vit-plugin {name}', *arguments]  # argparse takes the first as the program's name
     try:
         if former:
             run_campaign(former, arguments)
@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def script(name: str) -> NoReturn:
-    """Run a command as the process that its script is, with the arguments of the process."""
+    """Run a command from its script in ``tools/``, with the arguments of the process."""
     sys.exit(main([name, *sys.argv[1:]]))
 
 

@@ -87,7 +87,7 @@ class ArchCfg(TypedDict, total=False):
     resnet: dict[str, Any] | None
 
 
-# Arguments of the backbone that a variant may determine, and what they are otherwise.
+# Arguments of the backbone that a variant may set, and their defaults.
 DEFAULTS = dict(
     img_size=224,
     pos_embed='learned',
@@ -100,10 +100,10 @@ DEFAULTS = dict(
 
 @dataclass(frozen=True)
 class Arch:
-    """A parsed variant: sizes of the encoder, config of the stem, and what else it determines.
+    """A parsed variant: sizes of the encoder, config of the stem, and further arguments.
 
     Attributes:
-        arguments: arguments of the backbone that are not the defaults, see ``DEFAULTS``.
+        arguments: arguments of the backbone that differ from ``DEFAULTS``.
 
     Raises:
         ConfigError: if the number of heads does not divide the width.
@@ -127,11 +127,11 @@ class Arch:
     def complete(self, **given: Any) -> SimpleNamespace:
         """The backbone's arguments of ``DEFAULTS``: given, else from the variant, else the default.
 
-        A dict that is given changes single entries. It replaces all if it names another ``type`` or
-        a ``base``.
+        A given dict changes single entries, or replaces the value if it names another ``type`` or a
+        ``base``.
 
         Args:
-            given: the arguments. None means that it is not given.
+            given: the arguments. None means not given.
         """
         completed = {name: self.arguments.get(name, default) for name, default in DEFAULTS.items()}
         for name, value in given.items():
@@ -143,7 +143,10 @@ class Arch:
 
 
 def changed(value: Any, change: Any) -> Any:
-    """A value after a change. Dicts merge unless the change has a ``base`` or another ``type``."""
+    """Apply a change to a value.
+
+    Dicts merge unless the change has a ``base`` or another ``type``.
+    """
     if (
         not isinstance(value, Mapping)
         or not isinstance(change, Mapping)
@@ -162,7 +165,7 @@ def parse_arch(arch: str | Mapping[str, Any]) -> Arch:
             ``'<size>'`` is enough if the stem is given elsewhere. Upper and lower case mean the
             same, except for g and G. The stem may be a CNN of timm: ``'resnet18+Ti/16'`` makes
             tokens of its last map with the stride 16. ``'timm://<model>'`` is a timm model, see
-            :mod:`vit_plugin.zoo`. A project may have names of its own, see
+            :mod:`vit_plugin.zoo`. A project may add names, see
             :attr:`vit_plugin.project.Project.archs`. A dict has MMPretrain's keys ``embed_dims,
             num_layers, num_heads, feedforward_channels``. For the stem it may have ``patch_size``
             (default 16 on the image, 1 on the last map of a CNN) and ``resnet``, the arguments of
@@ -233,7 +236,7 @@ def _stem(name: str, stride: int) -> dict[str, Any] | None:
 
 
 def _look_up(table: dict[str, Any], name: str) -> Any | None:
-    """The row with exactly this name, or else the only row whose name differs just in case."""
+    """The row with exactly this name, or else the only one that differs just in case."""
     folded = [name] if name in table else [key for key in table if key.lower() == name.lower()]
     return table[folded[0]] if len(folded) == 1 else None
 

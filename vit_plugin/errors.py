@@ -5,7 +5,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from anyfolder.errors import InputError as ConfigError  # for wrong folders and wrong configs
+# One class for wrong data folders and wrong configs.
+from anyfolder.errors import InputError as ConfigError
 from anyfolder.errors import (
     MissingExtraError,
     first_line,
@@ -26,7 +27,7 @@ __all__ = [
     'rejecting',
 ]
 
-_CLONE = '-c tests/constraints.txt -e'  # with the versions that were tested together
+_CLONE = '-c tests/constraints.txt -e'  # installs the versions that were tested together
 _FRAMEWORK = f"{_CLONE} '.[onedl]' (the maintained forks) or '.[openmmlab]' (upstream)"
 if sys.version_info >= (3, 14):
     _FRAMEWORK = (
@@ -34,7 +35,7 @@ if sys.version_info >= (3, 14):
         'import)'
     )
 
-# Modules outside the base install -> what pip installs them by, in a clone: extras of setup.py.
+# Modules outside the base install -> the arguments for pip in a clone (extras of setup.py).
 EXTRAS = {
     'mmengine': _FRAMEWORK,
     'mmcv': _FRAMEWORK,
@@ -58,7 +59,7 @@ EXTRAS = {
     'openvino': f"{_CLONE} '.[openvino]'",
 }
 
-# opencv-python links the libraries of a desktop, which servers and containers lack.
+# opencv-python links desktop libraries, which servers and containers lack.
 _LIBRARIES = {
     'cv2': 'install the libraries of a desktop (on Debian and Ubuntu: apt-get install libgl1 '
     'libglib2.0-0), or the OpenCV that needs none (pip install --force-reinstall --no-deps '
@@ -68,14 +69,14 @@ _LIBRARIES = {
 
 @contextmanager
 def needed_by(feature: str) -> Iterator[None]:
-    """Explain a failed import of another package inside the block.
+    """Within this context, explain a failed import of another package.
 
     Args:
         feature: what needs the import. It is the subject of the message.
 
     Raises:
-        MissingExtraError: if a module is missing (with the extra to install), if the system has not
-            a library that it links, or if its import raises another error.
+        MissingExtraError: if a module is missing (with the extra to install), if the system lacks a
+            library that it links, or if its import raises another error.
     """
     try:
         yield
@@ -102,7 +103,7 @@ def needed_by(feature: str) -> Iterator[None]:
                 f'{library[1]}, which this system does not have; {remedy}.',
                 name=module,
             ) from error
-        # For example, MMPretrain rejects some versions of mmcv. A detector does not need
+        # MMPretrain, for example, rejects some versions of mmcv. A detector does not need
         # MMPretrain.
         raise MissingExtraError(
             f'{feature} cannot be imported, since a package that it needs raises '

@@ -1,7 +1,7 @@
-"""The arithmetic of GPUs."""
+"""Peak TFLOP/s of GPUs."""
 
 # Dense TFLOP/s of 16-bit products that are summed in float32, by a part of the GPU's name, from
-# NVIDIA's data sheets (GeForce: the white papers of their architectures). The first row that fits
+# NVIDIA's data sheets (GeForce: the white papers of their architectures). The first matching row
 # counts.
 GPU_TFLOPS = {
     'B200': 2250.0,

@@ -1,9 +1,9 @@
-"""Import the frameworks as they are installed here, and without what few runs need.
+"""Make the frameworks importable as installed, and without what few runs need.
 
-mmcv may be installed without its compiled ops, and transformers in a version that MMPretrain's
-multimodal models do not fit. Neither concerns the other models, but both stop their imports.
+mmcv may be installed without its compiled ops, and transformers in a version that breaks
+MMPretrain's multimodal models. Neither matters to other models, but both break their imports.
 MMEngine imports transformers for one optimizer, and MMPretrain imports MMDetection for one layer.
-These two take longer than everything else, so they are imported for the configs that need them.
+These two take longer than everything else, so they are imported only for configs that need them.
 """
 
 import sys
@@ -14,19 +14,19 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
-# Provides mmcv's ops when it is imported.
+# Importing this module provides mmcv's ops.
 OPS_MODULE = 'vit_plugin.detection'
 MULTIMODAL = 'mmpretrain.models.multimodal'
-# MMPretrain's module of a layer for detectors, and the layer, which is None without MMDetection.
+# MMPretrain's module with a layer for detectors, and the layer, which is None without MMDetection.
 DETECTION_LAYER = 'mmpretrain.models.utils.res_layer_extra_norm', 'ResLayerExtraNorm'
-OPTIMIZER = 'Adafactor'  # transformers' own; MMEngine calls torch's TorchAdafactor
+OPTIMIZER = 'Adafactor'  # transformers' optimizer; MMEngine calls torch's TorchAdafactor
 
 
 def make_importable() -> None:
-    """Let the frameworks be imported after this call, whatever was imported before it.
+    """Make the frameworks importable after this call, regardless of earlier imports.
 
-    What works is not changed, and a second call does nothing. What is not installed is left to the
-    import that needs it.
+    Working imports are not changed, and a second call does nothing. Missing packages are reported
+    by the import that needs them.
     """
     with suppress(ImportError):
         leave_out_multimodal()
@@ -35,7 +35,7 @@ def make_importable() -> None:
 
 
 def import_models(scope: str | None) -> None:
-    """Import MMPretrain's models for classifiers alone, or add the layer that detectors need.
+    """Import only MMPretrain's classifiers, or add the layer that detectors need.
 
     Args:
         scope: the ``default_scope`` of the config that is built next. For ``'mmpretrain'`` its
@@ -63,7 +63,7 @@ def import_optimizer(wrapper: Any) -> None:
 
 @contextmanager
 def hidden(*packages: str) -> Iterator[None]:
-    """Make packages that were not imported before seem not to be installed."""
+    """Within this context, packages that were not imported yet seem not to be installed."""
     absent = [name for name in packages if name not in sys.modules]
     nothing: dict = dict.fromkeys(absent)  # Python raises ImportError for a module that is None
     sys.modules.update(nothing)
@@ -79,8 +79,8 @@ def leave_out_multimodal() -> None:
 
     It imports its multimodal models as soon as both are installed, and transformers 5 lacks what
     they need. This sets the flag that MMPretrain would set if one were missing, so that a config
-    with such a model is told what to install. It does nothing where they can be imported, and
-    nothing after MMPretrain's models have been imported.
+    with such a model gets an error with what to install. It does nothing if they can be imported,
+    or if MMPretrain's models already have been.
     """
     try:
         installed = int(version('transformers').partition('.')[0])
@@ -91,7 +91,7 @@ def leave_out_multimodal() -> None:
         from mmpretrain.utils import dependency
 
         dependency.WITH_MULTIMODAL = False
-        # An import that failed before has registered some, in whose place others are registered.
+        # A failed import has registered some classes, which are now registered again.
         for name, kind in [*MODELS.module_dict.items()]:
             if kind.__module__.startswith(MULTIMODAL):
                 del MODELS.module_dict[name]

@@ -15,7 +15,7 @@ VARIABLES = {
 
 
 def check_launcher(launcher: str) -> None:
-    """Raise a ``ConfigError`` if this launcher did not start this process."""
+    """Raise a ``ConfigError`` unless this launcher started the process."""
     for variable in VARIABLES.get(launcher, ()):
         if variable not in os.environ:
             raise ConfigError(

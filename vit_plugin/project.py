@@ -1,9 +1,9 @@
-"""What a project declares: a paper, or a foreign library, is a folder in ``vit_plugin/projects``.
+"""The declaration of a project: a paper or another library, as a folder in ``vit_plugin/projects``.
 
-The ``__init__.py`` of a folder says what the project adds, as ``PROJECT``. The rest of the package
-reads these tables and names no project, so a folder can be left out. Declarations import nothing:
-modules are named as ``'module'`` and objects as ``'module:name'``, which are imported when they are
-used.
+The ``__init__.py`` of a folder declares what the project adds, as ``PROJECT``. The rest of the
+package reads these tables and names no project, so a folder can be removed. Declarations import
+nothing: modules are named as ``'module'`` and objects as ``'module:name'``, which are imported when
+they are used.
 """
 
 import pkgutil
@@ -20,39 +20,39 @@ class Project:
     """What a project adds to the package.
 
     Attributes:
-        family: the folder of what the project shares with others, which it may import.
+        family: the folder that the project shares with others, and may import.
         registered: for each registry of :mod:`vit_plugin.registry`, the module of each class.
-        unavailable: names of models that people may look for, and a sentence why there is none.
-        archs: variants of the encoder by their names, each as the ``'module:name'`` of an
+        unavailable: names of models that people may look for -> a sentence why there is none.
+        archs: variants of the encoder: name -> the ``'module:name'`` of an
             :class:`~vit_plugin.arch.Arch`.
-        formats: weight formats, as ``'module:name'`` by their names.
-        published: models that others publish, as the ``'module:name'`` of a function: a
+        formats: weight formats: name -> ``'module:name'``.
+        published: readers of third-party models, each as the ``'module:name'`` of a function: a
             :class:`~vit_plugin.weights.published.Published` -> the config of the same model here
-            and the names of its classes, or None if it is another model. Third, its weights by our
-            names, where no format has them.
-        offered: names of published models, each with its license, the side of its images in
-            pixels, and the address of its weights.
+            and its class names, or None for any other model. It may also return the weights by our
+            names, if no format covers them.
+        offered: names of published models -> license, image side in pixels, and address of the
+            weights.
         models: the ``'module:name'`` of a :class:`~vit_plugin.config.task_model.TaskModel`, by its
             task and its name in ``--model``.
-        precedence: between projects with formats that explain a checkpoint equally well, the one
-            with the larger number wins.
-        names: our names of parameters outside the encoder, as patterns. If one has a text, it
-            counts only for a checkpoint with that text in a key.
-        hints: patterns of parameters, and in words the arguments of the model that has them.
-        continuations: methods of ``pretrain --method`` that continue a model, each with its file in
-            ``configs/_base_/selfsup``, which has the neck, head and losses.
-        pretrains: backbones that pre-train a :class:`~vit_plugin.models.VisionTransformer`, and
-            their arguments that it does not take.
-        wraps: backbones that hold another library's module, each with the ``'module:name'`` of a
-            function: the name of a model and the content of a ``config.json`` -> its arguments, or
-            none for another model.
-        deployed: adapters of graphs as ``'module:name'``, by the attribute of the model and the
-            name of its class.
-        folders: detectors as folders of transformers, as the ``'module:name'`` of a function: a
-            model, its section of a config, and what makes the config of an encoder -> the content
-            of ``config.json`` and the name of a format, or None for another model.
-        stand_ins: the classes in place of MMPretrain's and mmcv's where these are not installed,
-            as in ``registered``; under ``''`` those that no config names.
+        precedence: if formats of two projects explain a checkpoint equally well, the project with
+            the larger number wins.
+        names: patterns of our parameter names outside the encoder. A pattern with a text applies
+            only to checkpoints with that text in a key.
+        hints: patterns of parameters -> a description of the arguments that create them.
+        continuations: methods of ``pretrain --method`` that continue a model -> the file in
+            ``configs/_base_/selfsup`` with neck, head and losses.
+        pretrains: backbones that pre-train a :class:`~vit_plugin.models.VisionTransformer` -> their
+            additional arguments.
+        wraps: backbones that wrap another library's module -> the ``'module:name'`` of a function:
+            the name of a model and the content of a ``config.json`` -> its arguments, or {} for any
+            other model.
+        deployed: export adapters as ``'module:name'``, by the attribute of the model and the name
+            of its class.
+        folders: writers of transformers folders for detectors, each as the ``'module:name'`` of a
+            function: a model, its section of a config, and a function for the config of an encoder
+            -> the content of ``config.json`` and the name of a format, or None for any other model.
+        stand_ins: replacements of MMPretrain's and mmcv's classes if these are not installed, as in
+            ``registered``; under ``''`` those that no config names.
     """
 
     registered: Mapping[str, Mapping[str, str]]
@@ -76,7 +76,7 @@ class Project:
 
 @cache
 def projects() -> tuple[Project, ...]:
-    """The projects that are here, by precedence, then by the names of their folders."""
+    """All projects, ordered by precedence, then by folder name."""
     path = str(Path(__file__).with_name('projects'))
     folders = sorted(module.name for module in pkgutil.iter_modules([path]) if module.ispkg)
     found = [import_module(f'vit_plugin.projects.{folder}').PROJECT for folder in folders]
@@ -84,5 +84,5 @@ def projects() -> tuple[Project, ...]:
 
 
 def declared(table: str) -> dict[Any, Any]:
-    """The rows of a table of all projects, such as ``'formats'``."""
+    """The rows of a table, such as ``'formats'``, over all projects."""
     return {key: value for one in projects() for key, value in getattr(one, table).items()}

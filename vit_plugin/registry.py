@@ -26,7 +26,7 @@ with needed_by('vit_plugin'):
 from vit_plugin.arguments import checked
 
 SCOPE = 'vit_plugin'
-CLASSIFIER_SCOPE = 'mmpretrain'  # the scope of configs of classifiers
+CLASSIFIER_SCOPE = 'mmpretrain'  # the scope of classifier configs
 
 
 class Registry(root.Registry):
@@ -35,7 +35,7 @@ class Registry(root.Registry):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.later: dict[str, str] = {}
-        # Names that are known, and why they are unavailable.
+        # Known names, and why they are unavailable.
         self.unavailable: dict[str, ConfigError] = {}
 
     def _register_module(self, module: Any, *args: Any, **kwargs: Any) -> None:
@@ -47,8 +47,8 @@ class Registry(root.Registry):
         """Import classes on demand, since their modules import another framework or an extra.
 
         Args:
-            modules: the module of each class, by the name of the class. A module that does not
-                register the class itself need not know that it is a part of configs.
+            modules: the module of each class, by the name of the class. The module does not have to
+                register the class itself.
         """
         self.later.update(modules)
 
@@ -85,7 +85,7 @@ class Registry(root.Registry):
 
 
 def later_of(package: str, *registries: Registry) -> Callable[[str], type]:
-    """The ``__getattr__`` of a package for the classes that its registries import later."""
+    """The ``__getattr__`` of a package for classes that its registries import on demand."""
 
     def attribute(name: str) -> type:
         for registry in registries:
@@ -121,8 +121,8 @@ LOOPS.import_later(
 def stand_in(scope: str) -> None:
     """Fill a scope with the classes that projects declare in place of MMPretrain's.
 
-    MMEngine looks for the module ``scope.registry``, and would warn at each part that it builds.
-    It then asks each registry to import its locations, of which one without any would warn, too.
+    MMEngine looks for the module ``scope.registry``, and would warn at every component that it
+    builds. It also warns about a registry without locations.
     """
     for kind, parent in vars(root).items():
         if isinstance(parent, root.Registry):
@@ -132,7 +132,7 @@ def stand_in(scope: str) -> None:
 
 
 def needed_class(feature: str, place: str) -> Any:
-    """A class of MMPretrain or mmcv, or without them the one that a project declares in its place.
+    """A class of MMPretrain or mmcv, or if these are missing, its replacement from a project.
 
     Args:
         feature: what needs the class.

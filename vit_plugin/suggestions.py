@@ -15,12 +15,12 @@ def closest(
     cutoff: float = 0.6,
     key: Callable[[str], str] = str.lower,
 ) -> list[str]:
-    """The known names that are most like a wrong one, the most similar first.
+    """The known names that are most similar to a wrong one, best first.
 
     Args:
-        name: the wrong one.
-        known: the names that would be understood.
-        most: number of names. Those that are equal by ``key`` count as one.
+        name: the wrong name.
+        known: the valid names.
+        most: number of names. Names with the same ``key`` count as one.
         cutoff: least similarity, from 0 to 1.
         key: the part of a name that is compared.
     """
@@ -38,12 +38,12 @@ def suggestion(
     key: Callable[[str], str] = str.lower,
     otherwise: str = '',
 ) -> str:
-    """The end of a sentence about a wrong name: the one that is like it, or what there is.
+    """The end of a sentence about a wrong name: the nearest name, or all names.
 
     Args:
         name, known, cutoff, key: see :func:`closest`.
         takes: the words before a list of all names.
-        otherwise: what to say in place of a list that is too long.
+        otherwise: replaces a list that is too long.
     """
     known = list(known)
     if near := closest(name, known, cutoff=cutoff, key=key):
@@ -54,7 +54,7 @@ def suggestion(
 
 
 def guess(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence that names the nearest, or nothing if none is near."""
+    """The end of a sentence with the nearest name, or '' if none is near."""
     near = closest(name, known)
     return f'; did you mean {near[0]}?' if near else ''
 
@@ -66,7 +66,7 @@ def alternatives(names: Iterable[str]) -> str:
 
 
 def check_choice(flag: str, given: str | None, choices: Iterable[str]) -> None:
-    """Raise a ``ConfigError`` if a flag has none of its values."""
+    """Raise a ``ConfigError`` if the value of a flag is not one of its choices."""
     choices = list(choices)
     if given and given not in choices:
         end = guess(given, choices) or '.'

@@ -1,8 +1,8 @@
-"""What a task declares: what is asked of an image is a folder in ``vit_plugin/tasks``.
+"""The declaration of a task, such as detection, as a folder in ``vit_plugin/tasks``.
 
-The ``__init__.py`` of a folder says what the task is, as ``TASK``. The rest of the package reads
-these tables and names no task, so a folder can be left out. Declarations import nothing: objects
-are named as ``'module:name'``, and imported when they are used.
+The ``__init__.py`` of a folder declares the task, as ``TASK``. The rest of the package reads these
+tables and names no task, so a folder can be removed. Declarations import nothing: objects are named
+as ``'module:name'``, and imported when they are used.
 """
 
 import pkgutil
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 
 class Option(NamedTuple):
-    """A flag of ``vit-plugin train`` that one task alone takes: a number.
+    """A numeric flag of ``vit-plugin train`` for one task only.
 
     Attributes:
         kind: ``int`` or ``float``.
         least: the smallest value.
-        metavar: what the value is, in ``--help``.
-        help: the rest of its line there.
+        metavar: the name of the value in ``--help``.
+        help: the description in ``--help``.
     """
 
     kind: type
@@ -32,31 +32,30 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What a task is.
+    """The declaration of a task.
 
     Attributes:
-        place: its place among the others, in lists and messages.
-        recipe: the :class:`~vit_plugin.from_folder.task_recipe.TaskRecipe` of a folder of data.
-        chooses_model: whether ``--model`` names what is built around the backbone. Then the task is
-            there if at least one model is.
+        place: its position in lists and messages.
+        recipe: the :class:`~vit_plugin.from_folder.task_recipe.TaskRecipe` for a folder of data.
+        chooses_model: whether ``--model`` chooses the model around the backbone. The task then
+            exists only if it has at least one model.
         models: the :class:`~vit_plugin.config.task_model.TaskModel` of each name, the default
             first. Projects declare more, see :attr:`vit_plugin.project.Project.models`.
-        flags: the fields of a :class:`~vit_plugin.from_folder.request.Request` that the task takes
-            and not every task does.
-        options: flags that no other task has, by the names of their values in ``Request.options``.
+        flags: the fields of a :class:`~vit_plugin.from_folder.request.Request` that this task
+            supports, and not all tasks do.
+        options: flags that no other task has, by their names in ``Request.options``.
         extends: the tasks whose folders this one imports.
         outcomes: the :class:`~vit_plugin.report.outcomes.Outcomes` of a validation.
         labels: the :class:`~vit_plugin.report.pictures.data_labels.DataLabels` of a data set.
-        prediction: the :class:`~vit_plugin.inference.predictions.Prediction` for an image: how it
-            is read, written, drawn and exported.
-        framework: the ``default_scope`` of configs whose models are of this task, unless a head is
-            that of another.
-        heads: attributes of a model, each with the name of a class that only this task's models
-            have there.
-        deployed: adapters of graphs, by the attribute of the model and, where that does not decide,
-            the name of its class.
+        prediction: the :class:`~vit_plugin.inference.predictions.Prediction` of an image, which is
+            written, drawn and exported.
+        framework: the ``default_scope`` of configs for this task, unless their head belongs to
+            another task.
+        heads: attributes of a model -> the class name that only models of this task have there.
+        deployed: export adapters, by the attribute of the model and, if needed, the name of its
+            class.
         hub: the name of the task on Hugging Face's hub.
-        says: what a model does with a picture, in words.
+        says: completes the sentence "This model ...".
         registered: for each registry of :mod:`vit_plugin.registry`, the module of each class.
     """
 
@@ -80,7 +79,7 @@ class Task:
 
 @cache
 def tasks() -> dict[str, Task]:
-    """The tasks that are here, by the names of their folders, in their places."""
+    """All tasks by folder name, ordered by ``place``."""
     path = str(Path(__file__).with_name('tasks'))
     folders = [module.name for module in pkgutil.iter_modules([path]) if module.ispkg]
     found = {name: import_module(f'vit_plugin.tasks.{name}').TASK for name in folders}
@@ -88,5 +87,5 @@ def tasks() -> dict[str, Task]:
 
 
 def of_tasks(table: str) -> dict[str, Any]:
-    """What each task declares under this name, such as ``'recipe'``, of those that declare it."""
+    """The declarations with this name, such as ``'recipe'``, of all tasks that have it."""
     return {name: value for name, task in tasks().items() if (value := getattr(task, table))}

@@ -1,13 +1,13 @@
-"""How torch's threads wait for one another: spinning alone on the machine, asleep next to others.
+"""Let torch's threads spin on an idle machine, and sleep next to other programs.
 
 At the end of each operation the threads wait for the last of them. They spin first, which is
-fastest while each has a core of its own: those of libgomp, in torch for Linux, 300,000 times, and
-those of libomp, in torch for macOS and Windows, for 200 ms. Where another program holds a core, the
-one thread that has to wait for it keeps all others spinning, and the cores do nothing else.
+fastest while each thread has its own core: libgomp (torch for Linux) spins 300,000 times, and
+libomp (torch for macOS and Windows) for 200 ms. If another program occupies a core, the thread that
+waits for it keeps all others spinning, and their cores are wasted.
 
-libgomp spins 100 times if a process has more of its threads than cores. So a thread of ours watches
-how long the process waits for a core, and holds as many threads of libgomp as it takes, asleep,
-while that is long. libomp has no such switch, and is told to spin for 1 ms.
+libgomp spins only 100 times if a process has more of its threads than cores. So a watcher thread
+measures how long the process waits for cores, and while that is long, it adds enough sleeping
+libgomp threads. libomp has no such switch, so its spin time is set to 1 ms.
 """
 
 import ctypes
@@ -19,24 +19,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# A user's choices of how threads wait, for each runtime.
+# Environment variables by which users set how threads wait, for each runtime.
 OF_BOTH = ('OMP_WAIT_POLICY',)
 OF_LIBGOMP = ('GOMP_SPINCOUNT', *OF_BOTH)
 OF_LIBOMP = ('KMP_BLOCKTIME', 'KMP_LIBRARY', 'KMP_USE_YIELD', *OF_BOTH)
 BRIEF = {'KMP_BLOCKTIME': '1'}  # milliseconds
 
 THREAD_TASKS = Path('/proc/self/task')
-PERIOD = 0.5  # seconds between two looks
-# The cores that a process waits for where it has to share them: 0.01 to 0.05 on two idle cores, and
-# 0.6 to 0.8 next to a busy loop. Each thread may wait a little.
+PERIOD = 0.5  # seconds between two measurements
+# Number of cores that a process waits for, from which the machine counts as busy: 0.01 to 0.05 on
+# two idle cores, 0.6 to 0.8 next to a busy loop. Every thread may wait a little.
 BUSY, BUSY_PER_THREAD = 0.1, 0.02
 
 
 def share_cores() -> None:
-    """Let torch's threads give their cores to other programs soon, if there are such programs.
+    """Let torch's threads yield their cores quickly if other programs need them.
 
-    It changes no result. Where the environment sets how threads wait, that holds, and nothing
-    changes after torch has been imported, since its runtime has read the environment by then.
+    Results do not change. The environment takes precedence. After torch has been imported, this
+    does nothing, since its runtime has already read the environment.
     """
     if 'torch' in sys.modules:
         return
@@ -47,7 +47,7 @@ def share_cores() -> None:
 
 
 class Watch(threading.Thread):
-    """Lets the threads of libgomp sleep while the process waits for cores."""
+    """A thread that makes libgomp's threads sleep while the process waits for cores."""
 
     def __init__(self) -> None:
         super().__init__(name='watch of the cores', daemon=True)
@@ -61,7 +61,7 @@ class Watch(threading.Thread):
                     pass
 
     def _is_busy(self) -> bool:
-        """Look for :data:`PERIOD` seconds at what other programs leave to this one."""
+        """Measure for :data:`PERIOD` seconds whether other programs need the cores."""
         begun, waited = time.perf_counter(), seconds_waited()
         time.sleep(PERIOD)
         cores = (seconds_waited() - waited) / (time.perf_counter() - begun)
@@ -70,18 +70,18 @@ class Watch(threading.Thread):
 
 
 def threads_of_torch() -> int:
-    """With how many threads torch computes: one until it has been imported."""
+    """torch's number of threads; 1 until it has been imported."""
     torch = sys.modules.get('torch')
     count = getattr(torch, 'get_num_threads', None)
     return count() if count else 1
 
 
 def seconds_waited() -> float:
-    """How long the threads of this process have been ready to run, without a core, all together."""
+    """Total seconds in which threads of this process were ready to run but had no core."""
     nanoseconds = 0
     for task in os.listdir(THREAD_TASKS):
         try:
-            # Time on a core, time of waiting for one, and how often.
+            # The fields are: time on a core, time waiting for one, number of time slices.
             nanoseconds += int((THREAD_TASKS / task / 'schedstat').read_text().split()[1])
         except OSError:  # the thread has ended
             continue
@@ -90,12 +90,12 @@ def seconds_waited() -> float:
 
 @contextmanager
 def more_threads_than_cores(threads: int) -> Iterator[None]:
-    """Hold threads of each libgomp in this process, asleep, that make them more than its cores.
+    """Within this context, sleeping threads make each libgomp exceed the number of cores.
 
     Args:
-        threads: those that it has already.
+        threads: number of threads that libgomp already has.
     """
-    # A team's first thread, the one that begins it, does not count.
+    # The first thread of a team, which starts it, does not count.
     team = max(len(os.sched_getaffinity(0)) - threads, 0) + 2
     nothing = ctypes.CDLL(None).free  # freeing NULL does nothing
     started, ended = threading.Event(), threading.Event()
@@ -104,7 +104,7 @@ def more_threads_than_cores(threads: int) -> Iterator[None]:
         for path in libgomps():
             ctypes.CDLL(path).GOMP_parallel(nothing, None, team, 0)
         started.set()
-        ended.wait()  # keeps the team of this thread
+        ended.wait()  # keeps the team of this thread alive
 
     threading.Thread(target=hold, daemon=True).start()
     started.wait()
@@ -115,7 +115,7 @@ def more_threads_than_cores(threads: int) -> Iterator[None]:
 
 
 def libgomps() -> set[str]:
-    """Paths of each libgomp that this process has loaded; other packages bring their own."""
+    """Paths of every libgomp that this process has loaded; other packages bundle their own."""
     lines = Path('/proc/self/maps').read_text().splitlines()
     return {line.split(maxsplit=5)[-1] for line in lines if 'libgomp' in line}
 
