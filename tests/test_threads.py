@@ -14,11 +14,14 @@ from vit_plugin.threads import (
     OF_LIBGOMP,
     OF_LIBOMP,
     PERIOD,
+    PROCESSES,
     THREAD_TASKS,
     Watch,
     describe_threads,
     libgomps,
     more_threads_than_cores,
+    schedule_of,
+    seconds_of_workers,
     seconds_waited,
     share_cores,
 )
@@ -101,12 +104,32 @@ def test_a_process_that_shares_a_core_waits_for_it():
     assert seconds_waited() - before > 0.05
 
 
+@on_linux
+def test_workers_are_seen_with_what_they_run():
+    loop = 'import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\ninput()'
+    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with subprocess.Popen([sys.executable, '-c', loop], **pipes) as child:
+        child.stdout.readline()
+        assert seconds_of_workers()[str(child.pid)] >= 0.4
+    assert str(child.pid) not in seconds_of_workers()
+    assert not [*schedule_of(PROCESSES / str(child.pid) / 'task')]
+
+
 @pytest.mark.parametrize(
-    ('count', 'waited', 'is_busy'), [(2, 0.05, False), (2, 0.5, True), (1, 0.5, False)]
+    ('count', 'waited', 'workers', 'is_busy'),
+    [
+        (2, 0.05, {}, False),
+        (2, 0.5, {}, True),
+        (1, 0.5, {}, False),
+        (2, 0.5, {'1': 0.3, '2': 0.2}, False),  # it waits for workers of its own
+        (2, 1.0, {'1': 0.3, '2': 0.2}, True),
+    ],
 )
-def test_it_is_busy_where_threads_wait_for_cores(count, waited, is_busy, monkeypatch):
+def test_it_is_busy_where_threads_wait_for_cores(count, waited, workers, is_busy, monkeypatch):
     clock = iter((0.0, PERIOD))
     waits = iter((7.0, 7.0 + waited * PERIOD))
+    ran = iter(({'1': 9.0}, {pid: 9.0 * (pid == '1') + s * PERIOD for pid, s in workers.items()}))
+    monkeypatch.setattr(threads, 'seconds_of_workers', lambda: next(ran))
     monkeypatch.setattr(threads.time, 'perf_counter', lambda: next(clock))
     monkeypatch.setattr(threads.time, 'sleep', lambda seconds: None)
     monkeypatch.setattr(threads, 'seconds_waited', lambda: next(waits))

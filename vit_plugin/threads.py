@@ -6,8 +6,10 @@ libomp (torch for macOS and Windows) for 200 ms. If another program occupies a c
 waits for it keeps all others spinning, and their cores are wasted.
 
 libgomp spins only 100 times if a process has more of its threads than cores. So a watcher thread
-measures how long the process waits for cores, and while that is long, it adds enough sleeping
-libgomp threads. libomp has no such switch, so its spin time is set to 1 ms.
+measures how long the process waits for cores that other programs occupy, and while that is long, it
+adds enough sleeping libgomp threads. The process's own data workers do not count: next to them,
+threads that spin are faster than threads that sleep. libomp has no such switch, so its spin time is
+set to 1 ms.
 """
 
 import ctypes
@@ -25,7 +27,8 @@ OF_LIBGOMP = ('GOMP_SPINCOUNT', *OF_BOTH)
 OF_LIBOMP = ('KMP_BLOCKTIME', 'KMP_LIBRARY', 'KMP_USE_YIELD', *OF_BOTH)
 BRIEF = {'KMP_BLOCKTIME': '1'}  # milliseconds
 
-THREAD_TASKS = Path('/proc/self/task')
+PROCESSES = Path('/proc')
+THREAD_TASKS = PROCESSES / 'self/task'
 PERIOD = 0.5  # seconds between two measurements
 # Number of cores that a process waits for, from which the machine counts as busy: 0.01 to 0.05 on
 # two idle cores, 0.6 to 0.8 next to a busy loop. Every thread may wait a little.
@@ -62,9 +65,10 @@ class Watch(threading.Thread):
 
     def _is_busy(self) -> bool:
         """Measure for :data:`PERIOD` seconds whether other programs need the cores."""
-        begun, waited = time.perf_counter(), seconds_waited()
+        begun, waited, ran = time.perf_counter(), seconds_waited(), seconds_of_workers()
         time.sleep(PERIOD)
-        cores = (seconds_waited() - waited) / (time.perf_counter() - begun)
+        workers = sum(now - ran.get(pid, 0.0) for pid, now in seconds_of_workers().items())
+        cores = (seconds_waited() - waited - workers) / (time.perf_counter() - begun)
         threads = threads_of_torch()
         return threads > 1 and cores > BUSY + BUSY_PER_THREAD * threads
 
@@ -78,14 +82,36 @@ def threads_of_torch() -> int:
 
 def seconds_waited() -> float:
     """Total seconds in which threads of this process were ready to run but had no core."""
-    nanoseconds = 0
-    for task in os.listdir(THREAD_TASKS):
+    return sum(waited for _, waited in schedule_of(THREAD_TASKS))
+
+
+def seconds_of_workers() -> dict[str, float]:
+    """Seconds that each child of this process has run, by its process ID."""
+    lists = read_each(THREAD_TASKS, 'children')
+    return {
+        pid: sum(ran for ran, _ in schedule_of(PROCESSES / pid / 'task'))
+        for pid in ' '.join(lists).split()
+    }
+
+
+def schedule_of(tasks: Path) -> Iterator[tuple[float, float]]:
+    """Seconds on a core and seconds waiting for one, for each thread of a process."""
+    for text in read_each(tasks, 'schedstat'):
+        running, waiting, _ = text.split()  # nanoseconds, and the number of time slices
+        yield int(running) / 1e9, int(waiting) / 1e9
+
+
+def read_each(tasks: Path, name: str) -> Iterator[str]:
+    """Contents of a file of each thread. A thread or process that has ended has none."""
+    try:
+        threads = os.listdir(tasks)
+    except OSError:
+        return
+    for thread in threads:
         try:
-            # The fields are: time on a core, time waiting for one, number of time slices.
-            nanoseconds += int((THREAD_TASKS / task / 'schedstat').read_text().split()[1])
-        except OSError:  # the thread has ended
+            yield (tasks / thread / name).read_text()
+        except OSError:
             continue
-    return nanoseconds / 1e9
 
 
 @contextmanager

@@ -9,6 +9,8 @@ import pytest
 import torch
 from image_folders import write_digits
 from mmengine.config import Config
+from mmengine.hooks import CheckpointHook
+from mmengine.optim import OptimWrapper
 from mmengine.runner import EpochBasedTrainLoop
 from rejection import rejects
 from torch.utils.data import DataLoader
@@ -80,6 +82,37 @@ def test_a_batch_takes_as_long_as_its_images(monkeypatch):
     monkeypatch.setattr(duration, 'LONG_SECONDS', 1)
     assert duration.seconds_of_batch(loader, use, model) == 1.5
     assert used == [2, 4, 8, 16]  # a step that long is not repeated
+
+
+def test_a_run_takes_its_steps_validations_saves_and_epochs(monkeypatch):
+    """Each part is counted as often as the run has it, and the run's own parameters stay."""
+    batches, models = iter((0.5, 0.25)), []
+
+    def seconds_of_batch(loader, use, model):
+        models.append(model)
+        return next(batches)
+
+    monkeypatch.setattr(duration, 'seconds_of_batch', seconds_of_batch)
+    monkeypatch.setattr(duration, 'time_call', lambda *call: (None, 2.0))
+    model = torch.nn.Linear(1, 1)
+    model.train_step = model.val_step = print
+    runner = runner_of(epochs=9)
+    runner.__dict__.update(
+        model=model,
+        optim_wrapper=OptimWrapper(torch.optim.SGD(model.parameters(), 0.1)),
+        max_iters=90,
+        iter=0,
+        epoch=0,
+        train_dataloader=None,
+        val_dataloader=range(4),
+        _val_loop=object(),
+        val_loop=object(),
+        hooks=[CheckpointHook(interval=4), CheckpointHook(interval=50, by_epoch=False)],
+    )
+    ends = 9 * duration.EPOCH_SECONDS + duration.END_SECONDS
+    expected = 90 * 0.5 + 3 * 4 * 0.25 + (2 + 1) * 2.0 + ends
+    assert duration.forecast(runner) == pytest.approx(expected)
+    assert all(each is not model for each in models)
 
 
 SIZES = [dict(type='Resize', scale=(64, 64))]
@@ -192,7 +225,7 @@ def test_the_forecast_changes_nothing_of_the_run(tmp_path, monkeypatch):
         for hook in hooks:
             runner.register_hook(hook)
         states.append(runner.train().state_dict())
-    assert sum(str(line).startswith('The training takes about') for line in said) == 1
+    assert sum(str(line).endswith('on this machine.') for line in said) == 1
     assert states[0].keys() == states[1].keys()
     assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
 

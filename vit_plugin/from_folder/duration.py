@@ -2,6 +2,7 @@
 
 import copy
 import math
+import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from mmengine.hooks import Hook
+from mmengine.hooks import CheckpointHook, Hook
 from mmengine.registry import TRANSFORMS
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
@@ -26,6 +27,9 @@ HOUR, MINUTE = 3600.0, 60.0  # seconds
 ENOUGH_SECONDS, LONG_SECONDS = 0.5, 2.0
 SEEN = 448**2  # pixels of an image; up to this size, memory is measured at full size
 SIZE_ARGUMENTS = {'scale', 'crop_size'}  # arguments of the steps that resize or cut images
+# Seconds that a few batches do not show, on two cores: those of an epoch, whose data workers begin
+# anew and whose metrics are recorded, and those of the pictures at the end of a run.
+EPOCH_SECONDS, END_SECONDS = 0.1, 5.0
 FEWEST_PIXELS = 64  # smallest side to propose
 
 
@@ -33,9 +37,10 @@ class DurationHook(Hook):
     """Logs the memory and the duration of the training and, over an hour, how to shorten it.
 
     It traces the memory of a step of two images, see :class:`~.memory.Needed`, and times steps of a
-    copy of the model on the first images, with more and more of them until a step takes half a
-    second or has a whole batch. The run stays bit-identical: the copy is dropped, and the random
-    generators are restored. Runs with several processes and compiled runs are not estimated.
+    copy of the model and its optimizer on the first images, with more and more of them until a step
+    takes half a second or has a whole batch. The run stays bit-identical: the copy is dropped, and
+    the random generators are restored. Runs with several processes and compiled runs are not
+    estimated.
 
     Raises:
         ConfigError: if the training needs more memory than this machine or its GPU has.
@@ -128,17 +133,30 @@ def smaller(runner: Runner, loader: Any, images: int, share: float) -> Any:
 
 def forecast(runner: Runner) -> float:
     """The seconds that remain of a run. Its loops must be built."""
-    model: Any = copy.deepcopy(runner.model)
-    use = partial(learn, runner, model)
+    model: Any
+    # Copied together, the optimizer steps the parameters of the copy.
+    model, optim_wrapper = copy.deepcopy((runner.model, runner.optim_wrapper))
+    learn_from = partial(model.train_step, optim_wrapper=optim_wrapper)
     steps = runner.max_iters - runner.iter
-    seconds = steps * seconds_of_batch(runner.train_dataloader, use, model.train())
+    seconds = steps * seconds_of_batch(runner.train_dataloader, learn_from, model.train())
     if runner._val_loop is not None:
         by_slices = getattr(runner.val_loop, 'found_in', None)
         use = partial(by_slices, model) if by_slices else model.val_step
         with torch.no_grad():
             batch = seconds_of_batch(runner.val_dataloader, use, model.eval())
         seconds += validations(runner) * len(runner.val_dataloader) * batch
-    return seconds
+    state = dict(state_dict=model.state_dict(), optimizer=optim_wrapper.state_dict())
+    seconds += saves(runner) * time_call(torch.save, state, os.devnull)[1]
+    if isinstance(runner.train_loop, EpochBasedTrainLoop):
+        seconds += (runner.max_epochs - runner.epoch) * EPOCH_SECONDS
+    return seconds + END_SECONDS
+
+
+def saves(runner: Runner) -> int:
+    """The number of checkpoints left, without the last."""
+    hooks = [hook for hook in runner.hooks if isinstance(hook, CheckpointHook)]
+    left = {True: runner.max_epochs - runner.epoch, False: runner.max_iters - runner.iter}
+    return sum(left[hook.by_epoch] // hook.interval for hook in hooks if hook.interval > 0)
 
 
 def seconds_of_batch(loader: Any, use: Callable[[Any], Any], model: nn.Module) -> float:
