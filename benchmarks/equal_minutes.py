@@ -1,7 +1,7 @@
 """Trainings of several programs or models in the same minutes of processor time.
 
 Each learns on a core of its own, in one thread, for the number of epochs that fills the minutes, as
-two short trainings tell.
+short trainings tell.
 """
 
 import json
@@ -24,7 +24,7 @@ METRICS = dict(
     instance={'mask AP': 'coco/segm_mAP', 'mask AP50': 'coco/segm_mAP_50'},
     segmentation=dict(mIoU='mIoU'),
 )
-SHORT = 2  # epochs more of the second training that tells the time of one
+SHORT = 2  # more epochs of the training that tells the time of one
 
 
 class Cores(SimpleQueue[int]):
@@ -112,9 +112,11 @@ def compare(
 
     def times(side: str) -> tuple[float, float]:
         """The minutes of a start, and of an epoch."""
-        one = learn(side, 'one', 1, 0)
-        epoch = (learn(side, 'few', 1 + SHORT, 0) - one) / SHORT
-        return one - epoch, epoch
+        one, more = learn(side, 'one', 1, 0), SHORT
+        # The time of a start varies by seconds, so the epochs must take a good part of it.
+        while (added := learn(side, f'{more}_more', 1 + more, 0) - one) < one / 3:
+            more *= 4
+        return one - added / more, added / more
 
     def result(side: str, limit: float, seed: int) -> tuple[float, int, Mapping[str, float]]:
         start, epoch = known[side]

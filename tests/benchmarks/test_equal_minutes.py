@@ -36,6 +36,19 @@ def test_each_side_has_the_same_minutes(tmp_path):
     ]
 
 
+def test_short_epochs_are_timed_by_many_of_them(tmp_path):
+    timed = []
+
+    class Short(Clock):
+        def run(self, command):
+            timed.append(int(command[1]))
+            return 10.0 + timed[-1] / 2
+
+    lines = compare(dict(quick=side('quick')), [1], 1, Short(), tmp_path)
+    assert next(lines) == 'quick: 10 s to start, 0.5 s for an epoch'
+    assert timed[:3] == [1, 3, 9]
+
+
 def test_time_is_that_of_the_processor():
     assert Cores().run([sys.executable, '-c', 'import time; time.sleep(1)']) < 0.9
 
