@@ -1,4 +1,4 @@
-"""Reads whatever folder of labeled images people have, checked against the pixels.
+"""Reads folders of labeled images in almost any layout, and checks labels against the pixels.
 
     import anyfolder
 
@@ -6,7 +6,7 @@
     for image in data.splits['train']:
         print(image.path, [(found.label, found.box) for found in image.objects])
 
-The names below are imported when they are first used, so that ``import anyfolder`` is cheap.
+The names below are imported lazily, so that ``import anyfolder`` is fast.
 """
 
 from importlib import import_module

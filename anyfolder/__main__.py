@@ -1,4 +1,4 @@
-"""The command ``anyfolder``: what a folder of labeled images is, drawn or in another format.
+"""The command ``anyfolder``: check, draw or convert a folder of labeled images.
 
 anyfolder check FOLDER
 anyfolder check FOLDER --task detection --json
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add(
     commands: 'argparse._SubParsersAction', name: str, summary: str, description: str
 ) -> argparse.ArgumentParser:
-    """A command with the options of reading a folder, see :func:`anyfolder.read`."""
+    """Add a command with the options for reading a folder, see :func:`anyfolder.read`."""
     parser = commands.add_parser(name, help=summary, description=description)
     parser.add_argument('folder', metavar='FOLDER', help='of the data')
     parser.add_argument(

@@ -1,7 +1,7 @@
-"""JSON, YAML and XML of unknown people: data alone, within the limits of :mod:`anyfolder.limits`.
+"""Read untrusted JSON, YAML and XML as plain data, within the limits of :mod:`anyfolder.limits`.
 
-Sizes are compared before a file is read, and aliases of YAML are counted before they are followed.
-Nothing in a file is an object of Python, an entity or a path.
+Sizes are checked before a file is read, and YAML aliases are counted before they are followed.
+Nothing in a file becomes a Python object, an entity or a path.
 """
 
 import json
@@ -17,11 +17,11 @@ from anyfolder.errors import InputError, first_line, named_line, rejecting
 from .limits import check_limit, exceeded, limit
 from .text import read_text
 
-# Loaders of data alone, in C where PyYAML was compiled with libyaml, as its wheels are.
+# Loaders of plain data, in C if PyYAML was compiled with libyaml, as its wheels are.
 _TEXTS = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)
 _VALUES = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
-LETTERS = 64  # letters of YAML text that count as a value, since aliases repeat it
-HEAD = 1024  # bytes of XML in which its encoding stands
+LETTERS = 64  # characters of YAML text that count as one value, since aliases repeat it
+HEAD = 1024  # first bytes of XML, which declare its encoding
 _DECLARED = re.compile(rb'\s*<\?xml[^>]*encoding=["\']([\w.-]+)')
 
 
@@ -51,7 +51,7 @@ def json_in(text: str, source: object) -> Any:
         content = json.loads(text)
     except RecursionError as error:
         raise exceeded(source, 'levels of JSON') from error
-    except ValueError as error:  # also for a number of more digits than Python converts
+    except ValueError as error:  # also raised for a number with more digits than Python converts
         raise InputError(
             f'{str(source)!r} is not JSON ({first_line(error)}); correct or remove it.'
         ) from error
@@ -111,7 +111,7 @@ def yaml_in(text: str, source: object, as_text: bool = False) -> Any:
 
 
 def _check_yaml(text: str, source: object) -> None:
-    """Compare YAML with its limits, with each alias as large as what it stands for."""
+    """Check YAML against the limits; each alias counts as much as the value that it repeats."""
     check_limit(source, 'bytes of YAML', len(text))
     most, deepest = limit('values of YAML'), limit('levels of YAML')
     sizes: dict[str | None, int] = {}  # sizes of anchored nodes; too large while open
@@ -149,8 +149,8 @@ def read_xml(file: Path) -> ElementTree.Element:
     if encoding.startswith('gb'):
         encoding = 'gb18030'  # has all letters of gb2312 and gbk
     elif encoding.startswith('utf'):
-        encoding = ''  # .NET says UTF-16 of strings that it saves in UTF-8
-    # The parser itself knows no encoding of Chinese or Japanese.
+        encoding = ''  # .NET declares UTF-16 for strings that it saves in UTF-8
+    # The parser itself supports no Chinese or Japanese encoding.
     text = read_text(file, encoding, 'XML').strip()
     if '<!ENTITY' in text:
         raise InputError(

@@ -62,7 +62,7 @@ def replacing(target: str | Path, sources: Iterable[str | Path] = ()) -> Iterato
 
 
 def write_text(target: str | Path, text: str) -> None:
-    """Write a text file with :func:`replacing`. Bytes of paths that are not UTF-8 stay."""
+    """Write a text file with :func:`replacing`. Bytes of paths that are not UTF-8 are kept."""
     with replacing(target) as path:
         path.write_text(text, encoding='utf-8', errors='surrogateescape')
 
@@ -77,7 +77,7 @@ def append_line(target: Path, line: bytes) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         with open(target, 'ab', buffering=0) as file:
             if fcntl:
-                # Some file systems have no locks; on one machine lines stay complete without.
+                # Some file systems have no locks; on one machine, lines stay complete without them.
                 with suppress(OSError):
                     fcntl.lockf(file, fcntl.LOCK_EX)
             end = file.seek(0, os.SEEK_END)
@@ -164,7 +164,7 @@ def _sync(path: Path) -> None:
 
 def fsync_dir(folder: Path) -> None:
     """Wait until the names in a folder are on the disk."""
-    if not hasattr(os, 'O_DIRECTORY'):  # Windows opens no folders
+    if not hasattr(os, 'O_DIRECTORY'):  # Windows cannot open folders
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -177,7 +177,7 @@ def fsync_dir(folder: Path) -> None:
 
 @contextmanager
 def _one_sentence(target: Path, temporary: Path) -> Iterator[None]:
-    """Name the target in errors of the disk."""
+    """Turn errors of the disk into a sentence that names the target."""
     try:
         yield
     except InputError:

@@ -1,4 +1,4 @@
-"""What :func:`anyfolder.read` gives: images by split, with their labels, and what was noticed."""
+"""The result of :func:`anyfolder.read`: images by split with their labels, and notes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,11 +38,11 @@ class Object:
     """An object in an image.
 
     Attributes:
-        label: the name of its class. Nothing for a region to be ignored, whatever its class.
+        label: the name of its class; empty for a region to be ignored, whatever its class.
         box: left, top, width and height in pixels of the image as it is displayed.
         segmentation: polygons ``[[x, y, x, y, ...], ...]`` in pixels, or COCO's run lengths as a
-            dict of ``size`` (height, width) and ``counts``; None for a box alone.
-        area: of the segmentation or the box in pixels, as annotated where that is possible.
+            dict of ``size`` (height, width) and ``counts``; None if there is only a box.
+        area: the area of the segmentation or the box in pixels, as annotated if possible.
         crowd: whether it is a group, difficult or to be ignored: neither trained on nor counted.
         segment: its number in :meth:`Dataset.segments`, 0 in other data.
     """
@@ -62,11 +62,11 @@ class Image:
     Attributes:
         path: the file.
         size: width and height in pixels as it is displayed, with the orientation in EXIF applied;
-            (0, 0) where more than 100,000 images are classified and it was not read.
+            (0, 0) if it was not read, since there are more than 100,000 images with classes.
         bands: the number of bands; 0 for a photograph.
-        labels: its classes: one in most data, any number in multi-label data; those that its mask
-            has for segmentation; nothing for objects.
-        objects: those in it.
+        labels: its classes: one in most data, any number in multi-label data; for segmentation, the
+            classes in its mask; empty for objects.
+        objects: the objects in it.
         mask: the file with the class, depth or segment of each pixel, or None.
     """
 
@@ -78,7 +78,7 @@ class Image:
     mask: Path | None = None
 
     def pixels(self) -> np.ndarray:
-        """The pixels (H, W, 3) in BGR as displayed, uint8; of bands the values (H, W, bands).
+        """The pixels (H, W, 3) in BGR as displayed, uint8, or the values (H, W, bands) of bands.
 
         Raises:
             InputError: if the file cannot be read.
@@ -88,21 +88,22 @@ class Image:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A folder as it was understood, checked against the pixels of its images.
+    """The content of a folder, checked against the pixels of its images.
 
     Attributes:
         task: what the labels are for, one of :data:`anyfolder.TASKS`.
-        format: what the folder is, in words: ``'COCO'``, ``'folders of classes'``.
+        format: the name of the folder's format: ``'COCO'``, ``'folders of classes'``.
         source: the folder that was given.
-        folder: of the data: the source, or the only folder in it.
+        folder: the folder of the data: the source, or the only folder in it.
         classes: their names in the order of their numbers, from 0; none for depth.
         splits: the images of ``'train'``, ``'val'`` and ``'test'``.
-        held_out: whether ``'val'`` was drawn from the images to train on, since none were for it.
+        held_out: whether ``'val'`` was drawn from the training images, since the folder has no
+            validation split.
         multi_label: whether an image may have several classes, or none.
-        stuff: for panoptic data, the number of classes that are no things, the last ones.
+        stuff: for panoptic data, the number of stuff classes, which are the last ones.
         scale: for depth, meters of a value of 1 in the maps.
         notes: what was repaired, left out or noticed.
-        listing: the same as the readers have it, which may change between versions.
+        listing: the data in the form that the readers use, which may change between versions.
     """
 
     task: str
@@ -137,7 +138,7 @@ class Dataset:
         return self._numbers[label]
 
     def class_map(self, image: Image) -> np.ndarray:
-        """For segmentation: the class of each pixel (H, W), uint8; 255 where there is none."""
+        """For segmentation: the class of each pixel (H, W), uint8; 255 for unlabeled pixels."""
         instances = [_instance(found) for found in image.objects]
         record = ImageRecord(image.path, size=image.size, instances=instances, mask=image.mask)
         return class_map(self.listing, record)
@@ -148,7 +149,7 @@ class Dataset:
         return numbers_in(image.mask)
 
     def depth(self, image: Image) -> np.ndarray:
-        """The depth of each pixel (H, W) in meters, float32; 0 where it is not known."""
+        """The depth of each pixel (H, W) in meters, float32; 0 where it is unknown."""
         assert image.mask is not None
         return read_depth(image.mask, self.scale)
 
@@ -156,7 +157,7 @@ class Dataset:
 def object_mask(found: Object, size: tuple[int, int]) -> np.ndarray:
     """The pixels (H, W), bool, of an object with a segmentation, in an image of a size (W, H).
 
-    Of polygons they are those whose center is inside, see
+    For polygons, these are the pixels whose center is inside, see
     :func:`~anyfolder.readers.polygon_masks.draw_polygon`.
     """
     if isinstance(found.segmentation, Mapping):
@@ -173,7 +174,7 @@ def _instance(found: Object) -> Instance:
 
 
 def as_dataset(task: str, source: Path, listing: Listing, scale: float) -> Dataset:
-    """The dataset of a listing; ``scale`` is that of maps of depth."""
+    """Build the dataset of a listing; ``scale`` is the scale of depth maps."""
 
     def converted(record: ImageRecord) -> Image:
         objects = []

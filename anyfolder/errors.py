@@ -11,7 +11,7 @@ class InputError(ValueError):
     The commands print only this sentence.
 
     Attributes:
-        option: the option that is wrong, in place of the folder that is read.
+        option: the wrong option, if the folder itself is not at fault.
     """
 
     def __init__(self, message: object = '', option: str = '') -> None:
@@ -20,10 +20,10 @@ class InputError(ValueError):
 
 
 class UnclearError(InputError):
-    """A folder that leaves open what is meant, so that nothing is guessed.
+    """An ambiguous folder: nothing is guessed.
 
     Attributes:
-        answer: keys of a layout file that would have told it, as far as they are known where the
+        answer: keys of a layout file that would resolve it, as far as they are known where the
             question arises, see :mod:`anyfolder.layouts.answers`. Files are paths.
     """
 
@@ -40,7 +40,7 @@ class MissingExtraError(ImportError):
 def naming(path: str) -> Iterator[None]:
     """Prefix a ``InputError`` message with a path, unless it has it.
 
-    Code that only sees tensors does not know the path.
+    Code that only handles tensors does not know the path.
     """
     try:
         yield
@@ -60,7 +60,7 @@ def first_line(error: BaseException) -> str:
 
 
 def named_line(error: BaseException) -> str:
-    """The first line after the name of the error's class, of which it may say nothing."""
+    """The name of an error's class and its first line; an error may have no text."""
     return f'{type(error).__name__}: {first_line(error)}'
 
 
@@ -69,7 +69,8 @@ def is_out_of_memory(error: BaseException) -> bool:
     return (
         isinstance(error, MemoryError)
         or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
-        or type(error).__name__ == 'OutOfMemoryError'  # torch is not imported for its name
+        # Torch is not imported only to compare a class.
+        or type(error).__name__ == 'OutOfMemoryError'
         or 'DefaultCPUAllocator: ' in str(error)  # a RuntimeError
     )
 
@@ -81,17 +82,17 @@ def rejecting(
     kinds: tuple[type[Exception], ...] = (Exception,),
     cause: Callable[[BaseException], str] = first_line,
 ) -> Iterator[None]:
-    """Turn another package's errors of these kinds into one sentence, with their cause in it.
+    """Turn another package's errors of these kinds into one sentence that contains their cause.
 
     Args:
         what: what is wrong, the beginning of the sentence.
         remedy: the end of it.
         kinds: the errors. Default: all.
-        cause: what is said of the error.
+        cause: gives the text for the error.
 
     Raises:
-        InputError: in place of such an error. This package's own errors pass, and so does one over
-            too little memory, which has its own remedy.
+        InputError: in place of such an error. This package's own errors pass, and so do
+            out-of-memory errors, which have their own remedy.
     """
     try:
         yield

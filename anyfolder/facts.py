@@ -1,4 +1,4 @@
-"""What is known of a data set, as plain values and as a table for the terminal."""
+"""Facts about a data set, as plain values and as a table for the terminal."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from .terminal import aligned, printable
 
 
 def facts_of(listing: Listing) -> dict[str, Any]:
-    """All that is known of a data set, as plain values."""
+    """All facts about a data set, as plain values."""
     parts, has_objects = {}, any(record.instances for record in listing.train)
     for split, part in listing.parts.items():
         if not part:
@@ -33,7 +33,7 @@ def facts_of(listing: Listing) -> dict[str, Any]:
 
 
 def problems_of(findings: Findings) -> list[dict[str, Any]]:
-    """Findings, how often, and the first of each."""
+    """The kinds of findings, with their counts and the first example of each."""
     return [
         dict(what=what, count=count, examples=examples) for what, count, examples in findings.rows()
     ]
@@ -41,7 +41,7 @@ def problems_of(findings: Findings) -> list[dict[str, Any]]:
 
 def _sizes(listing: Listing) -> dict[str, list[int]]:
     sizes = [record.size for part in listing.parts.values() for record in part]
-    if (0, 0) in sizes:  # large sets are read in part
+    if (0, 0) in sizes:  # only a part of a large set is read
         return {}
     by_area = sorted(sizes, key=lambda size: size[0] * size[1])
     return dict(

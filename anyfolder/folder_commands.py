@@ -1,4 +1,4 @@
-"""What the commands of ``anyfolder`` do with a folder. Each prints lines, or JSON for programs."""
+"""The commands of ``anyfolder``. Each prints lines, or JSON for programs."""
 
 import json
 from argparse import Namespace
@@ -16,12 +16,12 @@ from .writers.own_folders import check_no_source
 
 
 def check(args: Namespace) -> None:
-    """Print what a folder is."""
+    """Print the format and content of a folder."""
     _print(args, args.folder, _read(args))
 
 
 def convert(args: Namespace) -> None:
-    """Write a folder in another format, and print what reading that gives."""
+    """Write a folder in another format, read the result, and print its content."""
     plan = plan_conversion(_read(args), args.out, args.to, args.lossy)
     if not args.json:
         print(*plan.sentences, sep='\n', end='\n' * bool(plan.sentences), flush=True)

@@ -1,8 +1,8 @@
-"""What a stranger's file may ask for: limits of size, count and depth, in one table.
+"""Limits for untrusted files: sizes, counts and depths, in one table.
 
-A small file can stand for far more than it holds: zeros in an archive, aliases in YAML, the width
-in a header, a number that becomes a length. What a file asks for is compared with this table before
-time or memory is spent on it.
+A small file can expand to far more than it holds: zeros in an archive, aliases in YAML, the width
+in a header, a number that becomes a length. Requests of a file are checked against this table
+before time or memory is spent on them.
 """
 
 import math
@@ -45,19 +45,19 @@ LIMITS = {
 
 
 class LimitError(InputError):
-    """A file that asks for more than a limit."""
+    """A file exceeds a limit."""
 
 
 def check_limit(
     source: object, what: str, found: float, more: str = '', limits: Mapping[str, int] = LIMITS
 ) -> None:
-    """Compare what a file asks for with the limit.
+    """Check what a file requests against the limit.
 
     Args:
         source: the file.
         what: a key of the table.
         found: how much it asks for, as far as it was counted.
-        more: words behind ``what``, such as where they come from.
+        more: words after ``what``, such as where they come from.
         limits: the table.
 
     Raises:
@@ -86,7 +86,7 @@ def exceeded(
 
 
 def beyond(what: str, found: float) -> str:
-    """What to say of a file that asks for more than the limit; nothing of one that does not.
+    """The words for a file that exceeds a limit; empty for one that does not.
 
     Args:
         what, found: see :func:`check_limit`.
@@ -105,7 +105,7 @@ def _sentence(what: str, more: str = '', limits: Mapping[str, int] = LIMITS) -> 
 
 
 def limit(what: str, limits: Mapping[str, int] = LIMITS) -> int:
-    """The limit that holds.
+    """The limit in effect.
 
     Raises:
         InputError: if the environment variable is not a positive number.

@@ -33,14 +33,14 @@ class Options(NamedTuple):
     source: Path
 
 
-Found = tuple[Listing, DepthRange | None]  # the second of maps of depth alone
+Found = tuple[Listing, DepthRange | None]  # the second only for depth maps
 
 
 def _read_boxes(tree: Tree, options: Options, with_masks: bool = False) -> Found:
     return read_annotated_folder(tree, options.skip_invalid, with_masks), None
 
 
-# The task -> how its labels are read, where no layout says it.
+# The reader of labels for each task, for folders without a layout.
 TASKS: dict[str, Callable[[Tree, Options], Found]] = {
     'classification': lambda tree, options: (
         read_class_folders(tree, skip_invalid=options.skip_invalid),
@@ -65,10 +65,10 @@ def read(
     decode_all: bool = False,
     layout: str | Path | None = None,
 ) -> Dataset:
-    """Read a folder of labeled images, whatever its format, and check it against the pixels.
+    """Read a folder of labeled images in any known format, and check it against the pixels.
 
     Args:
-        folder: of the data, which is only read.
+        folder: the folder of the data, which is only read.
         task: what its labels are for, a key of :data:`TASKS`. Default: what the folder is.
         skip_invalid: leave out boxes, masks and images that cannot be right, rather than raise.
         depth_scale: meters of a value of 1 in maps of depth. Default: by the form of the maps.
@@ -97,7 +97,7 @@ def read(
 
 
 def _as_it_looks(tree: Tree, options: Options) -> tuple[str, Found]:
-    """What a folder is for by its files, and what it holds.
+    """Infer the task from the files of a folder, and read it.
 
     Objects are instances where none is lost by asking for polygons, and boxes otherwise.
 
@@ -124,7 +124,7 @@ def _as_it_looks(tree: Tree, options: Options) -> tuple[str, Found]:
 
 
 def _read_as(task: str, tree: Tree, options: Options) -> Found:
-    """What a folder holds for a task by its files; what they leave open is asked."""
+    """Read a folder for a task by its files; an ambiguity becomes a question to the user."""
     with answering(options.source, task):
         return TASKS[task](tree, options)
 

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def evenly_spaced(count: int, most: int) -> list[int]:
-    """At most so many numbers below ``count``, evenly spaced from 0 on."""
+    """At most this many numbers below ``count``, evenly spaced from 0 on."""
     return list(
         dict.fromkeys(np.linspace(0, count - 1, min(count, most)).round().astype(int).tolist())
     )

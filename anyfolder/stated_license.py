@@ -1,4 +1,4 @@
-"""The license of a data set, as far as its folder states it."""
+"""The license of a data set, if its folder states one."""
 
 import re
 from collections.abc import Mapping

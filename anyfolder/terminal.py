@@ -1,4 +1,4 @@
-"""Text for a terminal: printable letters of names from unknown people, and aligned columns."""
+"""Text for a terminal: escaped untrusted names, and aligned columns."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ def printable(text: Any) -> str:
 
 
 def printable_lines(text: Any) -> str:
-    """The same of text in several lines, with tabs."""
+    """As :func:`printable`, for text in several lines, with tabs."""
     return '\n'.join('\t'.join(map(printable, line.split('\t'))) for line in str(text).split('\n'))
 
 

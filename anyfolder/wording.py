@@ -1,4 +1,4 @@
-"""The options that sentences name, in the words of whoever reads the folder.
+"""The names of options in messages, worded for the program that reads the folder.
 
 How to get on is often an option: ``task='detection'`` in Python, ``--task detection`` in a
 terminal. The readers know an option by its name in :func:`anyfolder.read`, and the program around
@@ -13,7 +13,7 @@ from typing import Any
 Words = Callable[[str, Any], str]  # (name of an option, its value or None) -> text
 
 
-# Clauses with a value that is no option here, and may be one in a program around the readers.
+# Clauses with a value that is not an option here, but may be one in a program around the readers.
 CLAUSES = {'window': 'best seen with black and white at {}'}
 
 

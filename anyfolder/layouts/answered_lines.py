@@ -1,4 +1,4 @@
-"""The lines with boxes that a folder has, as the keys of a layout that would read them."""
+"""Propose the keys of a layout for files with a box in each line."""
 
 import re
 from functools import partial
@@ -39,7 +39,7 @@ def lines_with_boxes(tree: Tree) -> Keys:
 
 
 def _lines_of_one(tree: Tree) -> Keys | None:
-    """The files of lines that are of one image each, with their columns."""
+    """The text files that belong to one image each, with their columns."""
     texts = [file for file in tree.others if file.suffix.lower() in TEXTS]
     found = tree.index.pair({file: [file.stem] for file in texts}, Findings(skip_invalid=True))
     images = list(found.image_of.items())

@@ -1,7 +1,7 @@
-"""The lines of ``anyfolder.yaml`` that answer what a folder leaves open.
+"""Propose the lines of ``anyfolder.yaml`` that resolve what is ambiguous in a folder.
 
-A reader that cannot know what is meant raises an ``UnclearError`` with the keys of a layout that
-would have told it. Here they are completed by what is in the folder, and end the message.
+A reader that finds a folder ambiguous raises an ``UnclearError`` with the keys of a layout that
+would resolve it. This module completes them from the folder and appends them to the message.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -35,14 +35,14 @@ ORDER = ['format', 'task', 'images', 'labels', 'columns', 'splits', 'classes', '
 assert {*ORDER} <= KEYS.keys()
 MAX_LETTERS = 3000  # letters of lines in a message
 MOST_MASKS = 50  # masks whose values are probed
-FEW = 100  # below which values of masks are numbers of classes rather than grays
+FEW = 100  # mask values below this are numbers of classes rather than grays
 
 Content = dict[str, Any]
 
 
 @contextmanager
 def answering(folder: str | Path, task: str) -> Iterator[None]:
-    """End an ``UnclearError`` in the lines of a layout file that would settle it.
+    """Append the lines of a layout file that would resolve an ``UnclearError`` to its message.
 
     Args:
         folder: of the data, where the patterns of the layout begin.
@@ -65,7 +65,7 @@ def answering(folder: str | Path, task: str) -> Iterator[None]:
 
 
 def completed(answer: Mapping[str, Any], folder: Path, task: str) -> Content | None:
-    """A whole layout of a folder from some of its keys; None if it cannot be completed.
+    """Complete the layout of a folder from some of its keys; None if that is impossible.
 
     Args:
         answer: keys and values as in YAML, with files as paths.
@@ -166,7 +166,7 @@ def _complete_table(content: Content, tree: Tree) -> None:
 
 
 def _with_patterns(value: Any, folder: Path) -> Any:
-    """A value whose files are patterns."""
+    """Replace the files in a value by patterns."""
     if isinstance(value, Path):
         return value.relative_to(folder).as_posix()
     if isinstance(value, list) and value and all(isinstance(one, Path) for one in value):

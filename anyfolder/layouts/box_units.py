@@ -1,4 +1,4 @@
-"""What the numbers of boxes are: pixels or shares, sizes, corners or centers."""
+"""The units of boxes: pixels or fractions of the size, and corners, centers or sizes."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ NAMES = {
 
 
 class BoxUnits(NamedTuple):
-    """What the numbers of boxes are, as far as it is stated.
+    """The units of boxes, as far as they are stated.
 
     Attributes:
         form: a key of BOX_FORMS, or nothing.
@@ -46,7 +46,7 @@ class BoxUnits(NamedTuple):
         return cls(form, relative, 'from 1' in words)
 
     def apply(self, found: Instance) -> Instance:
-        """Give an object these units, in place of those that its format has."""
+        """Give an object these units instead of those of its format."""
         found.form = self.form or found.form
         if self.relative is not None:
             found.relative = self.relative

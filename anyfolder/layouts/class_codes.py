@@ -1,4 +1,4 @@
-"""What stands for each class: numbers, names, ranges of numbers, or colors."""
+"""The codes of classes: numbers, names, ranges of numbers, or colors."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ class ClassCodes:
 
     Attributes:
         names: the name of each code.
-        ranges: the same of codes from a number to another.
+        ranges: the name of each range of numbers.
         others: the name of all other codes; :data:`OTHERS`: each is its own name; nothing: they
             are an error.
         file: what says it, for messages.
@@ -64,7 +64,7 @@ class ClassCodes:
         return found
 
     def updated(self, other: 'ClassCodes | None') -> 'ClassCodes':
-        """These codes and others, which come first where both have one."""
+        """Merge with other codes, which take precedence."""
         if other is None:
             return self
         names = {**self.names, **other.names}
@@ -105,7 +105,7 @@ class ClassCodes:
         return f'name it in classes, or all others by {OTHERS!r}{did_you_mean(code, self.names)}'
 
     def of_values(self, values: Iterable[int]) -> dict[int, str | None]:
-        """The name of each value of masks, of which 255 is no class where nothing names it.
+        """The name of each value of masks; 255 is unlabeled unless it has a name.
 
         Raises:
             InputError: for a value that is not named.

@@ -1,9 +1,9 @@
-"""What the columns of a table are: their names by a layout, and what each name means."""
+"""The columns of a table: the names that a layout gives them, and their meaning."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-REST, NOTHING = '...', '_'  # further values of a line, and one that is not needed
+REST, NOTHING = '...', '_'  # the remaining values of a line, and a value that is not needed
 CORNERS = tuple(f'{axis}{i}' for i in range(1, 5) for axis in 'xy')  # corners of a turned box
 COLORS = ('red', 'green', 'blue')
 # Columns with a meaning. Further ones say which rows of several tables belong together.

@@ -1,4 +1,4 @@
-"""From a folder to its listing where a layout says what it holds."""
+"""Read a folder that has a layout."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ def read_laid_out(
     check_all: bool = False,
     depth_scale: float | None = None,
 ) -> tuple[Listing, DepthRange | None] | None:
-    """Read a folder by its layout: that given, that in it, or that of a known public data set.
+    """Read a folder by a layout: the given one, its own, or that of a known public data set.
 
     Args:
         tree: the files of the folder.
@@ -42,7 +42,7 @@ def read_laid_out(
         layout: a layout file. Default: ``anyfolder.yaml`` in the folder, or a known layout.
         skip_invalid: whether what cannot be right is left out, rather than an error.
         check_all: whether all maps of depth are read, rather than a sample.
-        depth_scale: meters of a value of 1 in these, in place of what the layout says.
+        depth_scale: meters for a value of 1 in depth maps, overriding the layout.
 
     Returns:
         What the folder holds, and of maps of depth also their range; None without a layout.
@@ -83,7 +83,7 @@ def _placed(folder: str | Path, layout: str | Path | None) -> PlacedLayouts | No
 
 
 def _for_task(placed: PlacedLayouts, tree: Tree, task: str) -> Layout:
-    """The layout for a task, the first of several whose labels are there."""
+    """The layout for a task; of several, the first whose labels exist."""
     found = [layout for layout in placed.layouts if task in (layout.task or layout.tasks)]
     if not found:
         tasks = dict.fromkeys(

@@ -1,4 +1,4 @@
-"""Layouts of public data sets that come with the library, recognized by files that are there."""
+"""Layouts of public data sets that come with the library, recognized by files in a folder."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ class PlacedLayouts(NamedTuple):
 
 @cache
 def known_layouts() -> dict[Path, tuple[str, ...]]:
-    """The files of layouts that come with the library, each with what must be there."""
+    """The layout files of the library, each with the files that identify its data set."""
     files = sorted(KNOWN.glob('*.yaml'))
     return {file: texts(read_layout_yaml(file)[0]['when'], str(file)) for file in files}
 
@@ -67,7 +67,7 @@ def layouts_in(folder: Path, given: Path | None = None) -> PlacedLayouts | None:
 def _places(folder: Path) -> Iterator[Path]:
     """A folder, the only one in it and so on, and the folders in the last of these.
 
-    Folders of splits are none: in them are parts of a data set, which somebody has divided.
+    Folders of splits are excluded: they are parts of a data set that somebody has divided.
     """
     while True:
         yield folder
@@ -99,7 +99,7 @@ def _has(folder: Path, parts: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def _names_in(folder: Path) -> list[str]:
-    """The first names in a folder, of which there may be millions."""
+    """The first names in a folder, which may have millions."""
     if not folder.is_dir():
         return []
     with os.scandir(folder) as entries:

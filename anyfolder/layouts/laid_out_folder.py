@@ -1,4 +1,4 @@
-"""A folder with what its layout says of its files: images, labels, splits, groups and classes."""
+"""A folder read by its layout: images, labels, splits, groups and classes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -25,7 +25,7 @@ from .table_rows import rows_in
 
 
 class LaidOutFolder:
-    """A folder with what its layout says of it.
+    """A folder with the meaning of its files by the layout.
 
     Args:
         layout: of the folder.
@@ -51,7 +51,8 @@ class LaidOutFolder:
         of_labels = {file.path for file in self.labels}
         rest = [path for path in tree.images if path not in of_labels]
         patterns = layout.images or (PathPattern('**', layout.file),)
-        if not any(matching(folder, rest, patterns)):  # perhaps they were saved in another format
+        # Images may have been saved in another format.
+        if not any(matching(folder, rest, patterns)):
             patterns = [_of_any_suffix(pattern, layout.file) for pattern in patterns]
         self.images = LayoutImages(self.found('images', patterns, rest))
 
@@ -74,7 +75,7 @@ class LaidOutFolder:
 
     @cached_property
     def codes(self) -> ClassCodes:
-        """What stands for each class, with what a file says."""
+        """The codes of all classes, including those in a file."""
         stated = self.layout.classes
         if self.layout.names is None:
             return stated or ClassCodes()
@@ -98,7 +99,7 @@ class LaidOutFolder:
 
     @cached_property
     def rows(self) -> dict[Path, ImageRows]:
-        """What tables say of each image."""
+        """The rows of tables for each image."""
         tables = self.labels if self.layout.format == 'table' else []
         rows = LayoutRows(self.layout, tables, self.of_one, self.named, self.findings)
         return rows.of_image
@@ -151,7 +152,7 @@ class LaidOutFolder:
         return Draft(task, layout.title, self.tree, records, used=used, lists=Lists())
 
     def _facts(self, path: Path) -> Mapping[str, str]:
-        """What files of labels say of an image, such as its split, and before them its path."""
+        """The fields of an image, such as its split, from its path, else from its label files."""
         rows = self.rows.get(path)
         stated = {**self.stated.get(path, {}), **(rows.facts if rows else {})}
         return {**stated, **self.images.of_path[path].fields}

@@ -1,4 +1,4 @@
-"""A layout: what ``anyfolder.yaml`` says of a folder, in at most ten keys."""
+"""A layout: the description of a folder in ``anyfolder.yaml``, in at most ten keys."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ FILE = 'anyfolder.yaml'
 
 @dataclass(frozen=True)
 class Layout:
-    """What a folder holds. The attributes but the first are the keys of a layout file.
+    """The description of a folder. All attributes but the first are the keys of a layout file.
 
     Attributes:
         file: the layout file.
@@ -69,7 +69,7 @@ class Layout:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """What its labels can be for."""
+        """The tasks that its labels support."""
         shape = next((columns.shape for _, columns in self.columns if columns.shape), None)
         return tasks_of(self.format, self.named_columns, shape is not None)
 
@@ -118,7 +118,7 @@ def layout_of(content: Any, file: str) -> Layout:
 
 
 def _fault(layout: Layout) -> str:
-    """What keys lack or contradict each other, with the remedy, or nothing."""
+    """The missing or contradictory keys, with the remedy; empty if there are none."""
     name = layout.format
     fields = {field for pattern in layout.images for field in pattern.fields}
     needs_labels = name != 'folders'

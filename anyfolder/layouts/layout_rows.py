@@ -1,4 +1,4 @@
-"""What the tables of a layout say of each image: its classes and splits, and the objects in it."""
+"""The rows of a layout's tables by image: classes, splits and objects."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ OF_IMAGE = {'split', 'group', 'mask', 'image_width', 'image_height'}
 
 @dataclass(slots=True)
 class ImageRows:
-    """What tables say of an image.
+    """The rows of tables for an image.
 
     Attributes:
         origin: the first line that does, for messages.

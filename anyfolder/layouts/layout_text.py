@@ -9,7 +9,7 @@ END = '...\n'  # ends a document after text alone
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes nothing as ``~``, and what is the same again rather than by an anchor."""
+    """Writes None as ``~``, and repeated values in full rather than as anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

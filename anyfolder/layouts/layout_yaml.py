@@ -13,7 +13,7 @@ import yaml
 from anyfolder.errors import InputError, rejecting
 from anyfolder.text import read_text
 
-LOADER = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)  # in C where PyYAML has it
+LOADER = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)  # in C if PyYAML has it
 MAX_DEPTH = 4  # nesting of lists and mappings
 QUOTES = "put what begins with *, { or # into quotes, as in images: '{split}/*.jpg'"
 

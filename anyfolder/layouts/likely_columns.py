@@ -1,4 +1,4 @@
-"""The keys of a layout of lines with boxes, as their columns most likely are, to be proposed."""
+"""Propose the most likely columns for files with a box in each line."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The known word that is most like a wrong one."""
+"""The known word that is most similar to a wrong one."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

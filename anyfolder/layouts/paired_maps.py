@@ -23,7 +23,7 @@ def paired_maps(folder: LaidOutFolder) -> dict[Path, ImageRecord]:
 
 
 def maps_by_fields(folder: LaidOutFolder) -> Iterator[tuple[Path, Path, str]]:
-    """Each image with a map that has the fields of its path, and where this is from."""
+    """Each image with the map whose path has the same fields, and the source of that match."""
     for file in folder.labels:
         if path := folder.of_one(file):
             folder.stated[path] = file.fields

@@ -23,7 +23,7 @@ def read_by_layout(
     skip_invalid: bool = False,
     check_all: bool = False,
 ) -> tuple[Listing, DepthRange | None]:
-    """What a layout says of a folder, and of maps of depth also their range.
+    """Read a folder by its layout; for depth maps, also return their range.
 
     Args:
         layout: one whose labels are for the task.

@@ -16,10 +16,10 @@ from anyfolder.text import read_text
 from .columns import LISTS, NOTHING, NUMBERS, REST, Columns
 from .nearest import did_you_mean
 
-MARKS = (',', ';', '\t', '|', ' ')  # between values; a blank stands for any number of blanks
+MARKS = (',', ';', '\t', '|', ' ')  # separators of values; a space matches any number of spaces
 MAX_ABOVE = 10  # lines above the header or the first row
 COMMENT = re.compile(r'#|//|"?sep=.?"?\s*$', re.IGNORECASE)
-KEYED = re.compile(r'\.[^.]+$')  # behind a title, the key of a value in the JSON of its column
+KEYED = re.compile(r'\.[^.]+$')  # after a title, the key of a value in the JSON of its column
 OF_NUMBERS = re.compile(r'[\d\s.,;:eE+\-\[\]()]*')  # a list of numbers
 ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false', '-1', '-1.0', '')  # grants, denies a class
 

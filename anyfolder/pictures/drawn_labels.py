@@ -10,12 +10,12 @@ from .letters import for_pillow
 from .palette import Color, color_of
 
 FONT = cv2.FONT_HERSHEY_SIMPLEX
-TEXT = 0.03  # height of a line of text over the longer side of the picture
-LEAST_TEXT = 18  # the same in pixels
-CAPITALS = 0.73  # share of a font's size
+TEXT = 0.03  # height of a line of text as a fraction of the longer side of the picture
+LEAST_TEXT = 18  # minimum height of a line of text in pixels
+CAPITALS = 0.73  # height of capital letters as a fraction of the font size
 LINE = 240  # pixels of the longer side for each pixel of a line's width
 OPACITY = 0.45
-CROWDED = 0.15  # share of the picture above which boxes have no texts
+CROWDED = 0.15  # fraction of the picture covered by texts above which boxes get none
 BACKGROUND = 'background'  # the name of a class that is not tinted
 WHITE = (255, 255, 255)
 LEAST_DEPTH = 1e-3  # meters, whose inverse is shown
@@ -122,7 +122,7 @@ def _free_place(taken: np.ndarray, box: Sequence[int], size: tuple[int, int]) ->
 
 
 def write_line(picture: np.ndarray, text: str, corner: tuple[int, int], color: Color) -> None:
-    """Text on a ground of a color, its upper left corner at (x, y)."""
+    """Write text on a colored background with its upper left corner at (x, y)."""
     (width, height), (left, top) = _size(picture, text), corner
     cv2.rectangle(picture, corner, (left + width - 1, top + height - 1), color, cv2.FILLED)
     ink = (0, 0, 0) if np.dot(color, (0.299, 0.587, 0.114)) > DARK else WHITE
@@ -175,5 +175,5 @@ def _thickness(picture: np.ndarray) -> int:
 
 
 def enlarged(array: np.ndarray, times: int) -> np.ndarray:
-    """Every pixel as a square. It is a copy."""
+    """Enlarge every pixel to a square. Returns a copy."""
     return array.repeat(times, axis=0).repeat(times, axis=1)

@@ -1,4 +1,4 @@
-"""A sheet of images with their labels, as they are in the folder: nothing is augmented."""
+"""A sheet of images with their labels as stored in the folder, without augmentation."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

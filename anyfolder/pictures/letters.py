@@ -1,10 +1,10 @@
 """Names in pictures: in a font that has their letters, and without the letters that none has.
 
-OpenCV draws ASCII alone, and Pillow and matplotlib draw a letter that their font lacks as a box. So
-the fonts of the system are asked, after DejaVu, which comes with matplotlib and has Latin, Greek,
-Cyrillic, Arabic and Hebrew. What no font has is described: ``(cat face)`` for a symbol, else its
-number, as ``U+4E2D``; and so are letters that are written from the right or joined to others, where
-the library Raqm is missing, which would reverse or part them.
+OpenCV draws only ASCII, and Pillow and matplotlib draw a letter that their font lacks as a box. So
+the fonts of the system are searched, after DejaVu, which comes with matplotlib and has Latin,
+Greek, Cyrillic, Arabic and Hebrew. What no font has is described: ``(cat face)`` for a symbol, else
+its number, as ``U+4E2D``; and so are letters that are written from the right or joined to others,
+where the library Raqm is missing, which would reverse or part them.
 """
 
 import re
@@ -128,7 +128,7 @@ def described(text: str, fonts: Sequence[tuple[str, str]], is_shaped: bool) -> s
 
 
 def _name(letter: str) -> str:
-    """What stands for a letter: nothing for those that are not seen."""
+    """The description of a letter; empty for invisible ones."""
     kind = unicodedata.category(letter)
     if kind == 'Cf':
         return ''

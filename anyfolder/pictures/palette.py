@@ -2,8 +2,8 @@
 
 import colorsys
 
-# Told apart by color-blind people, and legible on white: Okabe and Ito's without black and yellow,
-# which mark errors, then those that `python benchmarks palette` chooses.
+# Colors that color-blind people can tell apart, and that are legible on white: Okabe and Ito's
+# without black and yellow, which mark errors, then those that `python benchmarks palette` chooses.
 OKABE_ITO = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9')
 SERIES = (
     *OKABE_ITO,

@@ -44,7 +44,7 @@ def header_in(file: IO[bytes], length: int) -> ArrayHeader:
         raise ValueError(f"it is an array in version {version} of NumPy's format; save it again")
     read = getattr(np.lib.format, f'read_array_header_{version[0]}_0')
     shape, _, dtype = read(file)
-    # Objects are pickles of any length, which are not read.
+    # Arrays of objects are pickles of any length, and are not read.
     size = 0 if dtype.hasobject else math.prod(shape) * dtype.itemsize
     found = ArrayHeader(shape, dtype, size)
     if found.bytes > length - (file.tell() - start):

@@ -1,4 +1,4 @@
-"""Threads decode images side by side, as long as all of them have no more pixels than one may."""
+"""Threads decode images in parallel while all of them together have no more pixels than one may."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ _decoded: list[int] = []  # the pixels of each image that is decoded now
 
 @contextmanager
 def room_for(pixels: int) -> Iterator[None]:
-    """Wait until an image of so many pixels fits beside those that other threads decode.
+    """Wait until an image of this many pixels fits beside those that other threads decode.
 
     Four images of the largest size in four threads would take four times the memory of one.
     """

@@ -23,7 +23,7 @@ MAIN_PERCENT = 95.0  # percentile of depth above which a gap is looked for
 
 
 class DepthRange(NamedTuple):
-    """What is known of the depth in a folder.
+    """The range of depth in a folder.
 
     Attributes:
         scale: meters of a value of 1.
@@ -39,11 +39,11 @@ class DepthRange(NamedTuple):
 
 
 class MapDepth(NamedTuple):
-    """What is seen of a map.
+    """Statistics of a depth map.
 
     Attributes:
         ends: nearest, median and farthest depth in meters; nothing without a known pixel.
-        believed: the same of the pixels that are not far beyond the others.
+        believed: the same without pixels that are far beyond the others.
         top: the largest value.
         share: of the known pixels that are not among those believed.
     """
@@ -116,7 +116,7 @@ def _believed(
 
 
 def _probe(path: Path, scale: float) -> tuple[Sequence[int], MapDepth]:
-    """The shape (H, W) of a map, and what is seen of it."""
+    """The shape (H, W) of a map, and its statistics."""
     depth = read_depth(path, scale)
     known = np.sort(depth[depth > 0])
     if not known.size:

@@ -1,4 +1,4 @@
-"""Divide images into those to train on, to validate and to test, each file once."""
+"""Divide images into training, validation and test splits, each file once."""
 
 import os
 import zlib
@@ -29,9 +29,9 @@ def assign_splits(
 ) -> tuple[Parts, bool]:
     """Assign images to splits. Those for a test are neither trained on nor validated.
 
-    Images without a split are to train on, and left out where others are to train on by theirs.
-    Where there are none to validate, a tenth is held out, the same ones each time, in whole folders
-    if these are groups (:mod:`.folder_groups`).
+    Images without a split are for training, but are left out if others are assigned to training. If
+    there are none for validation, a tenth is held out, the same ones each time, in whole folders if
+    these are groups (:mod:`.folder_groups`).
 
     Args:
         records: the images.
@@ -141,7 +141,7 @@ def _digest(path: Path, size: int) -> str:
 
 
 def _describe(record: ImageRecord) -> object:
-    """What is said of an image, as it is compared."""
+    """The labels of an image, in a form that can be compared."""
     return (
         {*record.labels},
         sorted((found.name, *map(round, found.box)) for found in record.instances),

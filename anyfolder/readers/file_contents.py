@@ -1,4 +1,4 @@
-"""The contents of the files of a folder, each parsed once for all who ask what it is."""
+"""The contents of the files of a folder, each parsed only once."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path

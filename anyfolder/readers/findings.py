@@ -1,4 +1,4 @@
-"""Findings while data were read: repaired, left out, or wrong, each with the first example."""
+"""Findings while reading data: repairs, omissions and errors, each with its first examples."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from anyfolder.errors import InputError
 from anyfolder.wording import option
 
 KEPT = 1000  # examples of each kind in the report
-SHOWN = 500  # letters of an example: a line of a file may have a million
+SHOWN = 500  # characters of an example: a line of a file may have a million
 MAX_STRAY_SHARE = 0.01  # share of objects that may be wrong by accident, as in public sets
 
 
@@ -46,22 +46,22 @@ class Findings:
     left_out: set[str] = field(default_factory=set)
 
     def warn(self, what: str, example: Any) -> None:
-        """Something was repaired or left out."""
+        """Record a repair or an omission."""
         self.warnings.setdefault(what, FindingKind()).add(str(example))
 
     def warn_all(self, what: str, examples: Iterable[Any]) -> None:
-        """The same for several examples."""
+        """Record several examples of a repair or an omission."""
         for example in examples:
             self.warn(what, example)
 
     def leave_out_files(self, what: str, files: Iterable[Path]) -> None:
-        """Files are left out, for a reason that is more than that nothing was read from them."""
+        """Record files that are left out for a known reason, not just because nothing read them."""
         for file in files:
             self.warn(what, file)
             self.left_out.add(str(file))
 
     def lose(self, what: str, file: Path, example: Any) -> None:
-        """Rows or lines of a file are left out, since the image that they name is not there."""
+        """Record rows or lines of a file that are left out because their image is missing."""
         self.warn(f'{what} of {file.name} left out, whose image is not there', example)
 
     def reject(self, what: str, remedy: str, example: str, tolerated: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Folders beside those of classes that are none: copies of all, and results of programs."""
+"""Folders beside classes that are not classes: copies of all images, and results of programs."""
 
 from collections.abc import Mapping
 from pathlib import Path

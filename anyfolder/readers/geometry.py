@@ -13,7 +13,7 @@ Box = tuple[float, float, float, float]
 
 
 class BoxForm(NamedTuple):
-    """What the four numbers of a box are.
+    """The meaning of the four numbers of a box.
 
     Attributes:
         words: the numbers in their order, for messages.
@@ -71,7 +71,7 @@ def box_of_mask(mask: np.ndarray) -> tuple[int, ...] | None:
 
 
 def clipped(box: Sequence[float], size: Sequence[float]) -> Box:
-    """What of a box lies within an image of this size; a side below 0 if nothing does."""
+    """The part of a box within an image of this size; a side is negative if there is none."""
     left, top, width, height = box
     right, bottom = min(left + width, size[0]), min(top + height, size[1])
     left, top = max(left, 0.0), max(top, 0.0)

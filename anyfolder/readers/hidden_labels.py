@@ -1,4 +1,4 @@
-"""Tables that may have the classes of images which lie in folders of something else.
+"""Find tables that may hold the classes of images whose folders are not classes.
 
 Folders may be of patients, videos or cameras, and the classes stand in a table beside them. Where a
 table names most of the images and does not agree with the folders, which one counts is a question.
@@ -104,7 +104,7 @@ def _rows_of(table: ImageTable, tree: Tree, folder_of: Mapping[Path, str]) -> Ro
 
 
 def _fault(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> str:
-    """What does not agree, as a sentence with the remedy, or nothing."""
+    """The contradiction as a sentence with the remedy; empty if there is none."""
     folders = {*folder_of.values()}
     numbered = len({re.sub(r'\d+', '', name) for name in folders}) == 1
     remedy = (

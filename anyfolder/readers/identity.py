@@ -63,7 +63,7 @@ class Address(NamedTuple):
         return len(self.folders & other.folders) + bool(self.split and other.split)
 
     def apart(self, other: 'Address') -> int:
-        """The number of names in one of them alone."""
+        """The number of names that only one of them has."""
         return len(self.folders ^ other.folders) + (self.split != other.split)
 
 

@@ -10,7 +10,7 @@ from .image_tree import Tree
 from .probe import Probe
 from .records import Records
 
-MOST_HEADERS = 100_000  # images whose header is read where nothing but their size is asked
+MOST_HEADERS = 100_000  # images whose header is read if only their size is needed
 
 
 def read_sizes(

@@ -83,7 +83,7 @@ class Tree:
         self.index = Index(self.folder, self.images)
 
     def limited_to(self, images: Sequence[Path], others: Sequence[Path]) -> 'Tree':
-        """The same folder as if it had only these of its files."""
+        """The same folder, limited to these files."""
         tree = copy(self)
         tree.images, tree.others = list(images), list(others)
         tree._find_images()
@@ -141,7 +141,7 @@ class Tree:
         return self._parts(folder_of(path))
 
     def split(self, path: Path) -> Split | None:
-        """The part of the data set that one of its folders stands for."""
+        """The split of the data set that one of its folders stands for."""
         return self._split(folder_of(path))
 
     def split_said(self, file: Path) -> Split | None:

@@ -29,7 +29,7 @@ REGION_KEYS = {'x', 'y', 'width', 'height', 'bbox', 'box', 'points', 'segmentati
 
 
 class NoNamesError(ValueError):
-    """A structure without names. Its arguments are what it is, and the remedy."""
+    """A structure without names. The arguments are its kind and the remedy."""
 
 
 # {task} is the option that selects detection, worded as the caller passes it.
@@ -134,7 +134,7 @@ def _key_of_names(values: Collection[str], file: Path) -> str:
 
 
 def _names(content: Any) -> list[str]:
-    """The names that a structure says.
+    """The names in a structure.
 
     Raises:
         NoNamesError: if it says none.

@@ -26,7 +26,7 @@ SAMPLE_LABELS = (
 
 
 class TableLabels(NamedTuple):
-    """What tables say.
+    """The labels in tables.
 
     Attributes:
         records: the images with their classes.

@@ -1,4 +1,4 @@
-"""The values of a column of labels: names, several of them, or numbers that are no names."""
+"""The values of a label column: one name, several names, or numbers without names."""
 
 import re
 from collections.abc import Callable, Collection
@@ -22,7 +22,7 @@ NUMBER = re.compile(r'[-+]?\d*[.,]?\d+(e[-+]?\d+)?', re.IGNORECASE)
 
 
 def names_reader(table: ImageTable, column: str, findings: Findings) -> Callable[[str], list[str]]:
-    """A function that gives the names in a value of a column of labels. What is unclear is noted.
+    """A function that gives the names in a value of a label column. Ambiguities are noted.
 
     Raises:
         InputError: if the values are no names of classes.
@@ -45,7 +45,7 @@ def names_reader(table: ImageTable, column: str, findings: Findings) -> Callable
 def separator_in(
     table: ImageTable, label: str, values: Collection[str], findings: Findings
 ) -> str | None:
-    """What separates the labels of a value, if there may be several. What is unclear is noted.
+    """The separator of labels in a value that may have several. Ambiguities are noted.
 
     Raises:
         InputError: if the values are no names of classes.
@@ -68,7 +68,7 @@ def separator_in(
 
 
 def _separator(values: Collection[str], plural: bool) -> str | None:
-    """What is between several labels of a value: ``|``, ``;``, a comma, or in a plural a blank.
+    """The separator of several labels in a value: ``|``, ``;``, a comma, or for a plural a space.
 
     A comma or a blank may be within a name. It is taken if there are no more parts than values,
     and if not all have as many parts: those are names of two words.
@@ -85,7 +85,7 @@ def _separator(values: Collection[str], plural: bool) -> str | None:
 
 
 def numbers_in(values: Collection[str]) -> set[float]:
-    """The numbers that nearly all of some values are; nothing of other values."""
+    """The values as numbers if nearly all of them are numbers, else empty."""
     found = [value for value in values if NUMBER.fullmatch(value.strip())]
     if len(found) <= MIN_NUMBER_SHARE * len(values):
         return set()

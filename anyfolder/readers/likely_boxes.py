@@ -1,4 +1,4 @@
-"""Which columns of lines most likely are boxes, to be asked and not to be relied on."""
+"""Guess which columns are boxes; the guess is only proposed to the user."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ class Cells(NamedTuple):
 
 
 def cells_of(table: ImageTable, tree: Tree) -> Cells:
-    """What stands beside the names of images in at most :data:`MOST_LINES` rows."""
+    """The cells beside the names of images in at most :data:`MOST_LINES` rows."""
     rows = table.rows if table.has_header else table.rows[1:]
     rows = [rows[i] for i in evenly_spaced(len(rows), MOST_LINES)]
     found = [(row, images[0]) for row in rows if (images := table.match(row, tree.index))]

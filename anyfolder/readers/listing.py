@@ -26,16 +26,16 @@ class Listing:
     """Images and annotations of a data set, checked against its files.
 
     Attributes:
-        form: what it is, in words: ``'COCO'``, ``'folders of classes'``.
+        form: the name of its format: ``'COCO'``, ``'folders of classes'``.
         folder: of the data.
         classes: names of the classes in the order of their numbers, those that have something to
             train on.
-        parts: the images of each part. There may be none for a test.
+        parts: the images of each split. The test split may be empty.
         held_out: whether ``val`` was drawn from the images to train on.
         findings: what was noticed.
         masks: the class of each value of the masks.
         multi_label: whether an image may have several classes, or none.
-        stuff: of panoptic data, the number of classes that are no things, which are the last ones.
+        stuff: for panoptic data, the number of stuff classes, which are the last ones.
     """
 
     form: str
@@ -66,7 +66,7 @@ class Listing:
 
     @cached_property
     def _prefixes(self) -> dict[str, str]:
-        """What is before the names of the images in each folder, within :attr:`root`."""
+        """The prefix of the image names of each folder, within :attr:`root`."""
         within = {name: place.relative_to(self.root) for name, place in self._folders.items()}
         return {name: f'{place.as_posix()}/' * bool(place.parts) for name, place in within.items()}
 

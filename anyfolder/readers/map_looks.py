@@ -63,7 +63,7 @@ def _sample(maps: Sequence[Path]) -> list[Path]:
 
 def _values(path: Path) -> np.ndarray | None:
     """The values (H, W) of a map, None of a file that cannot be one."""
-    with suppress(Exception):  # whatever a decoder trips over
+    with suppress(Exception):  # any error of a decoder
         return values_of(path)
     return None
 

@@ -25,8 +25,8 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     """Read a folder of images and masks: in ``images`` and ``masks``, or masks beside their images.
 
     A mask has the name of its image, maybe with ``_mask`` behind it, or names differ in words that
-    all images, or all masks, have. What its values are says :mod:`.mask_values`. Where there are no
-    masks, polygons become masks, on a class of the background.
+    all images, or all masks, have. For its values see :mod:`.mask_values`. Without masks, polygons
+    are drawn as masks, on a background class.
 
     Raises:
         InputError: if there are no such folders, if a mask has another size than its image as it
@@ -67,7 +67,7 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
 def _probe(
     records: Records, named: NamedValues, findings: Findings
 ) -> dict[Path | None, MaskProbe]:
-    """What is seen of each mask that can be read."""
+    """The statistics of each mask that can be read."""
     probe = partial(probe_mask, by_color=bool(named.colors))
     probes = {one.mask: seen for one, seen in probe_maps(records, probe, 'masks', findings)}
     _compare_palettes(probes, findings)

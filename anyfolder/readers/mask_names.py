@@ -34,7 +34,7 @@ FIRST_COLOR = 1 << 24  # values from here on are colors: FIRST_COLOR + 65536 red
 
 
 class NamedValues(NamedTuple):
-    """What a file says of the values of masks.
+    """The names of mask values in a file.
 
     Attributes:
         numbers: the name of each number.

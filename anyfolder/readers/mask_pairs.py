@@ -39,9 +39,9 @@ class MaskedImages(NamedTuple):
 
     Attributes:
         records: those with a mask, in the split of their folder.
-        lists: what lists say of them.
+        lists: the content of lists of images.
         index: of all images, without masks.
-        unused: maps that are not the labels, which was said.
+        unused: maps that are not the labels, as already noted.
     """
 
     records: Records
@@ -103,7 +103,7 @@ def masked_images(tree: Tree, findings: Findings) -> MaskedImages | None:
     for image in images:
         own, mask = tree.split(image), mask_of_image.get(image)
         if (image not in lists.splits and (own or 'train') in listed) or image in pairs.unclear:
-            continue  # named among what is left out
+            continue  # listed among the files that are left out
         if mask:
             records.append(tree.record(image, mask, own, mask=mask))
         elif own in ('val', 'test') and own not in with_masks:

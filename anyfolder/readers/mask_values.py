@@ -41,7 +41,7 @@ LOSSY_FORMATS = {'JPEG': b'\xff\xd8', 'WebP': b'RIFF.*VP8 ', 'AVIF or HEIC': b'.
 
 
 class MaskProbe(NamedTuple):
-    """What is seen of the values of masks.
+    """Statistics of the values of masks.
 
     Attributes:
         counts: the pixels of each value, or color.
@@ -96,7 +96,7 @@ def _wide_values_in(image: Image.Image) -> np.ndarray:
 
 
 def probe_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], MaskProbe]:
-    """The shape (H, W) of a mask, and what is seen of its values, see :func:`values_of`."""
+    """The shape (H, W) of a mask, and statistics of its values, see :func:`values_of`."""
     values = values_of(mask, by_color)
     with photograph(mask) as image:
         palette = (image.getpalette() or []) if image.mode == 'P' and not by_color else []

@@ -1,4 +1,4 @@
-"""What is left of the names of files without the words that all in their folder have."""
+"""File names without the words that all files of their folder share."""
 
 import re
 from collections import Counter, defaultdict

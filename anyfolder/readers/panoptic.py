@@ -48,7 +48,7 @@ def is_panoptic(content: Any) -> bool:
 
 
 def numbers_in(file: Path) -> np.ndarray:
-    """The number of the segment of each pixel (H, W); 0 is none."""
+    """The number of the segment of each pixel (H, W); 0 is unlabeled."""
     blue, green, red = np.moveaxis(
         decode(read_within(file, 'bytes of an image')).astype(np.int32), -1, 0
     )

@@ -22,7 +22,7 @@ def probe_maps(
     what: str,
     findings: Findings,
 ) -> Iterator[tuple[ImageRecord, Facts]]:
-    """The images whose map can be read and has their size, with what is seen of it.
+    """The images whose map can be read and has their size, with its statistics.
 
     Args:
         records: the images.

@@ -21,7 +21,7 @@ from anyfolder.pixels.images import decode
 
 
 class Probe(NamedTuple):
-    """What a probe found of an image.
+    """The facts that a probe found about an image.
 
     Attributes:
         state: size of the file in bytes and time of its last change, by which it is known again;
@@ -50,7 +50,7 @@ def state_of(file: str | int) -> list[int]:
 
 
 def digest_of(content: bytes) -> str:
-    """A number by which copies of a file are known."""
+    """A digest by which copies of a file are recognized."""
     return blake2b(content, digest_size=16).hexdigest()
 
 
@@ -80,7 +80,7 @@ def _probe(path: str, decoded: bool) -> Probe:
 
 
 def _decoded(content: bytes, probe: Probe) -> Probe:
-    """What is seen of the pixels, in addition to what the header says."""
+    """The facts from the pixels, in addition to those in the header."""
     probe = probe._replace(digest=digest_of(content))
     if probe.bands:
         read_bands(content)
@@ -96,7 +96,7 @@ def _decoded(content: bytes, probe: Probe) -> Probe:
 
 
 def main() -> None:
-    """Answer lines of JSON with the paths of images by lines with what they are."""
+    """Read lines of JSON with paths of images, and answer each with a line of their facts."""
     Image.MAX_IMAGE_PIXELS = json.loads(sys.argv[1])
     cv2.setNumThreads(1)
     for line in sys.stdin:

@@ -32,16 +32,16 @@ SAMPLE = 100  # images that are decoded where not all are
 BATCH = 32  # images of a task
 FEW = 1000  # images for which no process is started
 THREADS = 8  # threads that wait for the disk
-# Other ones may read other files.
+# Other versions may read other files.
 DECODERS = f'opencv {cv2.__version__}, pillow {PIL.__version__}'
 
 
 class ProbeCache:
-    """The images of a folder, as far as they were looked at.
+    """The images of a folder that were probed.
 
     Args:
         folder: the folder of the data.
-        file: where is remembered what was decoded. Default: nowhere.
+        file: where results are cached. Default: nowhere.
         decode_all: whether all images are decoded, rather than a sample.
 
     Attributes:
@@ -96,12 +96,12 @@ class ProbeCache:
         return [found.get(os.fspath(path)) for path in paths]
 
     def _cached(self, names: Iterable[str]) -> dict[str, Probe]:
-        """What was decoded of these images, as far as they are what they were."""
+        """The cached results of these images, unless they have changed."""
         known = dict(self._lines())
         found = {}
         for name in names if known else ():
             probe = known.get(name.removeprefix(self._start))
-            with suppress(OSError):  # it is gone
+            with suppress(OSError):  # the image no longer exists
                 if probe and probe.state == state_of(name):
                     found[name] = probe
         return found
@@ -117,7 +117,7 @@ class ProbeCache:
                         yield name, Probe(*probe)
 
     def _decode(self, names: Sequence[str], known: dict[str, Probe]) -> dict[str, Probe]:
-        """Decode images, and write each into the file, behind what is known of others."""
+        """Decode images, and append each result to the file."""
         if not names or not self.file:
             return known | _probes(names, True)
         self.file.parent.mkdir(parents=True, exist_ok=True)
@@ -142,14 +142,14 @@ def _probes(names: Sequence[str], decoded: bool) -> dict[str, Probe]:
 
 
 def _probe_all(names: Sequence[str], decoded: bool) -> Generator[tuple[str, Probe], None, None]:
-    """Look at images, in processes where many are decoded."""
+    """Probe images, in processes if many have to be decoded."""
     many = decoded and len(names) > FEW
     batches = [names[i : i + BATCH] for i in range(0, len(names), BATCH)]
     with ExitStack() as stack:
         ask = stack.enter_context(_decoders()) if many else partial(probe_images, decoded=decoded)
         pool = ThreadPoolExecutor(THREADS)
         stack.callback(pool.shutdown, cancel_futures=True)
-        # In a terminal alone.
+        # Only in a terminal.
         line = tqdm(total=len(names), desc='Decoding', leave=False, disable=None if many else True)
         stack.callback(line.close)
         for batch, probes in zip(batches, pool.map(ask, batches), strict=True):
@@ -165,7 +165,7 @@ def _decoders() -> Iterator[Callable[[Sequence[str]], Sequence[Probe]]]:
     ends the process.
     """
     command = [sys.executable, '-m', probe_images.__module__, json.dumps(Image.MAX_IMAGE_PIXELS)]
-    # In a session of their own, Ctrl-C is not theirs.
+    # In a session of their own, they do not receive Ctrl-C.
     start = partial(
         Popen,
         command,

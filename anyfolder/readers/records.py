@@ -21,12 +21,12 @@ class Instance:
         box: left, top, width and height in pixels of the image as it is seen. As a file has it,
             the numbers of its form, or nothing where there are only polygons.
         segmentation: COCO's polygons ``[[x, y, x, y, ...], ...]``, or its run lengths as a dict.
-            None: box alone.
+            None: only a box.
         crowd: whether it is a group of objects, difficult or to be ignored, so that it is neither
             trained on nor counted.
         area: in pixels, as far as it is known.
         degrees: by which the box is turned around its middle.
-        origin: where it is stated, for messages.
+        origin: the place where it is stated, for messages.
         form: what the numbers of the box are, a key of :data:`~.geometry.BOX_FORMS`.
         relative: whether box and polygons are shares of the width and height.
         from_1: whether pixels are counted from 1, as in Pascal VOC, unless a corner is 0.

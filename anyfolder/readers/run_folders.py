@@ -1,4 +1,4 @@
-"""Folders that trainings write, which are no data."""
+"""Folders written by trainings, which are not data."""
 
 import os
 from pathlib import Path

@@ -27,7 +27,7 @@ class SplitColumn(NamedTuple):
 
     Attributes:
         title: of the column.
-        codes: what values stand for that are no words, such as numbers of folds.
+        codes: the splits of values that are not words, such as numbers of folds.
     """
 
     title: str
@@ -105,7 +105,7 @@ def fold_column(rows: Sequence[Row]) -> FoldColumn | None:
 
 
 def fold_note(file: Path, rows: Sequence[Row]) -> tuple[str, str] | None:
-    """What is decided of a column of folds, with the lines of a layout that decide it otherwise.
+    """A note on the chosen fold, with the lines of a layout that choose another one.
 
     Returns:
         The words and the example for :meth:`.Findings.warn`, or None without such a column.

@@ -27,7 +27,7 @@ VOC_LISTS = 'ImageSets'  # Pascal VOC's folder of lists, with a subfolder for ea
 
 @dataclass
 class Lists:
-    """What lists say.
+    """The content of lists.
 
     Attributes:
         splits: the split of each image; of several, the one furthest from training.
@@ -202,7 +202,7 @@ class _Reading:
 
 
 def _division(file: Path) -> tuple[Path, list[str]]:
-    """What the lists of one division have in common: their folder, and numbers in their names."""
+    """The key that the lists of one division share: their folder, and numbers in their names."""
     return file.parent, re.findall(r'\d+', file.stem)
 
 

@@ -1,4 +1,4 @@
-"""Tables of images: the column that names these, and what the others say."""
+"""Tables of images: the column that names them, and the meaning of the others."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Tables as people have them: CSV with any separator and with comments, or lines of JSON."""
+"""Tables in common forms: CSV with any separator and with comments, or lines of JSON."""
 
 import csv
 import json
@@ -42,7 +42,7 @@ def read_table(file: Path, most: int | None = None) -> list[list[str]]:
     def split(some: Sequence[str], mark: str) -> list[list[str]]:
         return [line for line in csv.reader(some, delimiter=mark, skipinitialspace=True) if line]
 
-    # Such as a quote that never ends.
+    # For example, a quote that never ends.
     with rejecting(f'{str(file)!r} is not a table', 'correct it', (csv.Error,)):
         mark = max(
             marks, key=lambda mark: min(map(len, split(lines[:FIRST_ROWS], mark)), default=0)

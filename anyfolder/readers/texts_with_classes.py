@@ -1,4 +1,4 @@
-"""Texts that are of one image each, and have its class alone. They are asked, not relied on."""
+"""Text files that belong to one image each and hold only its class; a hint, not relied on."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What in a folder was not read, which is named, so that nothing is left out in silence."""
+"""Report the files of a folder that were not read, so that nothing is left out silently."""
 
 from collections.abc import Iterable
 from itertools import chain

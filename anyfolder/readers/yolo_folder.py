@@ -122,7 +122,7 @@ def _places(tree: Tree, settings: Settings, findings: Findings) -> Iterator[tupl
 
 
 def _places_of(split: Split, content: Mapping[str, Any], file: Path) -> Sequence[str]:
-    """What the YAML file says of the places of a split.
+    """The places of a split in the YAML file.
 
     Raises:
         InputError: if it is no text or list of texts, or exceeds a limit.

@@ -1,4 +1,4 @@
-"""Write a dataset in another format: what it can hold is stated before, and checked after."""
+"""Write a dataset in another format; losses are stated before, and the result is checked after."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -25,14 +25,14 @@ Writer = Callable[[Dataset, Sequence[PlacedImage], Path, bool], None]
 
 
 class Drop(NamedTuple):
-    """Objects that a format cannot hold: in words, in the plural, and which they are."""
+    """Objects that a format cannot hold: their name in the plural, and a test for them."""
 
     what: str
     leaves: Callable[[Dataset, Object], bool]
 
 
 class Target(NamedTuple):
-    """A format that is written.
+    """A format that can be written.
 
     Attributes:
         name: as people call it.
@@ -78,13 +78,13 @@ TARGETS = {
 
 
 class Conversion(NamedTuple):
-    """A dataset that is to be written.
+    """A dataset to be written.
 
     Attributes:
-        data: what is written.
+        data: the data to write.
         target: the format.
         out: the folder.
-        sentences: what is lost or changed, each a sentence.
+        sentences: one for each loss or change.
     """
 
     data: Dataset
@@ -120,7 +120,7 @@ class Conversion(NamedTuple):
 
 
 def plan_conversion(data: Dataset, out: str | Path, to: str, lossy: bool = False) -> Conversion:
-    """Find out what a format can hold of a dataset. Nothing is written.
+    """Find out what a format can store of a dataset. Nothing is written.
 
     Args:
         data: the dataset.
@@ -174,7 +174,7 @@ def plan_conversion(data: Dataset, out: str | Path, to: str, lossy: bool = False
 
 
 def _without(data: Dataset, leaves: Callable[[Dataset, Object], bool]) -> Dataset:
-    """A dataset without some objects, and without classes of which none is left to train on."""
+    """The dataset without some objects, and without classes that lose all training objects."""
     splits: dict[Any, Any] = {
         split: [
             replace(image, objects=tuple(one for one in image.objects if not leaves(data, one)))
@@ -197,7 +197,7 @@ def convert(
     lossy: bool = False,
     **options: Any,
 ) -> Dataset:
-    """Read a folder and write what was understood in another format.
+    """Read a folder and write it in another format.
 
     Reading ``out`` again gives the same splits, classes, objects and maps, which is checked before
     the folder is there.

@@ -1,4 +1,4 @@
-"""Nothing is written into what is read, by its own path or through links."""
+"""Refuse to write into a folder that is read, directly or through links."""
 
 import os
 from contextlib import suppress

@@ -19,9 +19,9 @@ def difference(data: Dataset, placed: Sequence[PlacedImage], again: Dataset) -> 
     """The first difference of two datasets in words, nothing if they are the same.
 
     Args:
-        data: what was written.
+        data: the data that was written.
         placed: its images, with their names there.
-        again: what was read.
+        again: the data that was read.
     """
     if {*data.classes} != {*again.classes}:
         first = min({*data.classes} ^ {*again.classes})

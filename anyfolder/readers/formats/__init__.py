@@ -1,1 +1,1 @@
-"""Formats of annotations: what a file of each looks like, and what it says."""
+"""Annotation formats: how to recognize and parse their files."""

@@ -24,8 +24,8 @@ def is_coco(content: Any, file: Path) -> bool:
 def parse_coco(content: Json, file: Path) -> Parsed:
     """The images that a file of COCO lists, and the names of its categories in their order.
 
-    Categories are told apart by their names: two of one name are one class, and one without an
-    object is none, as Roboflow's first.
+    Categories are distinguished by name: two with one name are one class, and one without an
+    object, like Roboflow's first, is not a class.
 
     Raises:
         KeyError, TypeError, ValueError, AttributeError: if the file is not complete.

@@ -1,4 +1,4 @@
-"""Values in annotations of unknown people: a name may be null, a number text, a flag ``'yes'``."""
+"""Values in untrusted annotations: a name may be null, a number text, a flag ``'yes'``."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -60,12 +60,12 @@ def is_ignored(found: Mapping[Any, Any]) -> bool:
 
 
 def are_ignored(properties: Sequence[tuple[str, Any]]) -> bool:
-    """The same of the properties of an object."""
+    """True if the properties of an object mark it as crowd, ignored or difficult."""
     return any(value and key in IGNORED and is_yes(value) for key, value in properties)
 
 
 def first_of(found: Json, keys: Sequence[str]) -> Any:
-    """The value of the first of these keys that is there.
+    """The value of the first of these keys that exists.
 
     Raises:
         KeyError: if none is.

@@ -76,7 +76,7 @@ def tasks_in(content: Any) -> Iterator[Task]:
             continue
         key = next((key for key in ANNOTATIONS if isinstance(one.get(key), list)), '')
         if key and isinstance(one.get('data'), Mapping):
-            # The ground truth comes first, and what was cancelled is none.
+            # The ground truth comes first, and cancelled annotations do not count.
             found = sorted(one[key], key=lambda each: not each.get('ground_truth'))
             kept = (each for each in found if not each.get('was_cancelled'))
             yield Task(_image_in(one['data']), [_regions(each['result']) for each in kept])

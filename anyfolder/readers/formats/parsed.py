@@ -1,4 +1,4 @@
-"""What a file of annotations says, as it is written, before any image is looked for."""
+"""The content of an annotation file, before its images are looked up."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,13 +10,13 @@ from ..splits import Split
 
 @dataclass(slots=True)
 class ParsedImage:
-    """An image and what a file says of it.
+    """An image with its content in an annotation file.
 
     Attributes:
         name: as written, maybe with folders. Nothing where the name of the file tells the image.
         objects: in it, each in the form that it is written in.
         stated: its width and height by the file, ``(0, 0)`` where it says nothing.
-        split: that of this image alone, where the file says one.
+        split: the split of this image, if the file states one.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Fault(NamedTuple):
 
 @dataclass
 class Parsed:
-    """What a file says.
+    """The content of an annotation file.
 
     Attributes:
         images: that it is about.

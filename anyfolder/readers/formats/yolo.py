@@ -15,7 +15,7 @@ LABEL = re.compile(r'\d+(\.0)?(\s+[-+.\de]+){4,}$')  # a class and four numbers 
 
 
 class YoloLabels(NamedTuple):
-    """A file of labels, and what its folder says of it.
+    """A label file with the class names and line form of its folder.
 
     Attributes:
         lines: of the file.

@@ -1,4 +1,4 @@
-"""What the numbers in the lines of YOLO's labels are, by the looks of all lines of a folder."""
+"""Tell boxes, polygons and poses apart in YOLO's labels, from all lines of a folder."""
 
 import re
 from collections import defaultdict
@@ -26,7 +26,7 @@ FEW = 10  # lines of one length, from which on their looks are believed beside o
 
 
 class LineForm(NamedTuple):
-    """What the numbers behind a class are.
+    """The meaning of the numbers after a class.
 
     Attributes:
         first: of five numbers, the first of the box: 1 behind a score, 0 before it.
