@@ -2,7 +2,7 @@
 
     python benchmarks [NAME [ARGUMENTS...]]
 
-A campaign measures or tries what takes too long, or too much of a machine, for the suite.
+A campaign measures or tries something that takes too long, or too many resources, for the tests.
 """
 
 import ast
@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-HELPERS = tuple(  # as pyproject.toml has them for the tests
+HELPERS = tuple(  # the same as in pyproject.toml for the tests
     HERE.parent / path for path in ('', 'tests', 'tests/support', 'anyfolder/tests/support')
 )
 
 
 def campaigns() -> dict[str, Path]:
-    """The files by their names. A test or a helper of campaigns runs nothing by itself."""
+    """The files of campaigns by name. A test or a helper of campaigns runs nothing by itself."""
     return {
         path.stem: path
         for path in sorted(HERE.glob('*.py'))

@@ -1,14 +1,13 @@
-"""What a pyramid costs: ViT-Adapter beside ViTDet and beside a plain ViT with SimpleFPN, in one
-run.
+"""The cost of a feature pyramid: ViT-Adapter, ViTDet and a plain ViT with SimpleFPN, in one run.
 
     python benchmarks adapter [--arch B/16] [--img-size 1024] [--rounds 3] [--threads 2] \
         [--only adapter ...]
 
-Every model gives maps of 256 channels at strides 4 to 64. The adapters have MMDetection's FPN after
-them. For each the run prints parameters, operations, the peak of memory and the median time, in a
-forward without gradients and in a forward and backward. Memory and operations are the same in every
-run; times need a quiet machine. ``--rounds 0`` leaves the times out. About 25 minutes on two quiet
-cores, half of it for the memory.
+Every model returns maps of 256 channels at strides 4 to 64. The adapters are followed by
+MMDetection's FPN. For each the run prints parameters, operations, the peak of memory and the median
+time, in a forward without gradients and in a forward and backward. Memory and operations are the
+same in every run; times need a quiet machine. ``--rounds 0`` leaves the times out. About 25 minutes
+on two quiet cores, half of it for the memory.
 """
 
 import argparse
@@ -112,7 +111,7 @@ def measure(
             row[f'{mode} MiB'] = peak_memory(step, device) / 2**20
         say(f'{name:<22}' + ''.join(f'  {key} {value:.1f}' for key, value in row.items()))
         rows[name] = row
-        if rounds:  # all models stay, to be timed in turns
+        if rounds:  # all models stay in memory, to be timed in turns
             timed |= {(name, mode): step for mode, step in steps.items()}
     if rounds:
         for (name, mode), times in interleaved(timed, rounds).items():
@@ -146,7 +145,8 @@ def main() -> None:
     parser.add_argument('--only', nargs='+', default=(), help='names of rows')
     args = parser.parse_args()
     warnings.simplefilter('ignore')
-    os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # the profiler's, of every start and stop
+    # Silences the profiler's message at every start and stop.
+    os.environ.setdefault('KINETO_LOG_LEVEL', '99')
     torch.set_num_threads(args.threads)
     rows = measure(
         args.arch, args.img_size, args.rounds, args.only, lambda line: print(line, flush=True)

@@ -1,4 +1,4 @@
-"""A step of training with and without the memory that `vit-plugin train` keeps.
+"""A training step with and without the allocator settings of `vit-plugin train`, which keep memory.
 
     python benchmarks allocator [--arch r26+s/32] [--batch-size 8] [--steps 8] [--rounds 5]
 

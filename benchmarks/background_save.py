@@ -35,13 +35,13 @@ FIRST, EVERY = 2, 5  # steps before the first round, and from one round to the n
 
 
 def peak_memory() -> int:
-    """The largest memory of this process since :func:`forget_peak`, in bytes."""
+    """The peak memory of this process since :func:`forget_peak`, in bytes."""
     return _status('VmHWM')
 
 
 def forget_peak() -> int:
-    """Begin to look for the peak anew. Returns the memory now, in bytes."""
-    # Memory that is free and still resident would hide what a save takes.
+    """Reset the peak. Returns the current memory in bytes."""
+    # Free memory that is still resident would hide what a save allocates.
     ctypes.CDLL(None).malloc_trim(0)
     Path('/proc/self/clear_refs').write_text('5')
     return _status('VmRSS')
@@ -72,7 +72,7 @@ class Measured:
 
 
 class SavesInRounds(Hook):
-    """Saves the state in every way after some of the steps."""
+    """Saves the state in each way after some of the steps."""
 
     priority = 'LOWEST'
 
@@ -103,7 +103,8 @@ class SavesInRounds(Hook):
         state = on_cpu(state_of(runner, dict(position)), copy=True)
         self.snapshot = split_state(state, main=True)[0]
         self.bytes = sum(tensor.nbytes for tensor in self.snapshot.values())
-        # In the first round the whole of it is measured. Later ones go on while it is written.
+        # The first round measures the entire save. In later rounds training continues during the
+        # write.
         self.measured['background'].of(
             lambda: runner.saver.save(
                 out, 'background', meta=dict(position), folder=True, background=True

@@ -5,9 +5,9 @@
 An image of 32 x 32 has scans of scikit-learn's digits in separate cells of 8 x 8, on noise. The
 three tasks differ in what the answer needs:
 
-count: the number of fours among six scans, 0 to 4. Each part of the image adds to it by itself.
-same: whether two scans show the same digit. No part of the image knows it.
-odd: the digit that stands once, among three scans of which two show the same.
+count: the number of fours among six scans, 0 to 4. Each part of the image contributes
+independently. same: whether two scans show the same digit. No single part of the image can tell.
+odd: the digit that occurs once among three scans, two of which show the same digit.
 
 The CNN and the width are those of the CIFAR-10 recipe at half the channels, without the whitened
 root, and the optimizer is that of the recipe. Time is that of the process, in one thread, and the
@@ -66,7 +66,7 @@ def models() -> dict[str, dict]:
 
 
 class Scans:
-    """Images of a task, from scans that the other part does not have."""
+    """Images of a task, from scans that the other split does not contain."""
 
     def __init__(self, task: str, validation: bool) -> None:
         scans, digits = load_digits(return_X_y=True)
@@ -108,7 +108,7 @@ class Scans:
 
 
 class Training:
-    """A classifier that learns a task, and the time of the process that this has taken."""
+    """A classifier that learns a task, and the process time used so far."""
 
     def __init__(self, backbone: dict, task: str, seed: int) -> None:
         torch.manual_seed(seed)
@@ -120,7 +120,7 @@ class Training:
         self.seconds, self.steps = 0.0, 0
 
     def step(self, images: Tensor, labels: Tensor, share: float) -> None:
-        """One step, at the rate that belongs to the share of the time that is over."""
+        """One step, with the learning rate for the elapsed share of the time."""
         start = time.process_time()
         factor = min(share / 0.05 + 0.01, 1 - share)
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
@@ -139,8 +139,8 @@ class Training:
 def train(task: str, backbones: dict[str, dict], seconds: float, seed: int) -> dict[str, Training]:
     """Train them all, each for this time of the process.
 
-    The next step is that of the model that has had the least time. So other work on the machine
-    slows all of them alike.
+    The next step always belongs to the model with the least time so far, so that other work on the
+    machine slows all of them equally.
     """
     scans = Scans(task, validation=False)
     trainings = {name: Training(backbone, task, seed) for name, backbone in backbones.items()}

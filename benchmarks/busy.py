@@ -1,4 +1,4 @@
-"""Training on a machine that does something else, too: images/s next to busy loops and trainings.
+"""Training on a machine that is also busy otherwise: images/s next to busy loops and trainings.
 
     python benchmarks busy [--boxes BCCD] [--other PYTHON] [--only digits small hybrid boxes]
                            [--loads idle loop loops training] [--workers 0 2] [--spins 8000 20000]
@@ -110,7 +110,7 @@ def write_images(folder: Path, side: int) -> None:
 
 
 def write_data(name: str, folder: Path, boxes: Path | None) -> Path:
-    """The folder that a kind trains on."""
+    """The training data of a kind."""
     if name == 'digits':
         from vit_plugin.data.digits import write_digits
 
@@ -153,7 +153,7 @@ def ways_of(kind: Kind, spins: Sequence[int], other: str | None) -> dict[str, Wa
 
 @contextmanager
 def training(way: Way, job: Job) -> Iterator[subprocess.Popen]:
-    """A training in a process of its own, which ends with this context."""
+    """Run a training in a process of its own, which ends with this context."""
     clean = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     with tempfile.TemporaryFile('w+') as errors:
         process = subprocess.Popen(
@@ -176,7 +176,7 @@ def training(way: Way, job: Job) -> Iterator[subprocess.Popen]:
 
 @contextmanager
 def loaded(load: str, way: Way, job: Job) -> Iterator[None]:
-    """One of :data:`LOADS` at work."""
+    """Run one of :data:`LOADS`."""
     if load == 'training':
         with training(way, Job(**{**asdict(job), 'seconds': 1e9})):
             yield
@@ -257,10 +257,14 @@ def main() -> None:
     parser.add_argument(
         '--spins', nargs='*', type=int, default=[], help='rows of other spin counts'
     )
-    parser.add_argument('--seconds', type=float, default=10.0, help='that a training is measured')
+    parser.add_argument(
+        '--seconds', type=float, default=10.0, help='seconds for which a training is measured'
+    )
     parser.add_argument('--forecast', action='store_true', help='compare it with the truth')
     parser.add_argument('--rounds', type=int, default=3)
-    parser.add_argument('--cores', type=int, default=2, help='that all of it shares')
+    parser.add_argument(
+        '--cores', type=int, default=2, help='number of cores that everything shares'
+    )
     args = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.cores])
     for name in args.only:

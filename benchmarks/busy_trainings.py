@@ -1,4 +1,4 @@
-"""Trainings that print how many images they take in a second, for ``benchmarks busy``.
+"""Trainings that print their images per second, for ``benchmarks busy``.
 
 Each runs as a program, also by a Python that has neither vit_plugin nor timm. Its argument is a
 :class:`Job` as JSON. It prints ``begun`` after its first seconds, and then the images per second.
@@ -19,7 +19,7 @@ BATCH = 16  # of timm's loop
 
 
 class Finished(BaseException):
-    """Ends a training that was measured. No handler of errors reports it."""
+    """Ends a training that was measured. No error handler reports it."""
 
 
 @dataclass
@@ -91,7 +91,7 @@ def train_ours(job: Job, meter: Meter) -> None:
         cfg = read_config(str(write_config(Request(job.data, work_dir=folder, **job.flags))))
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
         cfg.test_cfg = cfg.test_dataloader = cfg.test_evaluator = None
-        cfg.train_cfg = dict(by_epoch=False, max_iters=2**24)  # the most
+        cfg.train_cfg = dict(by_epoch=False, max_iters=2**24)  # the largest possible number
         cfg.train_dataloader.sampler = dict(type='InfiniteSampler', shuffle=True)
         cfg.train_dataloader.num_workers = job.workers
         cfg.train_dataloader.persistent_workers = job.workers > 0

@@ -3,9 +3,9 @@
     python benchmarks compiled [--archs R26+S/32 R50+B/16 B/16] [--forms NAME ...] [--batch 256]
         [--jobs 8] [--kernels] [--tiny]
 
-bfloat16 by autocast, 224 px, fused AdamW, in turns. Before, a process for each form compiles it,
-``--jobs`` at once, so that inductor's cache has the code of what is measured. ``--kernels`` prints
-the time of the kernels by kind, and the longest. ``--tiny`` tries all of it on a CPU and compiles
+bfloat16 by autocast, 224 px, fused AdamW, in turns. First, a separate process compiles each form,
+``--jobs`` at once, so that inductor's cache holds the code to be measured. ``--kernels`` prints the
+time of the kernels by kind, and the longest. ``--tiny`` tries all of it on a CPU and compiles
 nothing.
 """
 
@@ -89,7 +89,7 @@ def eager(model: nn.Module, tiny: bool) -> nn.Module:
     return model
 
 
-# Name -> what makes a model of it, whether it is timm's model, and its layout.
+# Name -> the transform of the model, whether it is timm's model, and the memory layout.
 FORMS: dict[str, tuple[Callable[[nn.Module, bool], nn.Module], bool, bool]] = {
     'eager': (eager, False, False),
     'blocks': (blocks, False, False),

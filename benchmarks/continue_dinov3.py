@@ -118,7 +118,10 @@ def backbone(weights: Path) -> VisionTransformer:
 def continued(
     weights: Path, images: list[Tensor], gram_weight: float, args: argparse.Namespace
 ) -> VisionTransformer:
-    """The backbone after its minutes. The rate and the teacher's momentum follow the time."""
+    """Train the backbone for the given minutes.
+
+    Learning rate and the teacher's momentum follow the time.
+    """
     torch.manual_seed(args.seed)
     model = MODELS.build(
         dict(

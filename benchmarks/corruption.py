@@ -1,4 +1,4 @@
-"""Damage checkpoints in every way: they are read rightly or rejected in a sentence. No code runs.
+"""Damage checkpoints in every way: each is read correctly or rejected in a sentence. No code runs.
 
     python benchmarks corruption [--every 1]
 
@@ -59,7 +59,7 @@ def make(work_dir: Path) -> tuple[Path, Path]:
 
 
 def refusal(function: Callable[[], Any]) -> str:
-    """The sentence with which a function rejects, or nothing."""
+    """The message of a rejection, empty if there is none."""
     try:
         function()
     except ConfigError as error:
@@ -120,7 +120,7 @@ class Trap:
 
 
 def plant(work_dir: Path) -> int:
-    """Put into the folder what does not belong there."""
+    """Add files to the folder that do not belong there."""
     _, newest = make(work_dir)
     canary, outside = work_dir / 'canary', work_dir / 'outside'
     trap = pickle.dumps(Trap(canary))
@@ -171,7 +171,7 @@ def plant(work_dir: Path) -> int:
 
 
 class Killed(BaseException):
-    """Stands for the end of the process."""
+    """Simulates the end of the process."""
 
 
 @contextmanager
@@ -260,9 +260,9 @@ READERS: dict[str, Callable[[Path], Any]] = {
 
 
 def result(read: Callable[[Path], Any], path: Path) -> str:
-    """What a reader makes of a file of ``STATE``.
+    """The result of reading a file of ``STATE``.
 
-    What is lacking in it, loading rejects, as ``mutations`` show.
+    Loading rejects missing values, as ``mutations`` shows.
     """
     try:
         found = dict(read(path))
@@ -313,7 +313,7 @@ def damage_files(work_dir: Path, every: int) -> dict[str, Counter[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description='Damage a checkpoint folder in every way.')
     parser.add_argument(
-        '--every', type=int, default=1, help='of how many bytes one is tried; default: %(default)s'
+        '--every', type=int, default=1, help='try every N-th byte; default: %(default)s'
     )
     every = parser.parse_args().every
     counts = []

@@ -59,7 +59,7 @@ def free_port() -> int:
 def start(
     folder: Path, ranks: int, launcher: str, timeout: float, options: Sequence[str]
 ) -> list[subprocess.Popen]:
-    """Start a tiny run that has no end. All it prints goes to the file ``log`` in the folder."""
+    """Start a tiny endless run. Its output goes to the file ``log`` in the folder."""
     script = [
         str(HERE / 'tiny_run.py'),
         str(folder),
@@ -143,7 +143,7 @@ def trainers(folder: Path) -> dict[int, int]:
 
 
 def kill_all(processes: Sequence[subprocess.Popen]) -> None:
-    """End what is left of each process and its data workers, as Slurm ends all of a step's."""
+    """Kill each process and its data workers, as Slurm kills all processes of a step."""
     for process in processes:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -28,7 +28,7 @@ ELSEWHERE = (*SHELLS, 'benchmarks', 'golden', 'support')
 
 
 def copy_tree(target: Path) -> None:
-    """Copy what a commit would have."""
+    """Copy the files that a commit would contain."""
     git = ['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard']
     listed = subprocess.run(git, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     for name in filter(None, listed.split('\0')):
@@ -70,7 +70,7 @@ def delete(project: str, root: Path) -> None:
 
 
 def members(family: str) -> set[str]:
-    """The projects that import what this one holds."""
+    """The projects that import from this one."""
     every = {name: import_module(f'vit_plugin.projects.{name}').PROJECT for name in FOLDERS}
     return {name for name, project in every.items() if project.family == family}
 

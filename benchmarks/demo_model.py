@@ -116,9 +116,9 @@ def command(*words: str) -> None:
 
 
 def halved(source: Path, target: Path) -> None:
-    """Store the weights of a graph in float16, in which it does not compute.
+    """Store the weights of a graph in float16, though it computes in float32.
 
-    Those that the safetensors file beside the target has, are that file's.
+    Weights that the safetensors file beside the target also holds are read from that file.
     """
     graph = onnx.load(source)
     places, casts = places_of(target.with_name(WEIGHTS)), []

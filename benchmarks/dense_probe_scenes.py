@@ -48,7 +48,7 @@ NAMES = (
 )
 
 
-SIZE, BACKGROUND = 64, 10  # pixels, and the class of what is no digit
+SIZE, BACKGROUND = 64, 10  # pixels, and the class of everything but digits
 
 
 def made_scenes(number: int, validation: bool = False) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ AMBIENT = 0.35  # share of the light that comes from everywhere
 
 
 class Hit(NamedTuple):
-    """What rays meet: how far along, the normals, and the place on a surface in meters."""
+    """The hits of rays: distance, normal, and place on a surface in meters."""
 
     distance: np.ndarray  # (H, W), infinite where nothing is met
     normal: np.ndarray  # (H, W, 3)
@@ -38,7 +38,7 @@ def textures(test: bool) -> list[np.ndarray]:
 
 
 def plane(rays: np.ndarray, normal: np.ndarray, offset: float) -> Hit:
-    """The plane of points p with normal * p = offset, which faces the camera at the origin."""
+    """The plane of points p with normal * p = offset, facing the camera at the origin."""
     along = rays @ normal
     with np.errstate(divide='ignore'):
         distance = np.where(offset / along > 0, offset / along, np.inf)

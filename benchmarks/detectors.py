@@ -96,7 +96,7 @@ ROWS = {
     ),
 }
 
-DETR = dict(num_labels=80)  # without rows that are no class, which its softmax counts
+DETR = dict(num_labels=80)  # without rows that are not classes, which its softmax counts
 TWO_STAGES = dict(two_stage=True, with_box_refine=True)
 
 
@@ -135,7 +135,7 @@ def apart(found: torch.Tensor, wanted: torch.Tensor) -> float:
 
 
 def outputs_of(model: torch.nn.Module, image: Tensor) -> list[Tensor]:
-    """The logits of the classes, the boxes, and the masks where there are some."""
+    """The logits of the classes, the boxes, and the masks if there are any."""
     feats, head = model.extract_feat(image), model.bbox_head
     if hasattr(model, 'forward_transformer'):  # of MMDetection
         shape = tuple(image.shape[-2:])
@@ -170,7 +170,7 @@ def on_photographs(trained: TrainedModel, theirs: dict[str, dict[str, Tensor]]) 
         sample = trained.sample(np.ascontiguousarray(pixels[..., ::-1]))
         mine = trained.model.data_preprocessor(pseudo_collate([sample]), False)
         shape, (height, width) = tuple(wanted['image'].shape[-2:]), pixels.shape[:2]
-        if shape == mine['inputs'].shape[-2:]:  # else by a pixel
+        if shape == mine['inputs'].shape[-2:]:  # otherwise the size differs by a pixel
             gray = max(gray, 255 * 0.229 * float((mine['inputs'] - wanted['image']).abs().max()))
         facts = dict(img_shape=shape, batch_input_shape=shape)
         facts['scale_factor'] = shape[1] / width, shape[0] / height
@@ -178,7 +178,7 @@ def on_photographs(trained: TrainedModel, theirs: dict[str, dict[str, Tensor]]) 
         with torch.no_grad(), doubled():
             (found,) = trained.model.predict(wanted['image'], mine['data_samples'])
         found = found.pred_instances
-        known = torch.isin(wanted['labels'], head.class_rows)  # others have no name
+        known = torch.isin(wanted['labels'], head.class_rows)  # other rows have no class name
         labels = wanted['labels'][known][: len(found.labels)]
         ours = head.class_rows[found.labels][: len(labels)]
         wrong += int((ours != labels).sum())

@@ -1,4 +1,4 @@
-"""Published detectors with random weights, and what the vendors' own code computes with them.
+"""Published detectors with random weights, and the outputs of the vendors' own code.
 
 It runs in an environment with ``rfdetr`` or ``transformers``, which this package does not need:
 
@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 
 def randomize(model: nn.Module, size: float = 0.02) -> None:
-    """Change every parameter, so that none has a value by which it has no effect."""
+    """Change every parameter, so that none has a value that makes it ineffective."""
     generator = torch.Generator().manual_seed(0)
     for parameter in model.parameters():
         noise = torch.randn(parameter.shape, generator=generator)
@@ -57,7 +57,7 @@ def images(sizes: list[tuple[int, int]]) -> list[torch.Tensor]:
 
 @contextmanager
 def doubled() -> Iterator[None]:
-    """What code asks for in float32 is float64, so that results can be compared to the last digits.
+    """Replace float32 by float64, so that results can be compared to the last digits.
 
     Roboflow's code has the centers of its anchors in float32 and transformers' the frequencies of
     its sines, in a model of any type; both resample the position table in float32.
@@ -71,7 +71,7 @@ def doubled() -> Iterator[None]:
 
 
 def of_rfdetr(name: str, folder: Path, sizes: list[tuple[int, int]]) -> dict:
-    """Roboflow's own model, saved as its training does."""
+    """Roboflow's own model, saved as by its training code."""
     from rfdetr import config
     from rfdetr.models.lwdetr import build_model_from_config
     from rfdetr.utilities.tensors import NestedTensor

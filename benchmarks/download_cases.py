@@ -1,4 +1,4 @@
-"""Downloads that go right and wrong, for :mod:`benchmarks.rude_server`."""
+"""Downloads that succeed and fail, for :mod:`benchmarks.rude_server`."""
 
 import io
 import os
@@ -41,8 +41,8 @@ class Case:
     Attributes:
         path: behind the server's address: the behavior, and a file's name. A whole address is
             taken as it is.
-        says: what the sentence has; None if the file is to be had.
-        asked: the number of requests, if it matters.
+        says: a pattern of the message; None if the download succeeds.
+        asked: the expected number of requests, if it matters.
         around: a context around the download. It is given the server and the address.
         timeout: seconds.
     """

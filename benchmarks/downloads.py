@@ -1,9 +1,9 @@
-"""Downloads of weights from servers that stall, lie, cut and loop: what becomes of each.
+"""Downloads of weights from servers that stall, lie, truncate and loop: the outcome of each.
 
     python benchmarks downloads
 
-Takes a quarter of a minute. Each case is right, or one sentence; nothing is a traceback, hangs or
-is lost.
+Takes a quarter of a minute. Each case must succeed or end in one sentence; no traceback, no hang,
+no lost file.
 """
 
 import os
@@ -31,7 +31,7 @@ COLUMNS = ('right', 'one sentence', 'traceback', 'hang', 'lost')
 
 
 def attempt(case: Case, folder: Path) -> tuple[str, str]:
-    """Which column of the table the case belongs to, and what was said."""
+    """The column of the table for a case, and its message."""
     found: list[tuple[str, str]] = []
     with (
         serving(content()) as server,
@@ -69,7 +69,7 @@ def outcome(case: Case, server: Server, url: str) -> tuple[str, str]:
 
 
 def left_over(case: Case, url: str, end: tuple[str, str]) -> tuple[str, str]:
-    """The outcome, unless the cache has what it should not have, or has not what it should."""
+    """The outcome, unless the cache has unexpected files or lacks expected ones."""
     cache = Path(torch.hub.get_dir(), 'checkpoints')
     found = cache.rglob('*') if cache.is_dir() else ()
     files = [path.name for path in found if path.is_file() and path.suffix != '.lock']

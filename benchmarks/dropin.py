@@ -140,7 +140,7 @@ def ours(cfg: dict) -> nn.Module:
 
 
 def randomize(model: nn.Module) -> None:
-    """Zeros and ones would hide mistakes."""
+    """Draw random values, since zeros and ones would hide mistakes."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(std=0.02) if parameter.ndim > 1 else parameter.uniform_(0.5, 1.5)

@@ -1,11 +1,11 @@
-"""Start every command of ``vit-plugin --help`` as a user does, each on its smallest real work.
+"""Run every command of ``vit-plugin --help`` as a user would, each on its smallest real task.
 
     python benchmarks every_command    # this tree: some minutes
     python benchmarks wheel            # the same calls, from the installed wheel
 
 Each command is a process of its own in one empty folder, and sees what the earlier ones have made.
-A call is right if it ends well and has made what it is for, and one whose extra is not installed if
-it says so. Prints a line for each, and ends with status 1 if one is wrong.
+A call passes if it succeeds and has written its result, or if it names the extra that is not
+installed. Prints a line for each, and ends with status 1 if one is wrong.
 """
 
 import os
@@ -64,7 +64,10 @@ def write_images(folder: Path) -> None:
 
 
 def finish(process: subprocess.Popen, command: str) -> tuple[int, str]:
-    """The status of a command and what it said. The page of a demo is asked for, and ended."""
+    """The status of a command and its output.
+
+    The page of a demo is requested, then the demo is stopped.
+    """
     end = time.monotonic() + LIMIT
     while command == 'demo' and process.poll() is None and time.monotonic() < end:
         try:
@@ -87,10 +90,10 @@ def finish(process: subprocess.Popen, command: str) -> tuple[int, str]:
 def outcomes(
     program: Sequence[str], folder: Path, env: Mapping[str, str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Each command with what came of it, and all that it said.
+    """Each command with its outcome and its output.
 
     Args:
-        program: what stands before a command, such as ``['vit-plugin']``.
+        program: the words before a command, such as ``['vit-plugin']``.
         folder: an empty folder for their files.
         env: the environment.
     """
@@ -113,7 +116,7 @@ def outcomes(
 
 
 def report(program: Sequence[str], folder: Path, env: Mapping[str, str]) -> int:
-    """Print what comes of each command. Returns 1 if one fails."""
+    """Print the outcome of each command. Returns 1 if one fails."""
     failed = 0
     for command, outcome, said in outcomes(program, folder, env):
         print(f'{command}: {outcome}', flush=True)

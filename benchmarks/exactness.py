@@ -27,7 +27,7 @@ from vit_plugin.engine import CheckpointHook
 
 
 class StoppedError(Exception):
-    """The end of a run that was told to stop."""
+    """Ends a run that was asked to stop."""
 
 
 class StopHook(Hook):
@@ -45,7 +45,7 @@ class StopHook(Hook):
 
 
 def train(cfg: Config, stop: int | None = None) -> Runner:
-    """Run it, to its end or to the end of an iteration."""
+    """Run a training, to its end or to the end of an iteration."""
     runner = build(cfg)
     if stop:
         runner.register_hook(StopHook(stop))
@@ -55,13 +55,13 @@ def train(cfg: Config, stop: int | None = None) -> Runner:
 
 
 def history(work_dir: str | Path) -> dict[str, Any]:
-    """What the report of a run says, without its times."""
+    """The report of a run, without its times."""
     record = json.loads(Path(work_dir, 'metrics.json').read_text())
     return {name: value for name, value in record.items() if name not in ('seconds', 'clock')}
 
 
 def compare(first: str | Path, second: str | Path) -> list[str]:
-    """The names of what differs between two runs that have ended."""
+    """The names of values that differ between two finished runs."""
     found = differences(final_checkpoint(first), final_checkpoint(second))
     return found + ['metrics.json'] * (history(first) != history(second))
 

@@ -90,7 +90,7 @@ def session_of(file: Path) -> onnxruntime.InferenceSession:
 
 
 def calls_of(name: str, row: Row, folder: Path) -> tuple[dict[str, Callable], str]:
-    """A model in torch and in onnxruntime, and what is to be said of it."""
+    """A model in torch and in onnxruntime, and the words for its row."""
     deployed, file = deploy(built(row)), folder / f'{name}.onnx'
     millions = sum(one.numel() for one in deployed.model.parameters()) / 1e6
     difference = export(deployed, file, row.size)

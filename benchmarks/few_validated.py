@@ -59,7 +59,7 @@ def logits(model: nn.Module, images: Tensor) -> Tensor:
 
 
 def accuracy(model: nn.Module, images: Tensor, labels: Tensor) -> float:
-    """The share in per cent that is right."""
+    """The accuracy in percent."""
     with torch.no_grad():
         found = logits(model.eval(), images).argmax(1)
     return 100 * (found == labels).float().mean().item()

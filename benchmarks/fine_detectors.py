@@ -196,7 +196,7 @@ def built(kind: str, settings: dict[str, Any], classes: Mapping[str, Any]) -> nn
 
 
 def randomize(model: nn.Module) -> None:
-    """Values by which no parameter is without effect."""
+    """Draw values that leave no parameter without effect."""
     generator = torch.Generator().manual_seed(0)
     for name, value in model.state_dict().items():
         noise = torch.randn(value.shape, generator=generator)

@@ -1,5 +1,4 @@
-"""The day that a GPU is lent: what only a device can show, in parts of at most ten minutes, in
-order of worth.
+"""Measurements for a borrowed GPU, in parts of at most ten minutes, the most useful first.
 
     python benchmarks gpu [PART ...] [--out FOLDER] [--data FOLDER] [--tiny]
 
@@ -24,7 +23,8 @@ from vit_plugin.engine.throughput import peak_flops
 from vit_plugin.files.untrusted_text import markdown_table
 
 ROOT = Path(__file__).parents[1]
-LIMIT, GRACE = 600.0, 60.0  # seconds of a part, and in which a training that is asked to stop saves
+# Seconds of a part, and seconds for a training to save after it is asked to stop.
+LIMIT, GRACE = 600.0, 60.0
 WINDOWS = (
     'encoder.window.size=14',
     'encoder.window.global_blocks=2,5,8,11',
@@ -34,10 +34,10 @@ WINDOWS = (
 
 
 class Command(NamedTuple):
-    """A part of the day.
+    """A part of the measurements.
 
     Attributes:
-        what: what it shows, the title of its table.
+        what: the title of its table.
         argv: after ``python benchmarks`` or ``vit-plugin``, for ``pytest``, or of a script.
         tiny: its arguments with ``--tiny``, in place of those that it ends with.
         data: the folder that it needs, in that of ``--data``.
@@ -245,7 +245,7 @@ TITLES = [
 
 
 def table(folder: Path, argv: Sequence[str]) -> Iterator[str]:
-    """What a command has left in its folder, as Markdown."""
+    """The results in the folder of a command, as Markdown."""
     if argv[0] == 'speed':
         record = json.loads((folder / 'benchmark.json').read_text())
         peak = peak_flops() / 1e12
@@ -254,7 +254,7 @@ def table(folder: Path, argv: Sequence[str]) -> Iterator[str]:
             row_of(each['case'], row, peak) for each in record['results'] for row in each['rows']
         ]
         yield markdown_table([TITLES, *rows], numbers=6)
-    elif (folder / 'metrics.json').is_file():  # of a training
+    elif (folder / 'metrics.json').is_file():  # written by a training
         record = json.loads((folder / 'metrics.json').read_text())
         yield f'{record["last"]} after {record["epochs"]} epochs, {record["seconds"]} s'
     else:

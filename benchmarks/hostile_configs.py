@@ -342,7 +342,7 @@ class Baits:
 
     @contextmanager
     def listen(self) -> Iterator[None]:
-        """Record what happens."""
+        """Record audit events."""
         self.listening = True
         try:
             yield
@@ -350,7 +350,7 @@ class Baits:
             self.listening = False
 
     def marks(self, is_data: bool) -> list[str]:
-        """What has been left since the last time; but that files are read if they are data."""
+        """The marks since the last call, except reads of files that count as data."""
         found = (
             ['ran'] * self.mark.exists()
             + self.requests
@@ -392,7 +392,7 @@ def registered() -> dict[str, Any]:
 
 
 def at(cfg: Any, place: str) -> Any:
-    """What is in a place of a config."""
+    """The value at a place of a config."""
     for name in place.split('.'):
         cfg = cfg[int(name)] if isinstance(cfg, list) else cfg[name]
     return cfg
@@ -441,7 +441,7 @@ def quiet() -> Iterator[None]:
 
 
 def without_pages() -> None:
-    """Leave out what takes most of the time and does not read a config."""
+    """Skip the parts that take most of the time and do not read a config."""
 
     def unchanged(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         return tensor
@@ -459,7 +459,7 @@ def without_pages() -> None:
 
 
 class Campaign:
-    """Hostile checkpoints, and what became of them."""
+    """Hostile checkpoints, and their outcomes."""
 
     def __init__(self, folder: Path, seconds: float = math.inf, only_table: bool = False) -> None:
         without_pages()
@@ -489,7 +489,7 @@ class Campaign:
         load.load_trained = lambda *args: {}
 
     def opened(self, *args: Any, **kwargs: Any) -> Checkpoint:
-        """What takes the place of a file's content."""
+        """A substitute for the content of a file."""
         return Checkpoint('checkpoint.pth', dict(self.content))
 
     def attempt(
@@ -509,7 +509,7 @@ class Campaign:
         result = REFUSED
         with quiet(), self.baits.listen():
             with suppress(ConfigError):
-                # The commands ask this first.
+                # The commands check this first.
                 cfg = saved_config(self.opened(), use)
                 admitted = use, kind, repr(cfg)
                 # With what is unused left out, many are the same.
@@ -698,9 +698,7 @@ def run(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description='Try every registered class in a hostile config.')
-    parser.add_argument(
-        '--minutes', type=float, default=math.inf, help='after which it ends; default: at the end'
-    )
+    parser.add_argument('--minutes', type=float, default=math.inf, help='time limit; default: none')
     parser.add_argument(
         '--only-table', action='store_true', help='build nothing: what the table says of each name'
     )

@@ -35,17 +35,17 @@ SECONDS, BYTES = 10.0, 2 << 30
 MORE = 1.1  # times the memory for a harmless file
 ENDED_AFTER = 6  # times the limit: the campaign ends a process
 INTERVAL = 0.05
-MODEL = 'plain.onnx'  # that images are asked of
+MODEL = 'plain.onnx'  # the model that predicts images
 
 
 class Outcome(NamedTuple):
-    """What a command did.
+    """The outcome of a command.
 
     Attributes:
         status: its end, negative for a signal.
         seconds: of the processor, in all of its processes.
         bytes: the most that they had in memory together.
-        output: what was said.
+        output: the printed text.
         ran: whether code in a file was run.
     """
 

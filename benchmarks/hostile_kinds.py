@@ -22,7 +22,7 @@ from PIL import Image
 
 Kind = Callable[[Path], str]
 Text = str | Callable[[], str]  # large ones are made when they are written
-LAYERS = 30  # each of which doubles what it stands for
+LAYERS = 30  # each doubles the expanded size
 SIDE = 13_300  # of the largest image that is read
 NESTED = '[' * 100_000 + ']' * 100_000
 ALIASES = 'a0: &a0 [x, x]\n' + ''.join(

@@ -1,4 +1,4 @@
-"""Encoders and classifiers of transformers with random weights, and what its own code computes.
+"""Encoders and classifiers of transformers with random weights, and the outputs of its own code.
 
 It runs in an environment with ``transformers``, which this package does not need:
 
@@ -54,14 +54,14 @@ MAE = dict(
 
 
 class Model(NamedTuple):
-    """A class of models: the name of its config, its values, its processor, what it gives."""
+    """A class of models: the name of its config, its values, its processor, and its outputs."""
 
     config: str
     given: Mapping[str, Any]
     processor: str
     gives: str = 'logits'
     wrapped: bool = False  # computed here by transformers' own module, at its own size
-    fixed: bool = False  # whether transformers takes images of its own size alone
+    fixed: bool = False  # whether transformers only takes images of the model's own size
 
 
 MODELS = {
@@ -131,7 +131,7 @@ MODELS = {
     ),
     'MobileNetV2ForImageClassification': Model('MobileNetV2', LABELS, 'MobileNetV2', wrapped=True),
 }
-# Configs of the classes that resample their positions only if they are asked to.
+# Configs of the classes that resample their positions only on request.
 RESAMPLES = ('ViT', 'DeiT', 'IJepa', 'CLIP', 'Siglip')
 MODES = dict(color='RGB', gray='L', transparent='RGBA', thin='RGB', turned='RGB', small='RGB')
 SHAPES = dict(thin=(1, 300), small=(40, 61))
@@ -171,7 +171,7 @@ def odd_images(folder: Path) -> dict[str, Image.Image]:
 
 
 def read_again(name: str, folder: Path, again: Path) -> None:
-    """Write what the model of a folder computes of the images of another one."""
+    """Write the outputs of a folder's model for the images of another folder."""
     from transformers import AutoModel, AutoModelForImageClassification
 
     classifies = MODELS[name].gives == 'logits'

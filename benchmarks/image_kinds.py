@@ -42,7 +42,7 @@ def of_opencv(suffix: str, kind: type, channels: int = 3) -> bytes:
 def right() -> dict[str, bytes]:
     """Content by file name."""
     image = picture()
-    alpha = image.convert('RGBA')  # opaque: what is behind it is not the files' affair
+    alpha = image.convert('RGBA')  # opaque: the color behind it is not part of the file
     gray, palette = image.convert('L'), image.quantize(64)
     return {
         'jpeg.jpg': saved('JPEG', quality=95),

@@ -1,10 +1,10 @@
-"""Image files of every kind through every reader of our recipes: what becomes of each.
+"""Image files of every kind through every reader of our recipes: the outcome of each.
 
     python benchmarks images
 
-Takes seconds. With our readers each file is right, or one sentence that names it. MMCV's own reader
-is shown beside them, since the recipes' test pipelines have it: the hosts' inferencers look for it
-by its name.
+Takes seconds. Our readers read each file correctly, or reject it in one sentence that names it.
+MMCV's own reader is shown beside them, since the recipes' test pipelines have it: the hosts'
+inferencers look for it by its name.
 """
 
 import sys
@@ -26,7 +26,7 @@ COLUMNS = (*OURS, 'named', 'not named', 'other pixels')
 
 
 def whole(results: dict) -> dict:
-    """Our reader of crops, asked for all of the image."""
+    """Our reader of crops, with the whole image as the crop."""
     height, width = shown(results['img_path']).shape[:2] if results.pop('is_image') else (8, 8)
     load = LoadRandomResizedCrop(
         (height, width), crop_ratio_range=(1.0, 1.0), aspect_ratio_range=(width / height,) * 2
@@ -51,7 +51,7 @@ def shown(path: str) -> np.ndarray:
 
 
 def outcome(load: Callable[[dict], dict], path: str, is_image: bool) -> str:
-    """Which column of the table the file belongs to."""
+    """The column of the table for the file."""
     results = dict(img_path=path, is_image=is_image)
     try:
         image = load(results)['img']

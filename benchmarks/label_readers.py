@@ -255,7 +255,7 @@ def answer(name: str, job: dict[str, str]) -> dict[str, Any]:
         seconds, processor = (after - start for start, after in zip(before, used(), strict=True))
         measured = dict(seconds=seconds, processor=processor, memory=memory('VmHWM') - held)
         return dict(images=[*as_labeled(data)], **measured)
-    except Exception as error:  # whatever a library raises is its refusal
+    except Exception as error:  # any error of a library counts as a refusal
         return dict(refused=f'{type(error).__name__}: {error}')
 
 

@@ -1,4 +1,4 @@
-"""Folders with labels, and what was written into them: those of the tests, and large ones."""
+"""Labeled folders with their true content: those of the tests, and large ones."""
 
 import json
 from collections import Counter
@@ -25,7 +25,7 @@ Box = tuple[Any, ...]  # name, left, top, right and bottom
 
 
 class Truth(NamedTuple):
-    """What is in a folder.
+    """The true content of a folder.
 
     Attributes:
         images: how many there are at least.
@@ -182,7 +182,7 @@ def _truth_of(public: Public) -> Truth:
 
 
 def unclear() -> list[LabeledFolder]:
-    """Folders that leave open what is meant."""
+    """Ambiguous folders."""
     return [
         LabeledFolder(one.write.__name__, one.task, _writing(one.write), None) for one in UNCLEAR
     ]

@@ -118,7 +118,7 @@ def copy_tree(to: Path) -> None:
 def steps(
     row: Row, python: Path, env: Path, uv: bool, tests: bool
 ) -> Iterator[tuple[str, list[str]]]:
-    """What is done, and the command for it."""
+    """The steps with their commands."""
     inside = str(env / 'bin/python')
     install = (
         ['uv', 'pip', 'install', '-q', '--python', inside]

@@ -44,7 +44,7 @@ IMAGES = 255 * torch.rand(2, 3, 32, 32)
 
 @contextmanager
 def chdir(folder: str) -> Iterator[None]:
-    """Be in a folder."""
+    """Change to a folder within this context."""
     before = os.getcwd()
     os.chdir(folder)
     try:

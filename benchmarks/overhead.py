@@ -1,4 +1,4 @@
-"""What this package's runner costs a plain run: the time of a step beside MMEngine's runner.
+"""The overhead of this package's runner: the time of a step beside MMEngine's runner.
 
     python benchmarks overhead [--arch b/16] [--batch-size 2] [--steps 10] [--rounds 6]
 
@@ -30,7 +30,7 @@ LIMIT = 0.01
 
 @DATASETS.register_module(force=True)
 class RandomImages(Dataset):
-    """Images that cost nothing to load, so that nothing hides what the runner costs."""
+    """Images without loading time, so that nothing hides the overhead of the runner."""
 
     metainfo = dict(classes=tuple(map(str, range(10))))
 

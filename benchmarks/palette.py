@@ -1,4 +1,4 @@
-"""The colors of classes: apart for everybody, and for those who see two kinds of cones.
+"""Choose the colors of classes so that people with and without color blindness can tell them apart.
 
     python benchmarks palette
 

@@ -48,7 +48,7 @@ DECAY = dict(
 
 @dataclass(frozen=True)
 class Row:
-    """What a run does beside the plain one.
+    """The differences of a run from the plain one.
 
     Attributes:
         backbone: arguments of the backbone.
@@ -118,7 +118,7 @@ ROWS = {
 
 
 class Part:
-    """Of a runner, what the EMA hook asks for."""
+    """The attributes of a runner that the EMA hook needs."""
 
     def __init__(self, model: nn.Module, steps: int) -> None:
         self.model, self.iter, self.max_iters = model, 0, steps

@@ -1,4 +1,4 @@
-"""What the passes for a CPU gain on each instruction set (docs/speed.md).
+"""The speed-up of the passes for a CPU on each instruction set (docs/speed.md).
 
     python benchmarks passes [--sets AVX2 AVX-512 AMX] [--rounds 15]
 

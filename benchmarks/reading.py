@@ -1,4 +1,4 @@
-"""How other people's data is read: right, refused or wrong, in which time and memory.
+"""How real data is read: correctly, refused or wrongly, with time and memory.
 
     python benchmarks reading [--other PYTHON] [--only scenes images coco yolo table]
                               [--share 0.01] [--details]
@@ -38,7 +38,7 @@ VERDICTS = 'right', 'asked', 'refused', 'wrong'
 
 
 def answers(python: str, library: str, jobs: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
-    """What a library says to each job, in a process of its own."""
+    """The answers of a library to each job, in a process of its own."""
     process = subprocess.run(
         [python, str(READER), library], input=json.dumps(jobs), capture_output=True, text=True
     )
@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument('--other', help='a Python with datumaro, supervision and ultralytics')
     parser.add_argument('--only', nargs='+', choices=['scenes', *LARGE], default=['scenes', *LARGE])
     parser.add_argument('--share', type=float, default=1.0, help='of the large folders, to try it')
-    parser.add_argument('--details', action='store_true', help='why each one is not right')
+    parser.add_argument('--details', action='store_true', help='why each answer is not right')
     args = parser.parse_args()
     print(versions(args.other), end='\n\n')
     if 'scenes' in args.only:

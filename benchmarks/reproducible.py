@@ -38,7 +38,7 @@ def build(folder: Path, umask: int, options: Sequence[str] = ()) -> dict[str, st
     """Build in a copy of the tree.
 
     Args:
-        folder: an empty one, for the copy and what is built.
+        folder: an empty one, for the copy and the built files.
         umask: of the processes that build.
         options: of ``python -m build``.
 
@@ -82,7 +82,7 @@ def run(against: Path | None = None, options: Sequence[str] = ()) -> int:
 
 if __name__ == '__main__':
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--against', type=Path, help='a folder with what was built before')
+    parser.add_argument('--against', type=Path, help='a folder with files of an earlier build')
     parser.add_argument('--no-isolation', action='store_true', help='build without the network')
     args = parser.parse_args()
     sys.exit(run(args.against, ['--no-isolation'] if args.no_isolation else []))

@@ -92,7 +92,7 @@ def save(folder: Path, layout: str) -> None:
     step(model, optimizer)
     state, main = state_of(model, optimizer), dist.get_rank() == 0
     if not main:
-        without_ddp(model).seen.fill_(-1.0)  # what is not divided is rank 0's
+        without_ddp(model).seen.fill_(-1.0)  # undivided values are those of rank 0
     group = dist.new_group(backend='gloo') if dist.get_world_size() > 1 else None
     write_folder(folder / 'saved', *split_state(state, main), group)
     whole = on_cpu(state, copy=False, keep=main)
@@ -112,7 +112,7 @@ def load(folder: Path, layout: str, source: str) -> None:
         shard_optimizer_state(state['optimizer'], optimizer)
     without_ddp(model).load_state_dict(state['state_dict'])
     optimizer.load_state_dict(state['optimizer'])
-    step(model, optimizer)  # it goes on
+    step(model, optimizer)  # training continues
     resumed = on_cpu(state_of(model, optimizer), copy=True)
     expected = read_complete(str(folder / 'saved.pth'))
     other, its = build('plain', seed=2)

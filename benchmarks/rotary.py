@@ -1,4 +1,4 @@
-"""What rotary positions cost, and whether ours are slower than timm's.
+"""The cost of rotary positions, and whether ours are slower than timm's.
 
 Five models of B/16 run in turns, in eval mode and without gradients, so that tables are kept: ours
 without positions, ours with DINOv3's rotary positions (planes of halves) and with EVA-02's form

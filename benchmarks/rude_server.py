@@ -1,4 +1,4 @@
-"""A web server that behaves as servers do on a bad day: the first part of a path says how."""
+"""A web server that misbehaves; the first part of a path selects how."""
 
 import base64
 import gzip
@@ -18,7 +18,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     Attributes:
         asked: the behavior and the header ``Range`` of each request.
-        over: is set at the end, so that what stalls comes to its end too.
+        over: is set at the end, so that stalled requests end too.
     """
 
     daemon_threads = True
@@ -70,7 +70,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def rest(self, **headers: object) -> None:
-        """The range that is asked for, or the whole file."""
+        """The requested range, or the whole file."""
         start = int((self.headers.get('Range') or 'bytes=0-')[6:-1])
         headers = headers or {'ETag': TAG}
         if not start:
@@ -97,7 +97,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def reset(self) -> None:
         self.wfile.flush()
-        time.sleep(0.05)  # let what was written be read
+        time.sleep(0.05)  # give the client time to read
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
         self.connection.close()
 
@@ -116,7 +116,7 @@ def once(
     then: Callable[[Handler], object] = Handler.rest,
     times: int = 1,
 ):
-    """Behave in one way at the first requests, and in another afterward."""
+    """Behave in one way for the first requests, and in another afterward."""
     return lambda handler: (first if handler.turn < times else then)(handler)
 
 

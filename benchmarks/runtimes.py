@@ -92,7 +92,7 @@ def write_int8(file: Path, target: Path, paths: Sequence[Path]) -> None:
 
 
 def timed(name: str, file: Path, make: Any, rounds: int, given: Arrays, judge: Any) -> Row | str:
-    """A row, or the sentence of what does not run."""
+    """A row, or the message of a runtime that fails."""
     try:
         runtime = make(file, threads=1)
         ms = milliseconds(lambda: runtime(given), rounds)

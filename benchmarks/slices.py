@@ -1,4 +1,4 @@
-"""What ``vit-plugin infer --slices`` finds of small objects in large images (docs/detection.md).
+"""Small objects that ``vit-plugin infer --slices`` finds in large images (docs/detection.md).
 
     python benchmarks slices FOLDER
 

@@ -36,13 +36,13 @@ ENDED = ('COMPLETED', 'FAILED', 'CANCELLED', 'TIMEOUT', 'NODE_FAIL')
 
 @dataclass(frozen=True)
 class Result:
-    """What became of the run that was preempted.
+    """The outcome of a preempted run.
 
     Attributes:
         restarts: how often Slurm has started it again.
-        steps: where it was each time when it saved.
-        differs: the names of what differs from an undisturbed run.
-        log: all that the job has printed.
+        steps: the steps at which it saved.
+        differs: the names of values that differ from an undisturbed run.
+        log: everything that the job printed.
     """
 
     restarts: int

@@ -22,7 +22,7 @@ from vit_plugin.commands.flags import a_file, add_flags, at_least
 from vit_plugin.errors import ConfigError
 
 PEERS = ('timm', 'mmpretrain', 'transformers')
-IDLE = 0.5  # a load of more is other people's work
+IDLE = 0.5  # a higher load means that the machine is busy
 LESS_MEMORY = 'give a smaller --batch-size or --img-size'
 RULES = (
     excludes(
@@ -143,7 +143,7 @@ def measure_latency(args: Namespace) -> list[dict]:
     load = os.getloadavg()[0] if hasattr(os, 'getloadavg') else 0.0
     if load > IDLE:
         print(
-            f'This machine is at work (load {load:.1f}), so that the times are too long.',
+            f'This machine is busy (load {load:.1f}), so the times are too long.',
             file=sys.stderr,
         )
     rows = []
@@ -172,7 +172,7 @@ def main(args: Namespace) -> None:
     if args.out:
         check_target(args.out)
     check_device(args.device)
-    warnings.simplefilter('ignore')  # the peers', at their import
+    warnings.simplefilter('ignore')  # warnings of the peers at import
     os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # the profiler's, of every start and stop
     torch.backends.cudnn.benchmark = True
     if args.threads:

@@ -120,7 +120,7 @@ def print_waits(data: str, rounds: int) -> None:
 
 
 class Cost(NamedTuple):
-    """What a command takes: seconds of the clock and of a processor, and MB at its peak."""
+    """The cost of a command: wall-clock and processor seconds, and MB at its peak."""
 
     clock: float
     processor: float
@@ -148,7 +148,7 @@ def cost(arguments: Sequence[str], rounds: int, check: bool = True) -> Cost:
 
 
 def predictions(folder: Path, checkpoint: str | None, rounds: int) -> dict[str, Cost]:
-    """What ``infer`` of one image takes."""
+    """The cost of ``infer`` for one image."""
     image, own = folder / 'image.png', str(folder / 'classifier.pth')
     cv2.imwrite(str(image), np.full((32, 32, 3), 99, np.uint8))
     subprocess.run((sys.executable, '-c', CLASSIFIER.format(path=own)), check=True)

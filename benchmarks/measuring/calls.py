@@ -11,7 +11,7 @@ Call = Callable[[], Any]
 
 
 def clock() -> float:
-    """Seconds, once the device has done its work."""
+    """The time in seconds, after the device has finished its work."""
     # Not before, since this import loads setuptools, which changes sys.path.
     from torch.utils.benchmark import timer
 

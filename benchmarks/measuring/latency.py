@@ -1,6 +1,7 @@
-"""One image on a CPU: the time and memory of models that people choose between, in three ways.
+"""One image on a CPU: the time and memory of common models, run in three ways.
 
-Each way is a process of its own, so that its memory is that of a program which does only this.
+Each way runs in a process of its own, so that its memory is that of a program that does nothing
+else.
 """
 
 import json
