@@ -420,7 +420,7 @@ FAULTS = {
         'classes',
         'mmdet',
         sets('train_dataloader.dataset.metainfo', dict(classes='cell')),
-        *("classes='cell' is a text", "classes=('cell',)"),
+        *("classes='cell' is a string", "classes=('cell',)"),
     ),
     "COCO's head": (
         *('classes', 'mmdet', sets('model.bbox_head.num_classes', 80)),

@@ -196,7 +196,7 @@ def test_weights_of_a_folder_in_a_file(saved, tmp_path):
     folder, file = tmp_path / 'folder', tmp_path / 'weights.pth'
     publish(str(saved()), str(folder))
     call = [str(folder), '--out', str(file)]
-    with rejects('has the names of another library; the commands take'):
+    with rejects('has the names of another library; the commands read'):
         convert.main(entry.parser_of(convert).parse_args(call))
     convert.main(entry.parser_of(convert).parse_args([*call, '--to', 'vit_plugin']))
     assert load_weights(VisionTransformer(TINY, 32), file).format == 'vit_plugin'
