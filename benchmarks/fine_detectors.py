@@ -1,13 +1,13 @@
-"""D-FINE, DEIMv2, ECDet and ECSeg beside their authors' own code, in float64, with random weights.
+"""RT-DETR, D-FINE, DEIM, DEIMv2, ECDet and ECSeg beside their authors' own code, in float64.
 
     python benchmarks fine_detectors FOLDER [--only NAME ...]
 
-``FOLDER`` has clones of Peterande/D-FINE, Intellindust-AI-Lab/DEIMv2 and
-Intellindust-AI-Lab/EdgeCrafter by their last names. The authors' classes are built by their
-configs, without the rest of their packages. They write a file as their training does, with averages
-inside, which this package reads as ``infer`` does. Compared are logits, boxes and masks for two
-sizes of images, and all losses of a step for the same outputs, noise and points. Only squares are
-compared: on rectangles the authors' sine positions are those of other elements.
+``FOLDER`` has clones of lyuwenyu/RT-DETR, Peterande/D-FINE, and DEIM, DEIMv2 and EdgeCrafter of
+Intellindust-AI-Lab, by their last names. The authors' classes are built by their configs with
+random weights, without the rest of their packages. They write a file as their training does, with
+averages inside, which this package reads as ``infer`` does. Compared are logits, boxes and masks
+for two sizes of images, and all losses of a step for the same outputs, noise and points. Only
+squares are compared: on rectangles the authors' sine positions are those of other elements.
 """
 
 import argparse
@@ -57,6 +57,37 @@ class Repository(NamedTuple):
 
 
 REPOSITORIES = {
+    'RT-DETR': Repository(
+        'RT-DETR/rtdetr_pytorch',
+        'src',
+        ('nn.backbone.presnet', 'zoo.rtdetr.hybrid_encoder', 'zoo.rtdetr.rtdetr_decoder'),
+        tuple(
+            f'configs/rtdetr/rtdetr_{name}_6x_coco.yml'
+            for name in ('r18vd', 'r34vd', 'r50vd_m', 'r50vd', 'r101vd')
+        ),
+    ),
+    'RT-DETRv2': Repository(
+        'RT-DETR/rtdetrv2_pytorch',
+        'src',
+        (
+            'nn.backbone.presnet',
+            'nn.backbone.hgnetv2',
+            'zoo.rtdetr.hybrid_encoder',
+            'zoo.rtdetr.rtdetrv2_decoder',
+            'zoo.rtdetr.matcher',
+            'zoo.rtdetr.rtdetrv2_criterion',
+        ),
+        tuple(
+            f'configs/rtdetrv2/rtdetrv2_{name}_coco.yml'
+            for name in (
+                *('r18vd_120e', 'r34vd_120e', 'r50vd_m_7x', 'r50vd_6x', 'r101vd_6x'),
+                *('r18vd_dsp_3x', 'r34vd_dsp_1x', 'r50vd_m_dsp_3x', 'r50vd_dsp_1x'),
+                *(f'r18vd_sp{points}_120e' for points in (1, 2, 3)),
+                *('hgnetv2_l_6x', 'hgnetv2_x_6x'),
+            )
+        ),
+        'RTDETRCriterionv2',
+    ),
     'D-FINE': Repository(
         'D-FINE',
         'src',
@@ -69,6 +100,27 @@ REPOSITORIES = {
         ),
         tuple(f'configs/dfine/dfine_hgnetv2_{size}_coco.yml' for size in 'nsmlx'),
         'DFINECriterion',
+    ),
+    'DEIM': Repository(
+        'DEIM',
+        'engine',
+        (
+            'backbone.hgnetv2',
+            'backbone.presnet',
+            'deim.hybrid_encoder',
+            'deim.dfine_decoder',
+            'deim.rtdetrv2_decoder',
+            'deim.matcher',
+            'deim.deim_criterion',
+        ),
+        (
+            *(f'configs/deim_dfine/deim_hgnetv2_{size}_coco.yml' for size in 'nsmlx'),
+            *(
+                f'configs/deim_rtdetrv2/deim_{name}_coco.yml'
+                for name in ('r18vd_120e', 'r34vd_120e', 'r50vd_m_60e', 'r50vd_60e', 'r101vd_60e')
+            ),
+        ),
+        'DEIMCriterion',
     ),
     'DEIMv2': Repository(
         'DEIMv2',
@@ -111,8 +163,11 @@ def classes_of(folder: Path, repository: Repository) -> Iterator[dict[str, Any]]
     """The classes of a clone by their names, whose registry and launcher are left out."""
     root, found = folder / repository.folder, dict[str, Any]()
 
-    def register(*_: Any, **__: Any) -> Any:
-        return lambda kind: found.setdefault(kind.__name__, kind)
+    def add(kind: type) -> type:
+        return found.setdefault(kind.__name__, kind)
+
+    def register(*kinds: Any, **_: Any) -> Any:
+        return add(kinds[0]) if kinds else add  # the first RT-DETR's has no arguments
 
     def package(name: str, **entries: Any) -> None:
         module = ModuleType(name)
@@ -182,7 +237,8 @@ def _merge(base: dict[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
 
 def built(kind: str, settings: dict[str, Any], classes: Mapping[str, Any]) -> nn.Module:
     """The class of a name, with the arguments of a config."""
-    without = dict(pretrained=False, skip_load_backbone=True, eval_spatial_size=None)
+    # The last layer predicts: RT-DETR's R50-m is evaluated after half of its layers.
+    without = dict(pretrained=False, skip_load_backbone=True, eval_spatial_size=None, eval_idx=-1)
     shared = dict(num_classes=CLASSES, use_focal_loss=True)
     given = {**(settings.get(kind) or {})}
     init = classes[kind].__init__.__code__
@@ -235,7 +291,7 @@ def compare(path: Path, repository: Repository, classes: Mapping[str, Any]) -> l
                 module.bias_mask.fill_(1).chunk(3)[1].zero_()
     state = model.state_dict()
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, 'best.pth')
+        file = Path(folder, f'{path.stem}.pth')  # names tell models of the same arrays
         torch.save(dict(model=state, ema=dict(module=state, updates=1), last_epoch=1), file)
         ours = load(file, device='cpu').model.double().eval()
     model.double().eval()
@@ -344,6 +400,13 @@ def as_theirs(
         return dict(
             simple(outputs.logits[i][:, part], outputs.boxes[i][:, part]),
             **masks(i, part),
+            **sides(i, part),
+        )
+
+    def sides(i: int, part: slice) -> dict[str, Tensor]:
+        if outputs.sides is None:
+            return {}
+        return dict(
             pred_corners=outputs.sides[i][:, part],
             ref_points=outputs.first_boxes[:, part],
             teacher_corners=outputs.sides[-1][:, part],
@@ -354,19 +417,25 @@ def as_theirs(
     last = {name: value for name, value in layer(every[-1], own).items() if 'teacher' not in name}
     counts = [len(one) * noised.groups for one in LABELS]
     positive = (noised.queries % number).split(counts)
-    common = dict(up=head.up.double(), reg_scale=head.scale.double())
-    return dict(
+    noised_layers = [layer(i, noise) for i in every]
+    given = dict(
         last,
-        **common,
         aux_outputs=[layer(i, own) for i in every[:-1]],
-        pre_outputs=simple(outputs.first_logits[:, own], outputs.first_boxes[:, own])
-        | masks(every[-1], own),
         enc_aux_outputs=[simple(outputs.proposed_logits, outputs.proposed_boxes)],
         enc_meta=dict(class_agnostic=False),
-        dn_outputs=[layer(i, noise) for i in every],
+        dn_outputs=noised_layers,
+        dn_aux_outputs=noised_layers,  # the same by RT-DETR's name
+        dn_meta=dict(dn_positive_idx=positive, dn_num_group=noised.groups),
+    )
+    if outputs.sides is None:
+        return given
+    return given | dict(
+        up=head.up.double(),
+        reg_scale=head.scale.double(),
+        pre_outputs=simple(outputs.first_logits[:, own], outputs.first_boxes[:, own])
+        | masks(every[-1], own),
         dn_pre_outputs=simple(outputs.first_logits[:, noise], outputs.first_boxes[:, noise])
         | masks(every[-1], noise),
-        dn_meta=dict(dn_positive_idx=positive, dn_num_group=noised.groups),
     )
 
 

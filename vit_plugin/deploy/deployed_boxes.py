@@ -23,13 +23,17 @@ class DeployedBoxes(Deployed):
     outputs = ('boxes', 'scores', 'labels')
 
     @cached_property
-    def least(self) -> int:
-        """Enough for two rows of the coarsest map: torch.export treats a side of 1 as constant."""
+    def map_strides(self) -> list[float]:
+        """Pixels per element of each map that the head gets."""
         side = 16 * self.model.backbone.strides[-1]
         with torch.no_grad():
             maps = self.features(torch.zeros(1, self.model.backbone.in_channels, side, side))
-        coarsest = side / min(level.shape[-1] for level in maps)
-        return max(2, math.ceil(2 * coarsest / self.unit))
+        return [side / level.shape[-1] for level in maps]
+
+    @property
+    def least(self) -> int:
+        """Enough for two rows of the coarsest map: torch.export treats a side of 1 as constant."""
+        return max(2, math.ceil(2 * max(self.map_strides) / self.unit))
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
         """Distance of boxes to the nearest of their class, both ways, see :func:`nearest`."""
@@ -45,6 +49,19 @@ class DeployedDETR(DeployedBoxes):
     @property
     def outputs(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.model.bbox_head.outputs
+
+    @property
+    def least(self) -> int:
+        """Also enough for one element of the maps per query."""
+        head, least = self.model.bbox_head, super().least
+        queries = head.test_cfg.get('num_queries', head.num_queries)
+        while self._elements(least * self.unit) < queries:
+            least += 1
+        return least
+
+    def _elements(self, side: int) -> int:
+        """Elements of all maps of a square image of this side."""
+        return sum(math.ceil(side / stride) ** 2 for stride in self.map_strides)
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
         """The difference, for masks too: per pixel, without the worst twentieth of the masks."""

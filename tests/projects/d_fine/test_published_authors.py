@@ -170,6 +170,24 @@ def test_a_file_is_converted_to_other_names(tmp_path):
         main(['convert', file, '--to', 'jax', '--out', str(tmp_path / 'a.npz')])
 
 
+def test_activations_of_deim_are_in_the_name_alone(tmp_path, monkeypatch):
+    """Its files have the arrays of a D-FINE: a name that says neither is one, which is logged."""
+    place, logged = 'vit_plugin.projects.d_fine.published_authors.print_log', []
+    monkeypatch.setattr(place, lambda text, _: logged.append(text))
+    state = file_of(built(CASES['D-FINE']))
+    for name, act, said in (
+        ('d-fine_s', nn.ReLU, False),
+        ('DEIM_DFINE_S', nn.SiLU, False),
+        ('finetuned', nn.ReLU, True),
+    ):
+        torch.save(state, tmp_path / f'{name}.pth')
+        head = load(tmp_path / f'{name}.pth', device='cpu').model.bbox_head
+        for module in (head.position, head.fc_reg[0], head.quality[0].mlp):
+            assert type(module.act) is act
+        assert type(head.layers[0].mlp[1]) is act
+        assert ("begins with 'deim'" in ''.join(logged)) == said
+
+
 def test_points_that_are_none_are_an_error(tmp_path):
     state = file_of(built(CASES['D-FINE']))
     name = 'decoder.decoder.layers.0.cross_attn.num_points_scale'

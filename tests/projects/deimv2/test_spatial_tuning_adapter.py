@@ -71,8 +71,18 @@ def test_a_lite_encoder_takes_one_map():
         LiteEncoder([8, 8])
 
 
-@pytest.mark.parametrize('arch', ['Ti/16', 'S/16', 'R+Ti/16'])
-def test_a_model_for_any_backbone(arch):
+@pytest.mark.parametrize(
+    ('arch', 'convolutions'),
+    [
+        ('Ti/16', 4),
+        ('S/16', 4),
+        ('R+Ti/16', 0),  # the maps of a hybrid's own CNN
+        ('R26+S/32', 0),
+        ('test_resnet+Ti/16', 0),
+        ('R50+B/16', 0),
+    ],
+)
+def test_a_model_for_any_backbone(arch, convolutions):
     pytest.importorskip('vit_plugin.projects.d_fine')  # which has neck and head
 
     def build(**more):
@@ -88,3 +98,4 @@ def test_a_model_for_any_backbone(arch):
         built = MODELS.build(dict(DEIMV2.build(facts)))
     assert built.bbox_head.num_classes == 3
     assert built.backbone.strides == (8, 16, 32)
+    assert len(built.backbone.detail) == convolutions

@@ -47,6 +47,7 @@ PROJECT = Project(
     published={
         'D-FINE': 'vit_plugin.projects.d_fine.published_d_fine:d_fine',
         'D-FINE, DEIMv2 or ECDet': 'vit_plugin.projects.d_fine.published_authors:authors',
+        'RT-DETR of its authors': 'vit_plugin.projects.d_fine.authors_of_rt_detr:rt_detr_authors',
         'RT-DETR': 'vit_plugin.projects.d_fine.published_rt_detr:rt_detr',
         'DEIMv2': 'vit_plugin.projects.d_fine.published_deimv2:deimv2',
     },

@@ -1,6 +1,6 @@
-"""The parameter names in the authors' files of D-FINE, DEIM, DEIMv2 and ECDet, mapped to ours."""
+"""Parameter names in the authors' files of RT-DETR, D-FINE, DEIM, DEIMv2 and ECDet, mapped to ours."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +8,8 @@ from torch import Tensor
 
 from vit_plugin.weights.formats.timm import TIMM
 from vit_plugin.weights.rules import COMPUTED, CONSTANT, Format, Rule
+
+from .d_fine_names import CSP
 
 # An attention layer in the encoder or the decoder.
 ATTENTION_LAYER_NAMES = {'linear1': 'mlp.0', 'linear2': 'mlp.3', 'swish_ffn.w12': 'mlp.gate_up'}
@@ -23,6 +25,8 @@ DECODER_LAYER_NAMES = {
     'self_attn.out_proj': 'self_attn.out_proj',
     'cross_attn.sampling_offsets': 'cross_attn.sampling_offsets',
     'cross_attn.attention_weights': 'cross_attn.attention_weights',
+    'cross_attn.value_proj': 'cross_attn.value_proj',
+    'cross_attn.output_proj': 'cross_attn.output_proj',
     'gateway.gate': 'gate.gate',
 }
 HEAD_NAMES = {
@@ -45,12 +49,16 @@ ENCODER_NAMES = {
     'input_proj.{i}': 'projections.{i}',
     'lateral_convs.{i}': 'laterals.{i}',
     'downsample_convs.{i}.0.cv{k+1}': 'downs.{i}.{k}',
+    **{f'downsample_convs.{{i}}.{part}': f'downs.{{i}}.{part}' for part in ('conv', 'norm')},
     'bi_fusion.cv': 'bi_fusion_conv',
     'down_sample{k}.1': 'down_conv{k}.conv',
     'down_sample{k}.2': 'down_conv{k}.norm',
 }
-
-
+# Names of the first RT-DETR for the same modules.
+FIRST_ENCODER_NAMES = {
+    f'input_proj.{{i}}.{k}': f'projections.{{i}}.{part}' for k, part in enumerate(('conv', 'norm'))
+}
+FIRST_HEAD_NAMES = {'enc_output.0': 'proposal_fc', 'enc_output.1': 'proposal_norm'}
 ADAPTER_NAMES = {
     **{
         f'sta.{name}.{first + k}': f'detail.{i}.{part}'
@@ -62,16 +70,22 @@ ADAPTER_NAMES = {
 }
 
 
-def _moved(theirs: str, ours: str, parts: Mapping[str, str]) -> Iterator[Rule]:
+def _moved(
+    theirs: str,
+    ours: str,
+    parts: Mapping[str, str],
+    written: bool | Callable[..., bool] = True,
+) -> Iterator[Rule]:
     """One rule per module, with these prefixes."""
     for name, own in parts.items():
-        yield Rule(f'{theirs}{name}.{{rest}}', f'{ours}{own}.{{rest}}')
+        yield Rule(f'{theirs}{name}.{{rest}}', f'{ours}{own}.{{rest}}', written=written)
 
 
 def _encoder() -> Iterator[Rule]:
     layer, ours = 'encoder.encoder.{i}.layers.{j}.', 'neck.attentions.{i}.{j}.'
     yield Rule(f'{layer}self_attn.in_proj_{{rest}}', f'{ours}attn.in_proj_{{rest}}')
     yield from _moved(layer, ours, ENCODER_LAYER)
+    yield from _moved('encoder.', 'neck.', FIRST_ENCODER_NAMES, False)
     yield from _moved('encoder.', 'neck.', ENCODER_NAMES)
     for name, own in (('fpn_block', 'top_down'), ('pan_block', 'bottom_up')):
         for theirs, ours in ((f'{name}s.{{i}}.', f'{own}.{{i}}.'), (f'{name}.', f'{own}.')):
@@ -86,7 +100,16 @@ def _fusing(theirs: str, ours: str) -> Iterator[Rule]:
         yield Rule(name, f'{ours}csp{{k}}.1.{part}.{{rest}}', when=elan)
         inside = f'{ours}csp{{k}}.0.conv2.{part}.{{rest}}'
         yield Rule(name, inside, unless=elan, written=_is_not_elan)
-    yield from _moved(theirs, ours, FUSING)
+    yield from _moved(theirs, ours, FUSING, _is_not_csp)
+    yield from _moved(theirs, ours, CSP, _is_csp)
+
+
+def _is_csp(state: Mapping[str, Tensor]) -> bool:
+    return not _is_not_csp(state)
+
+
+def _is_not_csp(state: Mapping[str, Tensor]) -> bool:
+    return any('.csp1.' in name for name in state)
 
 
 def _is_not_elan(state: Mapping[str, Tensor]) -> bool:
@@ -130,10 +153,26 @@ def _decoder() -> Iterator[Rule]:
     yield Rule(f'{layer}norm3.{{rest}}', f'{ours}norms.1.{{rest}}', written=_is_not_ecdet)
     yield Rule(f'{layer}norm2.{{rest}}', f'{ours}norms.1.{{rest}}', unless=third)
     yield from _moved('decoder.', 'bbox_head.', HEAD_NAMES)
+    yield from _moved('decoder.', 'bbox_head.', FIRST_HEAD_NAMES, False)
+
+
+def _resnet() -> Iterator[Rule]:
+    """RT-DETR's ResNet, whose shortcuts are pooled where they halve a map."""
+    stage, own = 'backbone.res_layers.{i}.blocks.{j}.', 'backbone.layer{i+1}.{j}.'
+    for k, (theirs, ours) in enumerate((('conv', 'conv'), ('norm', 'bn'))):
+        for i in range(3):
+            stem = f'backbone.conv1.conv1_{i + 1}.{theirs}.{{rest}}'
+            yield Rule(stem, f'backbone.stem.{3 * i + k}.{{rest}}')
+        for i, letter in enumerate('abc', 1):
+            yield Rule(f'{stage}branch2{letter}.{theirs}.{{rest}}', f'{own}{ours}{i}.{{rest}}')
+        first = f'backbone.res_layers.0.blocks.{{j}}.short.{theirs}.{{rest}}'
+        yield Rule(first, f'backbone.layer1.{{j}}.downsample.{k + 1}.{{rest}}')
+        yield Rule(f'{stage}short.conv.{theirs}.{{rest}}', f'{own}downsample.{k + 1}.{{rest}}')
 
 
 def _backbones() -> Iterator[Rule]:
-    """HGNetV2, DINOv3 with DEIMv2's adapter, and ECViT."""
+    """HGNetV2, ResNet-D, DINOv3 with DEIMv2's adapter, and ECViT."""
+    yield from _resnet()
     for part in ('stem', 'stages'):
         yield Rule(f'backbone.{part}.{{rest}}', f'backbone.{part}.{{rest}}')
     yield from _moved('backbone.', '', ADAPTER_NAMES)

@@ -16,6 +16,8 @@ from vit_plugin.models.layers.deformable_attention import deformable_attention
 from vit_plugin.models.layers.numerics import build_activation
 from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory
 
+from .discrete_sampling import discrete_samples
+
 
 class Variant(NamedTuple):
     """The differences between the decoders of these papers.
@@ -47,6 +49,11 @@ _ECDET = Variant(position_layers=3, position_width=1, moves=False, proposes=Fals
 DECODER_VARIANTS = {
     'rt_detr': Variant(projects=True, gated=False),  # arXiv:2304.08069
     'd_fine': Variant(),  # arXiv:2410.13842, as transformers has it
+    # The same, trained by DEIM (arXiv:2412.04234).
+    'rt_detr_deim': Variant(
+        position_layers=3, position_width=1, projects=True, gated=False, act='SiLU'
+    ),
+    'd_fine_deim': Variant(act='SiLU'),
     'ecdet': _ECDET,  # arXiv:2603.18739
     'deimv2': _ECDET._replace(rms=True),  # arXiv:2509.20787
     # transformers moves positions and projects elements, with other activations.
@@ -67,6 +74,8 @@ class FineDecoderCfg(TypedDict, total=False):
             0.5.
         gated: whether a gate weighs the output of cross-attention, instead of a norm after it.
             Default: as in the paper.
+        discrete: whether points take an element each, without interpolation (RT-DETRv2,
+            arXiv:2407.17140). Their offsets do not learn then. Default: False.
     """
 
     num_layers: Depth
@@ -76,6 +85,7 @@ class FineDecoderCfg(TypedDict, total=False):
     drop_rate: Rate
     offset_scale: Positive
     gated: bool
+    discrete: bool
 
 
 class MLP(nn.Module):
@@ -102,6 +112,7 @@ class FineBoxAttention(nn.Module):
         num_points: points of each head in each map.
         offset_scale: see :class:`FineDecoderCfg`.
         projects: see :class:`Variant`.
+        discrete: see :class:`FineDecoderCfg`.
     """
 
     def __init__(
@@ -111,6 +122,7 @@ class FineBoxAttention(nn.Module):
         num_points: Sequence[int],
         offset_scale: float,
         projects: bool = False,
+        discrete: bool = False,
     ) -> None:
         super().__init__()
         if dims % num_heads:
@@ -119,10 +131,12 @@ class FineBoxAttention(nn.Module):
             nn.Linear(dims, dims) if projects else nn.Identity() for _ in range(2)
         )
         self.num_heads, self.num_points = num_heads, tuple(num_points)
-        self.offset_scale = offset_scale
+        self.offset_scale, self.discrete = offset_scale, discrete
         samples = num_heads * sum(num_points)
         self.sampling_offsets = nn.Linear(dims, 2 * samples)
         self.attention_weights = nn.Linear(dims, samples)
+        if discrete:
+            self.sampling_offsets.requires_grad_(False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -177,8 +191,12 @@ class FineBoxAttention(nn.Module):
         )
         for size, elements, offset, weight, box, points in parts:
             at = box[..., :2] + offset * (self.offset_scale / points) * box[..., 2:]
-            out = out + deformable_attention(
-                elements, [size], at[:, :, :, None], weight[:, :, :, None]
+            out = out + (
+                discrete_samples(elements, size, at, weight)
+                if self.discrete
+                else deformable_attention(
+                    elements, [size], at[:, :, :, None], weight[:, :, :, None]
+                )
             )
         return self.output_proj(out)
 
@@ -247,7 +265,7 @@ class FineDecoderLayer(nn.Module):
     Args:
         dims: channels of the queries and of the maps.
         variant: the paper.
-        num_points, num_heads, feedforward_channels, drop_rate, offset_scale, gated: see
+        num_points, num_heads, feedforward_channels, drop_rate, offset_scale, gated, discrete: see
             :class:`FineDecoderCfg`.
     """
 
@@ -261,13 +279,14 @@ class FineDecoderLayer(nn.Module):
         drop_rate: float = 0.0,
         offset_scale: float = 0.5,
         gated: bool | None = None,
+        discrete: bool = False,
     ) -> None:
         super().__init__()
         gated = variant.gated if gated is None else gated
         norm: type[nn.Module] = RMSNorm if variant.rms else nn.LayerNorm
         self.self_attn = nn.MultiheadAttention(dims, num_heads, batch_first=True)
         self.cross_attn = FineBoxAttention(
-            dims, num_heads, num_points, offset_scale, variant.projects
+            dims, num_heads, num_points, offset_scale, variant.projects, discrete
         )
         self.gate = QueryGate(dims, norm) if gated else None
         self.mlp: nn.Module = (

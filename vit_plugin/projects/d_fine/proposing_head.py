@@ -24,7 +24,9 @@ with needed_by('RTDETRHead'):
     from .noised_detr_head import Noise, NoisedDETRHead, QueryOutputs
 
 EDGE = 0.01  # share of the image: elements closer to a border propose no box
-VariantName = Literal['rt_detr', 'd_fine', 'ecdet', 'deimv2', 'deimv2_transformers']
+VariantName = Literal[
+    'rt_detr', 'rt_detr_deim', 'd_fine', 'd_fine_deim', 'ecdet', 'deimv2', 'deimv2_transformers'
+]
 
 
 class ProposingHead(NoisedDETRHead):

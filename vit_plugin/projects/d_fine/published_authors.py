@@ -1,11 +1,15 @@
 """D-FINE, DEIM, DEIMv2, ECDet and ECSeg in their authors' format, which has no settings.
 
-Sizes are inferred from the tensors. Everything else is the same in all published models.
+Sizes are inferred from the tensors. Everything else is the same in all published models, except for
+the activations of a D-FINE that DEIM trained: the name of the file decides these.
 """
 
+import re
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 import torch
+from mmengine.logging import print_log
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
@@ -17,6 +21,7 @@ from .published_d_fine import detected_class_names
 
 MARKS = ('decoder.pre_bbox_head.layers.0.weight', 'decoder.dec_score_head.0.weight')
 ECDET_KEY = 'projections.2.conv.weight'  # only ECDet has this key, by our names
+SCALES = 'decoder.decoder.layers.0.cross_attn.num_points_scale'  # the reciprocals of points
 MASK_KEY = 'bbox_head.masks.bias'  # only ECSeg has this key, by our names
 ENCODER_HEADS = 8  # attention heads of the hybrid encoder
 USUAL_QUERIES, USUAL_SIZE = 300, 640
@@ -39,7 +44,7 @@ def authors(published: Published) -> tuple[Section, list[str]] | None:
     elif ECDET_KEY in ours:
         backbone, channels = _ecvit(published)
     else:
-        backbone, channels = _hgnet(published)
+        backbone, channels = hgnet_of_arrays(published)
     is_cnn = backbone['type'].endswith('HGNetV2')
     neck = _encoder(published, channels)
     queries, side = USUAL_QUERIES, USUAL_SIZE
@@ -113,7 +118,7 @@ def _ecvit(published: Published) -> tuple[Section, list[int]]:
     ), [dims] * 3
 
 
-def _hgnet(published: Published) -> tuple[Section, list[int]]:
+def hgnet_of_arrays(published: Published) -> tuple[Section, list[int]]:
     """HGNetV2 with the widths of its arrays."""
 
     def side(name: str, axis: int = 0) -> int:
@@ -193,7 +198,7 @@ def _head(published: Published, channels: Sequence[int], queries: int) -> tuple[
         if 'bbox_head.layers.0.mlp.gate_up.weight' in ours
         else 'ecdet'
     )
-    points = _points(published)
+    points = points_of_arrays(published)
     offsets = published.shape('bbox_head.layers.0.cross_attn.sampling_offsets.weight')[0]
     inside = 'mlp.down.weight' if variant == 'deimv2' else 'mlp.0.weight'
     hidden = published.shape(f'bbox_head.layers.0.{inside}')
@@ -222,17 +227,18 @@ def _head(published: Published, channels: Sequence[int], queries: int) -> tuple[
         ),
         noise=dict(number=100 if noised else 0),
     )
-    if variant != 'd_fine':
+    if variant == 'd_fine' and is_named(published, 'deim', 'dfine', 'a D-FINE that DEIM trained'):
+        head['variant'] = 'd_fine_deim'
+    if head['variant'] != 'd_fine':
         head['loss_cls'] = dict(type='vit_plugin.MatchabilityAwareLoss')
     return head, detected_class_names(published, rows)
 
 
-def _points(published: Published) -> list[int]:
+def points_of_arrays(published: Published) -> list[int]:
     """The number of points in each map. The file stores its reciprocal for each point."""
-    name = 'decoder.decoder.layers.0.cross_attn.num_points_scale'
-    if name not in published.weights:
-        raise ConfigError(f'it lacks {name}; give the complete file')
-    shares = published.weights[name].double()
+    if SCALES not in published.weights:
+        raise ConfigError(f'it lacks {SCALES}; give the complete file')
+    shares = published.weights[SCALES].double()
     counts, points = shares.reciprocal().round().long().tolist(), []
     while counts:
         number = counts[0]
@@ -242,7 +248,7 @@ def _points(published: Published) -> list[int]:
         counts = counts[number:]
     wanted = torch.tensor([1 / number for number in points for _ in range(number)]).double()
     if counts or not torch.allclose(shares, wanted, atol=1e-3):
-        raise ConfigError(f'its {name} are no reciprocals of numbers of points')
+        raise ConfigError(f'its {SCALES} are no reciprocals of numbers of points')
     return points
 
 
@@ -251,3 +257,26 @@ def _is_shared(published: Published) -> bool:
     first, second = (f'bbox_head.fc_reg.{i}.layers.2.weight' for i in range(2))
     ours = published.ours
     return second in ours and torch.equal(ours[first], ours[second])
+
+
+def is_named(published: Published, word: str, usual: str, title: str) -> bool:
+    """Whether a file is of the rarer of two models that have the same tensors.
+
+    A word of its name decides. A name that indicates neither is logged.
+
+    Args:
+        published: the file.
+        word: beginning of a word in names of the rarer model.
+        usual: part of names of the other model, without separators.
+        title: name of the rarer model.
+    """
+    words = re.findall('[a-z0-9]+', PurePosixPath(published.source).name.lower())
+    found = any(one.startswith(word) for one in words)
+    if found or usual in ''.join(words):
+        return found
+    print_log(
+        f'{published.source} is not taken as {title}, whose files have the same tensors and '
+        f'need a word in its name that begins with {word!r}.',
+        'current',
+    )
+    return False

@@ -146,7 +146,6 @@ def fine_head_of(
     """The head with distributions, and the names of its classes."""
     head, classes = head_of(published, config, levels, variant)
     config.only('eval_idx', -1, head['decoder']['num_layers'] - 1)
-    config.only('decoder_method', 'default')
     config.leave('layer_scale')  # only scales layers after the one that predicts
     head |= dict(type='vit_plugin.DFINEHead', distributions=_distributions(config))
     return head, classes
@@ -207,15 +206,19 @@ def detected_class_names(published: Published, rows: int) -> list[str]:
 
 
 def _decoder(config: ForeignConfig, levels: int, layers: int) -> Section:
-    scale = 'decoder_offset_scale'
+    scale, method = 'decoder_offset_scale', 'decoder_method'
     points = config.get('decoder_n_points', PositiveInt | Sequence[PositiveInt])
-    return dict(
+    decoder: Section = dict(
         num_layers=layers,
         num_heads=config.get('decoder_attention_heads', PositiveInt),
         num_points=[points] * levels if isinstance(points, int) else list(points),
         feedforward_channels=config.get('decoder_ffn_dim', PositiveInt),
         **(dict(offset_scale=config.get(scale, Positive)) if config.may_have(scale) else {}),
     )
+    if config.may_have(method):
+        config.only(method, 'default', 'discrete')
+        decoder['discrete'] = config[method] == 'discrete'
+    return decoder
 
 
 def _check_reach(published: Published, config: ForeignConfig, points: Sequence[int]) -> None:

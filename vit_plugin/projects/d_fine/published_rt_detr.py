@@ -45,7 +45,6 @@ def rt_detr(published: Published) -> tuple[Section, list[str]] | None:
     head, classes = head_of(published, config, len(channels), 'rt_detr')
     if published.kind == 'rt_detr_v2':
         config.only('decoder_n_levels', len(channels))
-        config.only('decoder_method', 'default')
     model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
     return finished(published, model, classes), classes
 

@@ -56,14 +56,17 @@ def real_time_folder(
         )
     kind, title, form = KINDS[backbone, head['variant']]
     decoder = dict(head['decoder'] or {})
-    if kind == 'rt_detr' and decoder.get('offset_scale', FIXED_REACH) != FIXED_REACH:
+    discrete = decoder.get('discrete', False)
+    if kind == 'rt_detr' and (discrete or decoder.get('offset_scale', FIXED_REACH) != FIXED_REACH):
         kind, title, form = V2
     fields = {**_encoder(neck, kind), **_head(model.bbox_head, head, decoder, kind)}
     if isinstance(model.bbox_head, DFINEHead):
         fields |= _distributions({**(head['distributions'] or {})}, decoder)
     if kind == 'rt_detr_v2':
         fields |= dict(decoder_n_levels=len(neck['in_channels']))
-        fields |= dict(decoder_offset_scale=decoder['offset_scale'])
+        fields |= dict(decoder_offset_scale=decoder.get('offset_scale', FIXED_REACH))
+    if discrete:
+        fields |= dict(decoder_method='discrete')
     if kind == 'deimv2':
         fields |= _deimv2(neck, head, model.bbox_head)
     fields |= BACKBONE_WRITERS[backbone](model.backbone, {**section['backbone']}, encoder)

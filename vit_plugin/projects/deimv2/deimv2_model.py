@@ -4,16 +4,20 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts, TaskModel
 from vit_plugin.projects.detr_family.folder_detector import DETR_SCHEDULES, folder_detector
 
-from .spatial_tuning_adapter import STA_STRIDES
+from .spatial_tuning_adapter import STA_STRIDES, own_maps
 
 
 def _deimv2(facts: ModelFacts) -> Section:
-    """A backbone at three depths with a thin parallel CNN, a hybrid encoder, and the decoder."""
+    """A backbone at three depths with the maps of a CNN, a hybrid encoder, and the decoder.
+
+    The CNN is that of a hybrid if it has maps at these strides, else a thin parallel one.
+    """
     backbone = facts.backbone('featmap', out_indices=_thirds(facts.built.num_layers))
+    has_own = len(own_maps(facts.built.patch_embed.feature_strides)) == len(STA_STRIDES)
     backbone |= dict(
         type='vit_plugin.SpatialTuningAdapter',
         out_channels=facts.channels,
-        conv_inplane=32 if facts.is_wide else 16,
+        conv_inplane=None if has_own else 32 if facts.is_wide else 16,
         adapter_norm_cfg=dict(type='BN'),
     )
     return folder_detector('deimv2', facts, backbone, STA_STRIDES, 'GELU')

@@ -79,12 +79,7 @@ class SpatialTuningAdapter(VisionTransformer):
         )
 
     def _own_maps(self) -> list[int]:
-        """For each output, the index of the map of the hybrid's CNN to use; empty without one."""
-        strides = self.patch_embed.feature_strides
-        finer = [
-            [i for i, own in enumerate(strides) if stride % own == 0] for stride in STA_STRIDES
-        ]
-        return [found[-1] for found in finer if found]
+        return own_maps(self.patch_embed.feature_strides)
 
     def _own_widths(self) -> list[int]:
         return [self.patch_embed.feature_channels[i] for i in self._own_maps()]
@@ -133,6 +128,16 @@ class SpatialTuningAdapter(VisionTransformer):
             x = layer(F.gelu(x) if i else x)
             maps.append(x)
         return maps
+
+
+def own_maps(strides: Sequence[int]) -> list[int]:
+    """For each output, the index of the map of a hybrid's CNN to use; fewer if some have none.
+
+    Args:
+        strides: pixels per element of the CNN's maps, from the finest.
+    """
+    finer = [[i for i, own in enumerate(strides) if stride % own == 0] for stride in STA_STRIDES]
+    return [found[-1] for found in finer if found]
 
 
 def _resized(x: Tensor, like: Tensor) -> Tensor:

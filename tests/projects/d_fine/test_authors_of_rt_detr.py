@@ -1,0 +1,178 @@
+"""Files of RT-DETR's authors are read back, with what only their names and a missing array say.
+
+``benchmarks/fine_detectors.py`` compares with the authors' own code.
+"""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+from typing import Any
+
+import pytest
+import torch
+from rejection import rejects
+from torch import Tensor, nn
+
+from vit_plugin.inference.load import load
+from vit_plugin.projects.d_fine.authors_names import AUTHORS
+from vit_plugin.weights.recognition import recognize
+
+DIMS, CLASSES, POINTS = 16, 4, (2, 4, 1)
+RESNET = dict(type='vit_plugin.ResNetD', depth=18)
+CNN = dict(
+    type='vit_plugin.HGNetV2',
+    arch=dict(
+        stem=(4, 8),
+        stages=[
+            (8, 4, 8, 1, False, False, 3, 2),
+            (8, 4, 8, 1, True, False, 3, 2),
+            (8, 4, 16, 1, True, True, 5, 1),
+            (16, 4, 24, 1, True, True, 5, 2),
+        ],
+    ),
+)
+
+
+def config(backbone: dict[str, Any], channels: list[int], **head: Any) -> dict[str, Any]:
+    decoder = dict(
+        num_layers=2, num_heads=8, num_points=POINTS, feedforward_channels=24
+    ) | head.pop('decoder', {})
+    return dict(
+        type='SingleStageDetector',
+        backbone=backbone,
+        neck=dict(
+            type='vit_plugin.HybridEncoder',
+            in_channels=channels,
+            out_channels=DIMS,
+            kind='csp',
+            expansion=0.5,
+            feedforward_channels=16,
+        ),
+        bbox_head=dict(
+            type='vit_plugin.RTDETRHead',
+            num_classes=CLASSES,
+            num_queries=300,
+            in_channels=[DIMS] * 3,
+            embed_dims=DIMS,
+            decoder=decoder,
+        )
+        | head,
+    )
+
+
+WIDTHS = [128, 256, 512]
+CASES = {
+    'rtdetrv2_r18vd': config(RESNET, WIDTHS),
+    'rtdetrv2_r18vd_unfrozen': config(dict(RESNET, frozen_norms=False), WIDTHS),
+    'rtdetrv2_hgnetv2': config(CNN, [8, 16, 24]),
+    'rtdetrv2_r18vd_dsp_3x': config(RESNET, WIDTHS, decoder=dict(discrete=True)),
+    'deim_rtdetrv2_r18vd': config(RESNET, WIDTHS, variant='rt_detr_deim'),
+}
+FIRST = config(RESNET, WIDTHS, decoder=dict(num_points=(4, 4, 4)))  # RT-DETR
+
+
+def built(settings: dict[str, Any]) -> nn.Module:
+    import mmdet.models  # noqa: F401
+    from mmengine.registry import MODELS, init_default_scope
+
+    init_default_scope('mmdet')
+    torch.manual_seed(0)
+    model = MODELS.build(settings).eval()
+    for name, value in model.state_dict().items():
+        if name.endswith('running_var'):
+            value.uniform_(0.5, 1.5)
+        elif value.is_floating_point():
+            value.normal_(std=min(0.3, value[0].numel() ** -0.5))
+    return model
+
+
+def file_of(model: nn.Module, points: tuple[int, ...] = POINTS) -> dict[str, Tensor]:
+    """The state as RT-DETRv2's authors have it."""
+    state, left = AUTHORS.export(dict(recognize(model.state_dict())), heads=1)
+    assert not left
+    for i in range(2):
+        shares = [1 / number for number in points for _ in range(number)]
+        state[f'decoder.decoder.layers.{i}.cross_attn.num_points_scale'] = torch.tensor(shares)
+    return state
+
+
+def first_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The names of RT-DETR, whose attention has four points in each map."""
+    parts = {
+        f'encoder.input_proj.{i}.{part}': f'encoder.input_proj.{i}.{k}'
+        for i in range(3)
+        for k, part in enumerate(('conv', 'norm'))
+    }
+    parts |= {
+        f'decoder.enc_output.{part}': f'decoder.enc_output.{k}'
+        for k, part in enumerate(('proj', 'norm'))
+    }
+    found = {}
+    for name, value in state.items():
+        start = next((part for part in parts if name.startswith(f'{part}.')), '')
+        found[parts[start] + name[len(start) :] if start else name] = value
+    return {name: value for name, value in found.items() if not name.endswith('_scale')}
+
+
+def outputs_of(model: nn.Module, images: Tensor) -> tuple[Tensor, ...]:
+    found = model.bbox_head(model.extract_feat(images))
+    return found.logits[-1], found.boxes[-1]
+
+
+def assert_same(found: nn.Module, model: nn.Module) -> None:
+    images = torch.rand(1, 3, 128, 192)
+    with torch.no_grad():
+        for one, other in zip(outputs_of(found, images), outputs_of(model, images), strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_files_are_read_back(case, tmp_path):
+    model = built(CASES[case])
+    state, file = file_of(model), tmp_path / f'{case}.pth'
+    others = {name: torch.zeros_like(value) for name, value in state.items()}
+    torch.save(dict(model=others, ema=dict(module=state, updates=3), last_epoch=1), file)
+    found = load(file, device='cpu')
+    assert_same(found.model, model)
+    by_deim = case.startswith('deim')
+    loss = type(found.model.bbox_head.loss_cls).__name__
+    assert loss == ('MatchabilityAwareLoss' if by_deim else 'OverlapVarifocalLoss')
+    norm = found.model.backbone.state_dict().keys() & {'stem.1.num_batches_tracked'}
+    assert bool(norm) == case.endswith('unfrozen')
+
+
+def test_the_first_rt_detr_is_read_back(tmp_path):
+    model = built(FIRST)
+    state = first_names(file_of(model))
+    assert 'encoder.input_proj.0.0.weight' in state
+    torch.save(dict(ema=dict(module=state)), tmp_path / 'rtdetr_r18vd.pth')
+    assert_same(load(tmp_path / 'rtdetr_r18vd.pth', device='cpu').model, model)
+
+
+def test_discrete_sampling_is_in_the_name_alone(tmp_path, monkeypatch):
+    """A name that says neither is a model with the usual sampling, which the log says."""
+    place, logged = 'vit_plugin.projects.d_fine.published_authors.print_log', []
+    monkeypatch.setattr(place, lambda text, _: logged.append(text))
+    model = built(CASES['rtdetrv2_r18vd_dsp_3x'])
+    for name, discrete, said in (
+        ('rtdetrv2_r18vd_sp1', False, False),
+        ('x_DSP', True, False),
+        ('x', False, True),
+    ):
+        torch.save(file_of(model), tmp_path / f'{name}.pth')
+        found = load(tmp_path / f'{name}.pth', device='cpu').model
+        assert found.bbox_head.layers[0].cross_attn.discrete == discrete
+        assert ("begins with 'dsp'" in ''.join(logged)) == said
+
+
+def test_other_models_are_refused(tmp_path):
+    state, file = file_of(built(CASES['rtdetrv2_r18vd'])), tmp_path / 'rtdetrv2.pth'
+    agnostic = {
+        name: value[:1] if 'enc_score_head' in name else value for name, value in state.items()
+    }
+    torch.save(agnostic, file)
+    with rejects('propose boxes without classes'):
+        load(file, device='cpu')
+    other = {name: value for name, value in state.items() if '.res_layers.3.blocks.1.' not in name}
+    torch.save(other, file)
+    with rejects('neither HGNetV2 nor a ResNet-D of 18, 34, 50, 101 layers'):
+        load(file, device='cpu')

@@ -1,0 +1,119 @@
+"""RT-DETR and RT-DETRv2, also trained by DEIM, in their authors' format, which has no settings.
+
+Sizes are inferred from the tensors. Everything else is the same in all published models, except for
+the sampling of RT-DETRv2: the name of the file decides it.
+"""
+
+from collections.abc import Sequence
+
+from vit_plugin.arguments.fields import Section
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.published import Published
+from vit_plugin.weights.published_settings import detector_settings
+
+from .published_authors import (
+    ENCODER_HEADS,
+    SCALES,
+    USUAL_QUERIES,
+    USUAL_SIZE,
+    hgnet_of_arrays,
+    is_named,
+    points_of_arrays,
+)
+from .published_d_fine import detected_class_names
+from .published_rt_detr import RESNET_LAYERS
+
+MARK = 'decoder.decoder.layers.0.cross_attn.value_proj.weight'  # no other decoder of theirs has it
+DECODER_HEADS = 8  # attention heads of the decoder, where a file does not show its points
+
+
+def rt_detr_authors(published: Published) -> tuple[Section, list[str]] | None:
+    """The config of a detector and its classes. None if it is another model.
+
+    Raises:
+        ConfigError: if the tensors do not match a model built here.
+    """
+    if MARK not in published.weights:
+        return None
+    backbone, channels = _backbone(published)
+    neck = _csp_encoder(published, channels)
+    head, classes = _head(published, [neck['out_channels']] * len(channels))
+    model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
+    model['test_cfg'] = dict(max_per_img=USUAL_QUERIES)
+    pixels = published.pixels(USUAL_SIZE, normalized=False)
+    return detector_settings(model, classes, **pixels), classes
+
+
+def _backbone(published: Published) -> tuple[Section, list[int]]:
+    """The CNN and the channels of its maps."""
+    if 'backbone.stem.stem1.conv.weight' in published.ours:
+        return hgnet_of_arrays(published)
+    depths = tuple(published.count(f'backbone.layer{i}.') for i in range(1, 5))
+    wide = 'backbone.layer1.0.conv3.weight' in published.ours
+    if (depths, wide) not in RESNET_LAYERS:
+        raise ConfigError(
+            'its backbone is neither HGNetV2 nor a ResNet-D of '
+            f'{", ".join(map(str, sorted(RESNET_LAYERS.values())))} layers; give such a file'
+        )
+    inputs = published.count('neck.projections.')
+    indices = range(len(depths) - inputs, len(depths))
+    backbone = dict(
+        type='vit_plugin.ResNetD',
+        depth=RESNET_LAYERS[depths, wide],
+        out_indices=list(indices),
+        frozen_norms='backbone.stem.1.num_batches_tracked' not in published.ours,
+    )
+    return backbone, [(256 if wide else 64) * 2**i for i in indices]
+
+
+def _csp_encoder(published: Published, channels: Sequence[int]) -> Section:
+    dims = published.shape('neck.laterals.0.conv.weight')[0]
+    width = published.shape('neck.top_down.0.conv1.conv.weight')[0]
+    return dict(
+        type='vit_plugin.HybridEncoder',
+        in_channels=list(channels),
+        out_channels=dims,
+        kind='csp',
+        expansion=width / dims,
+        num_layers=published.count('neck.attentions.0.'),
+        num_heads=ENCODER_HEADS,
+        feedforward_channels=published.shape('neck.attentions.0.0.mlp.0.weight')[0],
+    )
+
+
+def _head(published: Published, channels: Sequence[int]) -> tuple[Section, list[str]]:
+    """The head, and the names of its classes."""
+    rows, dims = published.shape('bbox_head.proposal_cls.weight')
+    if published.shape('bbox_head.fc_cls.0.weight')[0] != rows:
+        raise ConfigError(
+            'its elements propose boxes without classes (query_select_method=agnostic), which is '
+            'not built here; give another file'
+        )
+    # DEIM makes positions as boxes are made, and has SiLU in place of ReLU.
+    by_deim = published.count('bbox_head.position.layers.') > 2
+    offsets = published.shape('bbox_head.layers.0.cross_attn.sampling_offsets.weight')[0]
+    if SCALES in published.weights:
+        points = points_of_arrays(published)
+        title = 'RT-DETRv2 with discrete sampling'
+        discrete = not by_deim and is_named(published, 'dsp', 'rtdetr', title)
+    else:  # RT-DETR
+        points, discrete = [offsets // (2 * DECODER_HEADS * len(channels))] * len(channels), False
+    head = dict(
+        type='vit_plugin.RTDETRHead',
+        num_classes=rows,
+        num_queries=USUAL_QUERIES,
+        in_channels=list(channels),
+        embed_dims=dims,
+        variant='rt_detr_deim' if by_deim else 'rt_detr',
+        decoder=dict(
+            num_layers=published.count('bbox_head.layers.'),
+            num_heads=offsets // (2 * sum(points)),
+            num_points=points,
+            feedforward_channels=published.shape('bbox_head.layers.0.mlp.0.weight')[0],
+            discrete=discrete,
+        ),
+        noise=dict(number=100 if 'bbox_head.noised_classes.weight' in published.ours else 0),
+    )
+    if by_deim:
+        head['loss_cls'] = dict(type='vit_plugin.MatchabilityAwareLoss')
+    return head, detected_class_names(published, rows)
