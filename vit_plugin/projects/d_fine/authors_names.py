@@ -1,4 +1,4 @@
-"""Parameter names in the authors' files of RT-DETR, D-FINE, DEIM, DEIMv2 and ECDet, mapped to ours."""
+"""Parameter names in authors' files of RT-DETR, D-FINE, DEIM, DEIMv2 and ECDet, mapped to ours."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -59,6 +59,12 @@ FIRST_ENCODER_NAMES = {
     f'input_proj.{{i}}.{k}': f'projections.{{i}}.{part}' for k, part in enumerate(('conv', 'norm'))
 }
 FIRST_HEAD_NAMES = {'enc_output.0': 'proposal_fc', 'enc_output.1': 'proposal_norm'}
+# HGNetV2 in RT-DETRv2; elsewhere its names are the same as ours.
+RT_DETR_HGNET = {
+    **{f'stem.{name}.conv.1': f'stem.{name}.conv' for name in ('stem2a', 'stem2b')},
+    'stages.{i}.blocks.{j}.aggregation_squeeze_conv': 'stages.{i}.blocks.{j}.aggregation.0',
+    'stages.{i}.blocks.{j}.aggregation_excitation_conv': 'stages.{i}.blocks.{j}.aggregation.1',
+}
 ADAPTER_NAMES = {
     **{
         f'sta.{name}.{first + k}': f'detail.{i}.{part}'
@@ -173,6 +179,8 @@ def _resnet() -> Iterator[Rule]:
 def _backbones() -> Iterator[Rule]:
     """HGNetV2, ResNet-D, DINOv3 with DEIMv2's adapter, and ECViT."""
     yield from _resnet()
+    for theirs, own in RT_DETR_HGNET.items():
+        yield Rule(f'backbone.{theirs}.{{rest}}', f'backbone.{own}.{{rest}}', written=False)
     for part in ('stem', 'stages'):
         yield Rule(f'backbone.{part}.{{rest}}', f'backbone.{part}.{{rest}}')
     yield from _moved('backbone.', '', ADAPTER_NAMES)

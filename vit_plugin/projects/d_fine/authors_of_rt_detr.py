@@ -23,7 +23,9 @@ from .published_authors import (
 from .published_d_fine import detected_class_names
 from .published_rt_detr import RESNET_LAYERS
 
-MARK = 'decoder.decoder.layers.0.cross_attn.value_proj.weight'  # no other decoder of theirs has it
+RT_DETR_MARK = (
+    'decoder.decoder.layers.0.cross_attn.value_proj.weight'  # no other decoder of theirs has it
+)
 DECODER_HEADS = 8  # attention heads of the decoder, where a file does not show its points
 
 
@@ -33,7 +35,7 @@ def rt_detr_authors(published: Published) -> tuple[Section, list[str]] | None:
     Raises:
         ConfigError: if the tensors do not match a model built here.
     """
-    if MARK not in published.weights:
+    if RT_DETR_MARK not in published.weights:
         return None
     backbone, channels = _backbone(published)
     neck = _csp_encoder(published, channels)

@@ -15,7 +15,7 @@ RT_DETR_KINDS = {
     'rt_detr_v2': (RT_DETR_V2_KIND, 'RTDetrV2ForObjectDetection'),
 }
 # (blocks per stage, whether they are bottlenecks) -> depth of the ResNet.
-RESNET_LAYERS = {
+RESNET_LAYERS: dict[tuple[tuple[int, ...], bool], int] = {
     ((2, 2, 2, 2), False): 18,
     ((3, 4, 6, 3), False): 34,
     ((3, 4, 6, 3), True): 50,
