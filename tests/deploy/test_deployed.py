@@ -182,16 +182,27 @@ def test_what_is_no_graph(kind, changes, words):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(('kind', 'least'), [('RetinaNet', 8), ('LW-DETR', 4)])
-def test_a_detector_takes_any_multiple_of_its_padding(tmp_path, kind, least):
+@pytest.mark.parametrize(
+    ('kind', 'unit', 'least'),
+    [('RetinaNet', 8, 8), ('LW-DETR', 8, 4), *((kind, 32, 2) for kind in REAL_TIME)],
+)
+def test_a_detector_takes_any_multiple_of_its_padding(tmp_path, kind, unit, least):
     pytest.importorskip('onnxscript')
     model = build(kind)
     deployed = deploy(model)
-    assert (deployed.unit, deployed.least) == (8, least)  # two rows of the coarsest map
+    assert (deployed.unit, deployed.least) == (unit, least)  # two rows of the coarsest map
     # It is run at three sizes, in batches.
     assert export(deployed, tmp_path / 'model.onnx', None) < 1e-4
     model.data_preprocessor.pad_size_divisor = 32
     assert deploy(model).unit == 32
+
+
+def test_the_smallest_image_has_an_element_for_each_query():
+    """Of 64 x 64 pixels, these maps have 84 elements."""
+    for queries, least in ((84, 2), (85, 3)):
+        test = dict(max_per_img=20)
+        model = build('RT-DETR', bbox_head=dict(num_queries=queries), test_cfg=test)
+        assert deploy(model).least == least
 
 
 def test_how_far_boxes_are_apart():
