@@ -1,9 +1,14 @@
-"""Settings as text that is read back the same."""
+"""Settings as text that is read back the same, and what a recipe says of them."""
 
+from pathlib import Path
+
+import pytest
+from image_folders import write_coco, write_digits
 from mmengine.config import Config
 
 from vit_plugin.from_folder.recipe import Recipe, Reference, text_of
 from vit_plugin.from_folder.request import Request
+from vit_plugin.from_folder.write import write_config
 
 
 def test_what_is_written_is_read_back():
@@ -30,3 +35,23 @@ def test_what_is_written_is_read_back():
     assert 'pipeline=steps' in text
     assert 'other = loader\n' in text
     assert "--data 'my data' --arch B/16 --epochs 3 --work-dir 'work_dirs/my data'" in text
+
+
+@pytest.mark.parametrize(
+    ('task', 'flags', 'offered'),
+    [
+        ('classification', dict(img_size=96), '--weights timm://vit_small'),
+        ('detection', dict(img_size=128), '--arch tf_efficientnet_lite0+Ti/16 --weights timm://'),
+        ('detection', dict(img_size=128, arch='tf_efficientnet_lite0+Ti/16'), '--arch'),
+        ('classification', dict(img_size=64), ''),  # thumbnails
+    ],
+)
+def test_weights_are_offered_for_few_photographs(task, flags, offered, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if task == 'classification':
+        write_digits(tmp_path / 'data', per_class=2)
+    else:
+        write_coco(tmp_path / 'data')
+    write_config(Request('data', task=task, **flags))
+    text = ' '.join(Path('work_dirs/data/config.py').read_text().split())
+    assert ('Few photographs teach little from scratch: ' + offered in text) == bool(offered)

@@ -403,7 +403,7 @@ def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
         (16, 32, 64, 128),
         128,
     )
-    assert 'Few images teach little from scratch' in ' '.join(
+    assert 'Few photographs teach little from scratch' in ' '.join(
         Path('large_run/config.py').read_text().split()
     )
 

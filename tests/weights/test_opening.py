@@ -126,8 +126,9 @@ def test_a_missing_network_is_no_wrong_name(monkeypatch, name):
 READERS = """
 import json
 from mmengine.runner import CheckpointLoader
-schemes = CheckpointLoader._schemes
-readers = lambda: {key: f'{read.__module__}.{read.__name__}' for key, read in schemes.items()}
+def readers():
+    schemes = CheckpointLoader._schemes  # another dictionary after each registration
+    return {key: f'{read.__module__}.{read.__name__}' for key, read in schemes.items()}
 before = readers()
 import vit_plugin.models
 print(json.dumps([before, readers()]))

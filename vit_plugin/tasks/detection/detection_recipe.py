@@ -37,6 +37,10 @@ class DetectionRecipe(ModelRecipe):
     small_rows = (SMALL_SIDE, LARGE_SIDE)
     runtime = '_base_/mmdet_runtime.py'
     changes: ClassVar = dict(fine_tuned=dict(weight_decay=0.1))
+    offered = (
+        '--arch tf_efficientnet_lite0+Ti/16 --weights timm://tf_efficientnet_lite0.in1k '
+        '(Apache 2.0)'
+    )
     metrics: tuple[str, ...] = ('bbox',)
     pixels_of_bands: ClassVar = dict(type='vit_plugin.BandsPreprocessor', bgr_to_rgb=False)
     with_masks = False
