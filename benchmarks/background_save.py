@@ -56,9 +56,7 @@ def _status(name: str) -> int:
 
 @dataclass
 class Measured:
-    """Of one kind of save: seconds for which training stands still, and bytes of memory beyond what
-    was in use.
-    """
+    """The cost of a kind of save: seconds of paused training, and bytes of additional memory."""
 
     seconds: list[float] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)

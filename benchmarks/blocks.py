@@ -131,7 +131,7 @@ class Training:
 
     @torch.no_grad()
     def top1(self, images: Tensor, labels: Tensor) -> float:
-        """In per cent."""
+        """The top-1 accuracy in per cent."""
         found = torch.cat([self.model.eval()(part).argmax(1) for part in images.split(500)])
         return 100 * (found == labels).double().mean().item()
 

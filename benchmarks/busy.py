@@ -56,7 +56,7 @@ CLASSES, IMAGES = 8, 216  # of the folders that are written
 
 
 class Kind(NamedTuple):
-    """What is trained: flags of ``vit-plugin train``, and the arguments of timm's model if any.
+    """A kind of training: flags of ``vit-plugin train``, and the arguments of timm's model if any.
 
     On two cores, `epochs` take about a minute.
     """

@@ -118,7 +118,7 @@ def of_rfdetr(name: str, folder: Path, sizes: list[tuple[int, int]]) -> dict:
 
 
 def predicted(model: nn.Module, settings: Any, pixels: np.ndarray) -> dict:
-    """By the steps of ``rfdetr``: the resized image, and boxes, scores and rows of classes."""
+    """The outputs by ``rfdetr``'s steps: the resized image, boxes, scores and rows of classes."""
     from rfdetr.models.postprocess import PostProcess
     from torchvision.transforms import functional as F
 
@@ -132,7 +132,7 @@ def predicted(model: nn.Module, settings: Any, pixels: np.ndarray) -> dict:
 
 
 def shown_by(processor: Any, model: nn.Module, pixels: np.ndarray) -> dict:
-    """By the steps of transformers: the resized image, and boxes, scores and rows, best first."""
+    """The outputs by transformers' steps: the resized image, boxes, scores and rows, best first."""
     image = processor(pixels, return_tensors='pt')['pixel_values'].double()
     with torch.no_grad(), doubled():
         outputs = model(image)

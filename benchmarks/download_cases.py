@@ -91,7 +91,7 @@ def cached_before(server: Server, url: str):
 
 @contextmanager
 def cached_damaged(server: Server, url: str):
-    """By an earlier version, which kept what was cut short.
+    """An earlier version had cached a truncated file.
 
     The first try says so and the next fetches it.
     """
@@ -104,7 +104,7 @@ def cached_damaged(server: Server, url: str):
 
 @contextmanager
 def after_a_kill(server: Server, url: str):
-    """Of a process that had fetched a part."""
+    """A killed process had fetched a part."""
     process = os.fork()
     if not process:
         open_checkpoint(url)

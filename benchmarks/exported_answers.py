@@ -105,7 +105,7 @@ def images(folder: Path) -> list[Path]:
 
 
 def difference(found: Prediction, wanted: Prediction) -> float:
-    """Of a probability, of the share of a map's pixels, or of boxes in pixels of the image.
+    """The difference of a probability, of the share of a map's pixels, or of boxes in pixels.
 
     A box has moved as far as to the nearest of its class and score. One of twenty may be another,
     where scores tie.
@@ -129,7 +129,7 @@ def difference(found: Prediction, wanted: Prediction) -> float:
 
 @torch.no_grad()
 def raw_difference(model: ExportedModel, trained: Any, path: Path) -> float:
-    """Of the outputs of a file that makes no answers, relative to the largest."""
+    """The difference of the outputs of a file without answers, relative to the largest."""
     placed = model.fitted(read_image(path))
     given = dict(images=model.channels_of(placed.pixels)[None], sizes=np.array([placed.inner]))
     found = model.runtime({name: given[name] for name in model.inputs})

@@ -156,7 +156,7 @@ def measured(process: psutil.Process) -> tuple[float, int]:
 
 
 def marks_of(found: Outcome, name: str, harmless: Outcome) -> list[str]:
-    """What is wrong with an outcome.
+    """The faults of an outcome.
 
     Args:
         found: the outcome.

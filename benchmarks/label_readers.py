@@ -71,7 +71,7 @@ def read_anyfolder(folder: Path, task: str) -> Read:
 
 
 def read_datumaro(folder: Path, task: str) -> Read:
-    """By the format that it finds itself, and of several the first with labels for the task."""
+    """Read by the format that it detects, or the first of several with labels for the task."""
     from datumaro.components.annotation import AnnotationType
     from datumaro.components.dataset import Dataset
     from datumaro.components.environment import Environment
@@ -115,7 +115,7 @@ def read_datumaro(folder: Path, task: str) -> Read:
 
 
 def read_supervision(folder: Path, task: str) -> Read:
-    """By its function for the format, with the folders of images and of labels that it takes."""
+    """Read by its function for the format, with the folders of images and labels that it takes."""
     import supervision
 
     if task == 'classification':
@@ -184,7 +184,7 @@ def _above(place: Path, name: Path) -> Path:
 
 
 def read_ultralytics(folder: Path, task: str) -> Read:
-    """By the check and the data set that its training uses."""
+    """Read by the check and the data set that its training uses."""
     from ultralytics.cfg import get_cfg
     from ultralytics.data.dataset import ClassificationDataset, YOLODataset
     from ultralytics.data.utils import check_cls_dataset, check_det_dataset

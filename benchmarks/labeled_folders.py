@@ -63,7 +63,7 @@ class LabeledFolder(NamedTuple):
 
 
 def fault_of(found: Sequence[Any], truth: Truth) -> str:
-    """What is wrong with the images that a library gives, nothing if they are as written.
+    """The fault in the images that a library returns, empty if they are as written.
 
     Args:
         found: lists of the values of :class:`label_readers.Labeled`.

@@ -1,4 +1,4 @@
-"""What is there with MMEngine and none of the other frameworks, as JSON: the modules that cannot be
+"""The package with MMEngine and none of the other frameworks, as JSON: the modules that cannot be
 imported, with the reason, what each task gave, and what the commands made of a folder of images.
 
 The campaign ``matrix`` runs it, and ``tests/test_mmengine_alone.py``.

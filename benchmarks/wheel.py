@@ -41,7 +41,7 @@ mmpretrain.get_model('{MINI}')
 
 
 def steps(folder: Path, extras: list[str], mim: bool) -> Iterator[tuple[str, list[str]]]:
-    """What is done, and the command for it. Each sees what the earlier ones have made."""
+    """The steps with their commands. Each sees the results of the earlier ones."""
     dist, env, config = folder / 'dist', folder / 'env/bin', f'vit_plugin::hybrid_vit/{MINI}.py'
     yield 'build', [sys.executable, '-m', 'build', '--outdir', str(dist), str(ROOT)]
     (wheel,) = dist.glob('*.whl')

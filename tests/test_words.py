@@ -11,7 +11,9 @@ import pytest
 
 FOLDERS = ('vit_plugin', 'anyfolder', 'benchmarks', 'tests', 'configs', 'tools')
 # A comment that begins so leaves its subject to the code, or to the sentence before.
-OPENINGS = ('Of', 'Which', 'Whose', 'Where', 'As', 'What', 'That is', 'That of')
+OPENINGS = ('Of', 'Which', 'Whose', 'Where', 'As', 'What', 'That is', 'That of', 'Those')
+# A docstring that begins so names nothing that the function returns or the class is.
+DOC_OPENINGS = ('Of', 'That of', 'Those of', 'The same of', 'What is', 'What was', 'By')
 # Public names that several modules of the package define, and why they may.
 SHARED_NAMES = {
     'PROJECT': 'the declaration of each project',
@@ -66,6 +68,20 @@ def test_a_comment_names_its_subject(folder):
         for path in sorted(Path(folder).rglob('*.py'))
         for line, text in comments(path)
         if text.startswith(tuple(f'{opening} ' for opening in OPENINGS))
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize('folder', ['vit_plugin', 'anyfolder', 'benchmarks', 'tools'])
+def test_a_docstring_names_its_subject(folder):
+    kinds = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
+    wrong = [
+        f'{path}: {text}'
+        for path in sorted(Path(folder).rglob('*.py'))
+        if 'tests' not in path.parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, kinds) and (text := (ast.get_docstring(node) or '').partition('\n')[0])
+        if text.startswith(tuple(f'{opening} ' for opening in DOC_OPENINGS))
     ]
     assert not wrong
 

@@ -126,5 +126,5 @@ def labels_in(rows: ImageRows, codes: ClassCodes, mark: str) -> list[str | None]
 
 
 def separator_of(values: Sequence[str]) -> str:
-    """What is between several classes in the values of a column."""
+    """The separator of several classes in the values of a column."""
     return next((mark for mark in SEPARATORS if any(mark in value for value in values)), ' ')

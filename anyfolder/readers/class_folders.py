@@ -172,7 +172,7 @@ def _of_tables(tree: Tree, tables: TableLabels, findings: Findings) -> Labeled:
 
 
 def _unread(tree: Tree, records: Records, read: Collection[Path]) -> str:
-    """What is to be said of a table that gives no image a class, besides those that are read."""
+    """The note on a table that gives no image a class, besides the tables that are read."""
     others = (
         file
         for suffix in LABEL_FILE_SUFFIXES

@@ -80,7 +80,7 @@ def near_twins(names: Iterable[str]) -> dict[str, str]:
 
 
 def twin_key(name: str) -> str:
-    """What is left of a name where only its look counts."""
+    """The form of a name in which look-alikes are equal."""
     name = COPY_ENDING.sub('', name)
     plain = name.translate(LOOK_ALIKES).translate(JOINERS).casefold()
     bare = ''.join(letter for letter in plain if letter not in ' _-')

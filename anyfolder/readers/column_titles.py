@@ -32,7 +32,7 @@ BOX_TITLES = {'xmin', 'x_min', 'x1', 'bbox', 'objects'}
 
 
 def label_column(columns: Sequence[str]) -> str | None:
-    """Of the columns but that of images, that of labels: by its name, or the only one."""
+    """The label column among all but the image column: by its name, or the only one."""
     if len(named := label_columns(columns)) == 1:
         return named[0]
     return columns[0] if len(columns) == 1 else None

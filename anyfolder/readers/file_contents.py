@@ -12,7 +12,7 @@ from .tables import Row, read_rows
 
 
 class FileContents:
-    """What is in some files. All methods raise ``InputError`` for a file that is damaged."""
+    """The contents of some files. All methods raise ``InputError`` for a damaged file."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, Path], Any] = {}

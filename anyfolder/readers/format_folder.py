@@ -15,7 +15,7 @@ from .tables import TABLE_SUFFIXES, read_table
 
 
 class Lost(NamedTuple):
-    """What is said of a file of annotations that has no image, see :meth:`Findings.note`."""
+    """The note on an annotation file without an image, see :meth:`Findings.note`."""
 
     what: str
     remedy: str = ''
@@ -49,7 +49,7 @@ class FormatFolder:
 
 
 def coco_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
-    """Of several files for a split, those with the boxes: ``instances_train2017.json``."""
+    """The files with boxes, of several for a split: ``instances_train2017.json``."""
     by_split: dict[Split | None, list[Path]] = defaultdict(list)
     for file in files:
         by_split[tree.split_said(file)].append(file)

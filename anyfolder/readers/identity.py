@@ -277,7 +277,7 @@ class Index:
         return not own, -label.shared(place), label.apart(place)
 
     def _fitting(self, label: Address, found: Sequence[tuple[str, Path, Address]]) -> list[Path]:
-        """Those of the images that fit an address best, see the rule of this file."""
+        """The images that fit an address best, see the rule of this file."""
         if own := [path for _, path, place in found if place == label]:
             return own  # found quickly, also among thousands of one name
         fitting = self._fitting_places(label, tuple(place for _, _, place in found))

@@ -89,7 +89,7 @@ def role_of(map_: Path, image: Path, tree: Tree) -> Role:
 
 
 def choose_labels(maps: MapsByRole, findings: Findings) -> Role:
-    """Of several maps of each image, those that are the labels.
+    """The labels among several maps of each image.
 
     Maps that are nearly the same for all images say nothing of them, and maps that are equal to
     others but for their values or colors say nothing more.

@@ -116,7 +116,7 @@ def masked_images(tree: Tree, findings: Findings) -> MaskedImages | None:
 
 
 def _images_and_masks(tree: Tree) -> tuple[list[Path], list[Path]]:
-    """By their folders' names, by masks beside images and named after them, or by their pixels."""
+    """Tell images from masks by folder names, by names of masks beside images, or by pixels."""
     of_kind: dict[str, list[Path]] = defaultdict(list)
     for folders, found in tree.images_in.items():
         of_kind[kind_by_name(folders)] += found

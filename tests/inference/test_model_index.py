@@ -42,7 +42,7 @@ def registered(monkeypatch) -> None:
 
 def test_every_recipe_of_a_classifier_has_an_entry(written):
     folders = {path.name for path in Path('configs').iterdir() if path.is_dir()}
-    # Those are of other tasks, of pre-trained models without classes, or need a teacher.
+    # The others are of other tasks, of pre-trained models without classes, or need a teacher.
     others = {'_base_', 'detection', 'distillation', 'segmentation', 'self_supervised'}
     assert folders - others == set(model_index.COLLECTIONS)
     recipes = {

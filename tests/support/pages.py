@@ -30,7 +30,7 @@ RUN_PAGES = {
     'docs/first_steps.md': 'tests/test_first_steps.py',
     'docs/pytorch.md': 'tests/test_first_steps.py',
 }
-# Those of them whose Python programs need what stands before them on the page.
+# Pages whose Python programs need the programs before them on the page.
 IN_ORDER = ('docs/first_steps.md', 'docs/pytorch.md', 'docs/walkthrough.md')
 # Commands that a test runs on small data and in every form, by a pattern of their beginning, and
 # the test.

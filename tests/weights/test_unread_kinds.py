@@ -15,7 +15,7 @@ from vit_plugin.inference.load import load
     [
         (dict(model_type='upernet'), "has model_type='upernet', and it predicts masks with a"),
         (dict(model_type='vitdet'), 'TransformersBackbone'),
-        (dict(model_type='yolos'), 'it is a detector whose encoder or decoder'),
+        (dict(model_type='yolos'), 'it is a detector with an encoder'),
         (dict(model_type='swin', architectures=['SwinForX']), 'the encoder and the image class'),
         (dict(model_type='beit', architectures=['BeitForX']), 'BeitModel, BeitForImageClass'),
         (dict(model_type='sam_vision_model'), 'answers prompts'),

@@ -27,7 +27,7 @@ MOST_QUERIES = 900  # DINO's
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What is known about the data and the backbone before a model's config is written.
+    """The facts about data and backbone that are known before a model's config is written.
 
     Attributes:
         classes: number of classes.

@@ -192,7 +192,7 @@ class Examined:
             return {}
 
     def metainfo(self, part: str) -> Mapping[str, Any]:
-        """What is known about a data set's classes without its files."""
+        """The facts about a data set's classes that are known without its files."""
         dataset = self.dataset_config(part)
         kind = self._class_of(dataset.get('type'), DATASETS)
         return {**getattr(kind, 'METAINFO', {}), **(dataset.get('metainfo') or {})}

@@ -14,28 +14,30 @@ TRAINS_ON_MAPS = (
     'vit-plugin train --data FOLDER --weights trains a classifier, detector or segmentor on its '
     'maps, with the backbone TransformersBackbone'
 )
-SAVE_ENCODER = 'of this type, the encoder and the image classifier are read; save one of these'
+SAVE_ENCODER = (
+    'of this type, only the encoder and the image classifier are supported; save one of these'
+)
 DETECTOR = (
-    'it is a detector whose encoder or decoder no model here has; read are RF-DETR, LW-DETR, '
-    'RT-DETR, D-FINE, DETR, Conditional DETR and Deformable DETR, and vit-plugin train --task '
-    'detection trains one'
+    'it is a detector with an encoder or decoder that no model here has; supported are RF-DETR, '
+    'LW-DETR, RT-DETR, D-FINE, DETR, Conditional DETR and Deformable DETR, and vit-plugin train '
+    '--task detection trains one'
 )
 ONLY_MASKS = (
-    'it predicts masks with a decoder that no model here has; read is EoMT, and vit-plugin train '
-    '--task segmentation trains a SegFormer head, UPerNet or Mask2Former'
+    'it predicts masks with a decoder that no model here has; EoMT is supported, and vit-plugin '
+    'train --task segmentation trains a SegFormer head, UPerNet or Mask2Former'
 )
 PROMPTED = (
-    'it is of a model that answers prompts, which no model here does; the image encoders of SAM '
-    "and SAM 2 are timm's, so give --weights timm://samvit_base_patch16.sa1b or "
+    'it belongs to a model that answers prompts, which no model here does; the image encoders of '
+    "SAM and SAM 2 are timm's, so give --weights timm://samvit_base_patch16.sa1b or "
     'timm://sam2_hiera_tiny.fb_r896, or their larger sizes'
 )
 NAFLEX = (
-    'it takes patches of images of their own aspect; SigLIP 2 at a fixed size is read, and '
+    'it takes images at their own aspect ratio; SigLIP 2 at a fixed size is supported, and '
     "TimmBackbone computes timm's NaFlex models"
 )
-ONLY_MAPS = 'it gives maps alone, and no vector of an image; ' + TRAINS_ON_MAPS
+ONLY_MAPS = 'it returns only maps, and no vector for an image; ' + TRAINS_ON_MAPS
 TWO_HEADS = (
-    'its two classifiers get different features, which no head here does; save the classifier '
+    'its two classifiers get different features, which no head here supports; save the classifier '
     'without a teacher'
 )
 TEXT_OR_SOUND = 'no model here reads it; give an image encoder, a classifier or a detector'
@@ -103,14 +105,14 @@ def check_kind(checkpoint: Checkpoint) -> None:
 
 def _why(config: Any, kind: str) -> str:
     if not kind:
-        return 'it has no model_type, by which models are known; put it there'
+        return 'it has no model_type, which identifies the model; add it'
     named = get_typed(config, 'architectures', Sequence[str], ())
     for end, why in OF_CLASSES.items():
         if any(one.endswith(end) for one in named):
             return why
     known = IMAGE_KINDS.get(kind)
     if known is not None:
-        return f'of this type, {", ".join(known.poolings)} are read; save one of these'
+        return f'of this type, {", ".join(known.poolings)} are supported; save one of these'
     if 'auto_map' in config:
         return 'it names code of its own (auto_map), which is never run; give another model'
     return REASONS.get(kind, TEXT_OR_SOUND)

@@ -66,7 +66,7 @@ def write_hashed(path: Path, *blocks: Any) -> dict[str, Any]:
             size += len(block)
         file.flush()
         os.fsync(file.fileno())
-        # So that reading back reaches the disk, not the page cache.
+        # Drop the pages, so that reading back reaches the disk, not the page cache.
         if hasattr(os, 'posix_fadvise'):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     return dict(bytes=size, sha256=digest.hexdigest())

@@ -57,7 +57,7 @@ class PositionTable:
         return torch.cat((extra, patches), dim=1), ', '.join(changes)
 
     def assumed(self, table: Tensor) -> str:
-        """What is assumed about a table whose grid is not stated. Empty for a square."""
+        """The assumption about a table whose grid is not stated. Empty for a square."""
         grid = self.layout(table)[1]
         if self.grid or self.position.source_grid or grid[0] == grid[1]:
             return ''

@@ -93,14 +93,14 @@ class GroupedDETRHead(DETRHead):
         ]
 
     def _objects(self, sample: Any, ends: Tensor) -> InstanceData:
-        """What is in an image, with the image's width and height (4), twice."""
+        """The objects in an image, with the image's width and height (4), twice."""
         objects = sample.gt_instances.new(metainfo=sample.metainfo)
         objects.ends = ends.expand(len(objects), 4)
         return objects
 
     @torch.no_grad()
     def _cost(self, layer: InstanceData, objects: InstanceData, ends: Tensor) -> Tensor:
-        """That of each query of an image for each of its objects (groups * Q, N)."""
+        """The cost of each query of an image for each of its objects (groups * Q, N)."""
         boxes = bbox_cxcywh_to_xyxy(layer.boxes[0]) * ends
         queries = InstanceData(scores=layer.logits[0], bboxes=boxes)
         return sum(cost(queries, objects, objects.metainfo) for cost in self.assigner.match_costs)
@@ -134,7 +134,7 @@ class GroupedDETRHead(DETRHead):
         return self.predict_by_feat(logits, boxes, metas, rescale=rescale)
 
     def highest(self, logits: Tensor, boxes: Tensor, features: Tensor) -> tuple[Tensor, ...]:
-        """What is predicted of the outputs of a layer, best first, for a graph.
+        """The predictions from the outputs of a layer, best first, for a graph.
 
         Args:
             logits, boxes, features: (B, Q, num_classes), (B, Q, 4) and (B, Q, C).

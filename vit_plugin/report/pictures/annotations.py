@@ -65,7 +65,7 @@ class Instances:
 
 @dataclass(frozen=True)
 class Annotations:
-    """What is drawn on an image.
+    """The annotations to draw on an image.
 
     Args:
         frame: height and width in pixels of the image that boxes, masks and the map refer to.
