@@ -1,4 +1,4 @@
-"""Classes of published models, and what is none of them."""
+"""What files of published models state, and what is none of them."""
 
 import pytest
 import torch
@@ -8,49 +8,14 @@ from timm.data import IMAGENET_DEFAULT_MEAN
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_run import address_of, as_run
-from vit_plugin.weights.published_settings import Classes
 
 OTHER = {'some.layer.weight': torch.ones(2, 2)}
-
-
-@pytest.mark.parametrize(
-    ('rows', 'names', 'first', 'unused'),
-    [
-        (91, {}, 'person', [0, 12, 26, 29, 30, 45, 66, 68, 69, 71, 83]),
-        (90, {}, 'person', [11, 25, 28, 29, 44, 65, 67, 68, 70, 82]),
-        (80, {}, 'person', []),
-        (3, {}, 'class 0', [2]),
-        (3, {0: 'cat', 1: 'dog'}, 'cat', [2]),
-        (2, {0: 'cat', 1: 'dog'}, 'cat', []),
-        (3, {0: 'N/A', 1: 'cat', 2: 'dog'}, 'cat', [0]),
-    ],
-)
-def test_classes(rows, names, first, unused):
-    classes = Classes(rows, names)
-    assert classes.names[0] == first
-    assert classes.unused == unused
-    assert len(classes.names) == rows - len(unused)
-
-
-def test_cocos_names_at_the_numbers_of_its_categories():
-    known = Classes(91, {}).names
-    listed = Classes(91, dict(enumerate(known)))
-    assert (listed.names, listed.unused) == (known, Classes(91, {}).unused)
-    assert known[-1] == 'toothbrush'
-    assert Classes(81, dict(enumerate(known))).unused == [80]
 
 
 @pytest.mark.parametrize('content', [OTHER, dict(state_dict=OTHER, meta=dict(cfg='a = 1'))])
 def test_other_checkpoints_are_as_they_are(content):
     checkpoint = Checkpoint('file.pth', content)
     assert as_run(checkpoint) is checkpoint
-
-
-@pytest.mark.parametrize('count', [3, 91])
-def test_default_names_of_transformers_are_names_unless_they_may_be_cocos(count):
-    labels = {i: f'LABEL_{i}' for i in range(count)}
-    found = Published(Checkpoint('a', OTHER, dict(config=dict(id2label=labels)))).names
-    assert found == (labels if count == 3 else {})
 
 
 def test_settings_of_another_type_count_for_nothing(tmp_path):

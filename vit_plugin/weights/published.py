@@ -23,7 +23,6 @@ from .recognition import Recognized, recognize, without_wrapper_prefixes
 Colors = Annotated[Sequence[float], Len(3, 3)]
 LIGHTNING = 'model.'  # prefix of each name
 DEFAULT_NAME = 'LABEL_'  # transformers' default class name
-COCO_ROWS = (91, 90, 80)  # numbers of class rows for COCO
 
 
 class Published:
@@ -124,8 +123,6 @@ class Published:
     def names(self) -> dict[int, str]:
         """The stated class names, by number.
 
-        Only default names for as many classes as COCO has count as none.
-
         Raises:
             ConfigError: if they do not map numbers to names.
         """
@@ -137,12 +134,7 @@ class Published:
                 f'its config.json has id2label={SHORT.repr(labels)}, where names by numbers are '
                 'expected; correct it'
             )
-        if pairs and not (
-            len(pairs) in COCO_ROWS
-            and all(name.startswith(DEFAULT_NAME) for name in pairs.values())
-        ):
-            return pairs
-        return dict(enumerate(get_typed(self.settings, 'class_names', Sequence[str], ())))
+        return pairs or dict(enumerate(get_typed(self.settings, 'class_names', Sequence[str], ())))
 
 
 def get_typed(source: Any, name: str, kind: Any, default: Any) -> Any:

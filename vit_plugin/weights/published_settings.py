@@ -11,7 +11,6 @@ from vit_plugin.errors import ConfigError
 
 from .published import DEFAULT_NAME, Published
 
-NO_CLASS = ('N/A', '__background__')  # rows among COCO's 91 that are not a class
 # Placeholder data set for the test, until other data is given.
 COCO = dict(
     type='CocoDataset',
@@ -20,35 +19,6 @@ COCO = dict(
     data_prefix=dict(img='val2017/'),
     test_mode=True,
 )
-
-
-class Classes:
-    """The classes of a detector and the rows of its classification layers that have none.
-
-    Args:
-        rows: number of rows.
-        names: the known names of rows. None: COCO's names if the number matches, else numbers.
-    """
-
-    def __init__(self, rows: int, names: Mapping[int, str]) -> None:
-        coco = coco_names()
-        known = [name for name in coco if name not in NO_CLASS]
-        if not names or (rows == len(coco) and [*names.values()] == known):
-            by_rows = {len(coco): coco, len(coco) - 1: coco[1:], len(known): known}
-            if rows in by_rows:
-                print_log(f"The classes are taken as COCO's, since there are {rows}.", 'current')
-            numbers = [f'class {i}' for i in range(max(rows - 1, 1))]  # the last row is not a class
-            names = dict(enumerate(by_rows.get(rows, numbers)))
-        used = {i: names[i] for i in range(rows) if names.get(i, NO_CLASS[0]) not in NO_CLASS}
-        self.names = list(used.values())
-        self.unused = [row for row in range(rows) if row not in used]
-
-
-def coco_names() -> list[str]:
-    """The names of COCO's 91 categories by number, with ``NO_CLASS`` for unused ones."""
-    from torchvision.models.detection import FasterRCNN_ResNet50_FPN_Weights
-
-    return list(FasterRCNN_ResNet50_FPN_Weights.COCO_V1.meta['categories'])
 
 
 def detector_settings(

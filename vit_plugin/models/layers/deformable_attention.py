@@ -194,21 +194,3 @@ class DeformableAttention(PointAttention):
         strides = points.new_tensor([level.stride for level in levels])[:, None, None]
         locations = (points[:, None, None, None] / strides + self.offsets(query)) / sides
         return self.attend(query, maps, locations, [level.size for level in levels])
-
-
-class BoxAttention(PointAttention):
-    """Attention around the box of each query, with offsets relative to its sides (Appendix A.4)."""
-
-    def forward(
-        self, query: Tensor, boxes: Tensor, maps: Tensor, sizes: Sequence[Grid], padding: Tensor
-    ) -> Tensor:
-        """Queries (B, queries, C) -> (B, queries, C).
-
-        Args:
-            query: the queries.
-            boxes: the boxes (B, queries, maps, 4), which are (x, y, w, h) as fractions of each map.
-            maps, sizes, padding: see :meth:`attend`.
-        """
-        around = boxes[:, :, None, :, None]  # (B, queries, 1, maps, 1, 4)
-        locations = around[..., :2] + self.offsets(query) / (2 * self.num_points) * around[..., 2:]
-        return self.attend(query, maps, locations, sizes, padding)

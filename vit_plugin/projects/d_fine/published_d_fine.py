@@ -7,9 +7,14 @@ import torch
 
 from vit_plugin.arguments.fields import Count, NotNegative, Positive, PositiveInt, Section
 from vit_plugin.errors import ConfigError
+from vit_plugin.projects.detr_family.published_classes import (
+    COCO_ROWS,
+    DetectorClasses,
+    stated_names,
+)
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.published import COCO_ROWS, Published
-from vit_plugin.weights.published_settings import Classes, detector_settings
+from vit_plugin.weights.published import Published
+from vit_plugin.weights.published_settings import detector_settings
 from vit_plugin.weights.transformers_config import blocks_before_outputs, inner_backbone
 
 from .d_fine_kinds import D_FINE_KIND, HGNET_L, HGNET_V2_KIND
@@ -199,7 +204,7 @@ def detected_class_names(published: Published, rows: int) -> list[str]:
         ConfigError: if the file has other names.
     """
     numbered = {} if rows == COCO_ROWS[-1] else {i: f'class {i}' for i in range(rows)}
-    classes = Classes(rows, published.names or numbered)
+    classes = DetectorClasses(rows, stated_names(published) or numbered)
     if classes.unused:
         raise ConfigError(f'its id2label does not name {rows} classes; correct it')
     return classes.names

@@ -4,9 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from vit_plugin.arguments.fields import Fraction, PositiveInt, Section
 from vit_plugin.errors import ConfigError
+from vit_plugin.projects.detr_family.published_classes import (
+    COCO_ROWS,
+    DetectorClasses,
+    stated_names,
+)
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.published import COCO_ROWS, Published, get_typed
-from vit_plugin.weights.published_settings import Classes, detector_settings
+from vit_plugin.weights.published import Published, get_typed
+from vit_plugin.weights.published_settings import detector_settings
 from vit_plugin.weights.transformers_config import inner_backbone
 
 from .detr_kinds import DETR_KINDS, TIMM_BACKBONE_KIND
@@ -98,8 +103,8 @@ def _head(published: Published, queries: int) -> tuple[Section, list[str]]:
     layer = 'cls_branches.0' if published.kind == DEFORMABLE else 'fc_cls'
     rows, dims = published.shape(f'bbox_head.{layer}.weight')
     rows -= published.kind == 'detr'  # the last row is "no object"
-    names = published.names or ({} if rows in COCO_ROWS else {i: f'class {i}' for i in range(rows)})
-    classes = Classes(rows, names)
+    numbered = {} if rows in COCO_ROWS else {i: f'class {i}' for i in range(rows)}
+    classes = DetectorClasses(rows, stated_names(published) or numbered)
     if not classes.names:
         raise ConfigError('its config.json names none of its classes in id2label; give their names')
     head = dict(

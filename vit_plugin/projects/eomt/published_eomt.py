@@ -8,13 +8,14 @@ from vit_plugin.registry import needed_class
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import DEFAULT_NAME, Published
 from vit_plugin.weights.published_encoder import dinov3_rotary, encoder_section
-from vit_plugin.weights.published_settings import Classes, detector_settings, segmentor_settings
+from vit_plugin.weights.published_settings import detector_settings, segmentor_settings
 
 from .eomt_kinds import EOMT_DINOV3_KIND, EOMT_KIND, ROPE
 from .eomt_model import instances
 from .mask_queries import doublings
 
 KNOWN_CLASSES = {
+    80: 'mmdet.datasets.coco:CocoDataset',
     133: 'mmdet.datasets.coco_panoptic:CocoPanopticDataset',
     150: 'mmseg.datasets.ade:ADE20KDataset',
 }
@@ -103,6 +104,4 @@ def _classes(names: dict[int, str], rows: int) -> list[str]:
             f'The file names no classes; its {rows} are taken as those of {known}.', 'current'
         )
         return list(needed_class('the names of classes', known).METAINFO['classes'])
-    if rows == THINGS and not names:
-        return Classes(rows, names).names
     return [names.get(i, f'class {i}') for i in range(rows)]

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from vit_plugin.arguments.fields import Count, Eps, PositiveInt, Section, Size
+from vit_plugin.projects.detr_family.published_classes import DetectorClasses, stated_names
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_encoder import encoder_section
-from vit_plugin.weights.published_settings import Classes, detector_settings
+from vit_plugin.weights.published_settings import detector_settings
 from vit_plugin.weights.transformers_config import (
     blocks_before_outputs,
     inner_backbone,
@@ -37,7 +38,7 @@ def lw_detr(published: Published) -> tuple[Section, list[str]] | None:
         levels = published.count('neck.levels.')
         raise config.refuse('projector_scale_factors', why=f'where {levels} of {MAP_SCALES} belong')
     rows, dims = published.shape('class_embed.weight')
-    classes = Classes(rows, published.names)
+    classes = DetectorClasses(rows, stated_names(published))
     decoder, queries = _decoder(published, config, dims, len(scales))
     blocks = published.count('neck.levels.0.c2f.bottlenecks.')
     config.agree(d_model=dims, c2f_num_blocks=blocks, num_feature_levels=len(scales))

@@ -1,11 +1,14 @@
-"""A layer of LW-DETR's decoder, and the options of the decoder."""
+"""A layer of LW-DETR's decoder, its attention to maps, and the options of the decoder."""
+
+from collections.abc import Sequence
 
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import Depth, PositiveInt, Rate, Section
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.layers.deformable_attention import BoxAttention
+from vit_plugin.models.layers.block_cfg import Grid
+from vit_plugin.models.layers.deformable_attention import PointAttention
 from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory
 
 
@@ -53,6 +56,27 @@ def read_test_cfg(given: QueryTest, num_queries: int, num_layers: int, num_class
             )
     cfg['max_per_img'] = min(cfg['max_per_img'], cfg['num_queries'] * num_classes)
     return cfg
+
+
+class BoxAttention(PointAttention):
+    """Attention around the box of each query, with offsets relative to its sides.
+
+    See arXiv:2010.04159, Appendix A.4.
+    """
+
+    def forward(
+        self, query: Tensor, boxes: Tensor, maps: Tensor, sizes: Sequence[Grid], padding: Tensor
+    ) -> Tensor:
+        """Queries (B, queries, C) -> (B, queries, C).
+
+        Args:
+            query: the queries.
+            boxes: the boxes (B, queries, maps, 4), which are (x, y, w, h) as fractions of each map.
+            maps, sizes, padding: see :meth:`attend`.
+        """
+        around = boxes[:, :, None, :, None]  # (B, queries, 1, maps, 1, 4)
+        locations = around[..., :2] + self.offsets(query) / (2 * self.num_points) * around[..., 2:]
+        return self.attend(query, maps, locations, sizes, padding)
 
 
 class DecoderLayer(nn.Module):

@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 from vit_plugin.arguments.fields import Count, Eps, PositiveInt, Section
 from vit_plugin.errors import ConfigError
+from vit_plugin.projects.detr_family.published_classes import DetectorClasses, stated_names
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_encoder import encoder_section
-from vit_plugin.weights.published_settings import Classes, detector_settings
+from vit_plugin.weights.published_settings import detector_settings
 from vit_plugin.weights.transformers_config import (
     blocks_before_outputs,
     inner_backbone,
@@ -68,7 +69,7 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
         if any(name.startswith(start) for name in published.weights):
             raise ConfigError(f'{why}; give another model')
     rows, dims = published.shape('class_embed.weight')
-    classes = Classes(rows, published.names)
+    classes = DetectorClasses(rows, stated_names(published))
     groups = published.count('transformer.enc_output.')
     queries = published.shape('refpoint_embed.weight')[0] // max(groups, 1)
     blocks = published.count(f'{BACKBONE_PREFIX}projector.stages.0.0.m.')

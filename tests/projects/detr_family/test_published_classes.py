@@ -1,0 +1,43 @@
+"""Classes of published detectors, and rows that are none."""
+
+import pytest
+import torch
+
+from vit_plugin.projects.detr_family.published_classes import DetectorClasses, stated_names
+from vit_plugin.weights.opening import Checkpoint
+from vit_plugin.weights.published import Published
+
+
+@pytest.mark.parametrize(
+    ('rows', 'names', 'first', 'unused'),
+    [
+        (91, {}, 'person', [0, 12, 26, 29, 30, 45, 66, 68, 69, 71, 83]),
+        (90, {}, 'person', [11, 25, 28, 29, 44, 65, 67, 68, 70, 82]),
+        (80, {}, 'person', []),
+        (3, {}, 'class 0', [2]),
+        (3, {0: 'cat', 1: 'dog'}, 'cat', [2]),
+        (2, {0: 'cat', 1: 'dog'}, 'cat', []),
+        (3, {0: 'N/A', 1: 'cat', 2: 'dog'}, 'cat', [0]),
+    ],
+)
+def test_classes(rows, names, first, unused):
+    classes = DetectorClasses(rows, names)
+    assert classes.names[0] == first
+    assert classes.unused == unused
+    assert len(classes.names) == rows - len(unused)
+
+
+def test_cocos_names_at_the_numbers_of_its_categories():
+    known = DetectorClasses(91, {}).names
+    listed = DetectorClasses(91, dict(enumerate(known)))
+    assert (listed.names, listed.unused) == (known, DetectorClasses(91, {}).unused)
+    assert known[-1] == 'toothbrush'
+    assert DetectorClasses(81, dict(enumerate(known))).unused == [80]
+
+
+@pytest.mark.parametrize('count', [3, 91])
+def test_default_names_of_transformers_are_names_unless_they_may_be_cocos(count):
+    labels = {i: f'LABEL_{i}' for i in range(count)}
+    weights = {'some.layer.weight': torch.ones(2, 2)}
+    found = Published(Checkpoint('a', weights, dict(config=dict(id2label=labels))))
+    assert stated_names(found) == (labels if count == 3 else {})

@@ -1,0 +1,46 @@
+"""The classes of a published detector, and the rows of its layers that are none."""
+
+from collections.abc import Mapping
+
+from mmengine.logging import print_log
+
+from vit_plugin.weights.published import DEFAULT_NAME, Published
+
+COCO_ROWS = (91, 90, 80)  # numbers of class rows for COCO
+NO_CLASS = ('N/A', '__background__')  # rows among COCO's 91 that are not a class
+
+
+class DetectorClasses:
+    """The classes of a detector and the rows of its classification layers that have none.
+
+    Args:
+        rows: number of rows.
+        names: the known names of rows. None: COCO's names if the number matches, else numbers.
+    """
+
+    def __init__(self, rows: int, names: Mapping[int, str]) -> None:
+        coco = coco_names()
+        known = [name for name in coco if name not in NO_CLASS]
+        if not names or (rows == len(coco) and [*names.values()] == known):
+            by_rows = {len(coco): coco, len(coco) - 1: coco[1:], len(known): known}
+            if rows in by_rows:
+                print_log(f"The classes are taken as COCO's, since there are {rows}.", 'current')
+            numbers = [f'class {i}' for i in range(max(rows - 1, 1))]  # the last row is not a class
+            names = dict(enumerate(by_rows.get(rows, numbers)))
+        used = {i: names[i] for i in range(rows) if names.get(i, NO_CLASS[0]) not in NO_CLASS}
+        self.names = list(used.values())
+        self.unused = [row for row in range(rows) if row not in used]
+
+
+def stated_names(published: Published) -> dict[int, str]:
+    """The names that a file states. Only default names for as many classes as COCO has count as none."""
+    names = published.names
+    is_default = all(name.startswith(DEFAULT_NAME) for name in names.values())
+    return {} if is_default and len(names) in COCO_ROWS else names
+
+
+def coco_names() -> list[str]:
+    """The names of COCO's 91 categories by number, with ``NO_CLASS`` for unused ones."""
+    from torchvision.models.detection import FasterRCNN_ResNet50_FPN_Weights
+
+    return list(FasterRCNN_ResNet50_FPN_Weights.COCO_V1.meta['categories'])
