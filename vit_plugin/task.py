@@ -55,6 +55,8 @@ class Task:
         deployed: export adapters, by the attribute of the model and, if needed, the name of its
             class.
         hub: the name of the task on Hugging Face's hub.
+        written: the :class:`~vit_plugin.deploy.hub.written_task.WrittenTask`: how models are
+            written for other libraries, if these have such models.
         says: completes the sentence "This model ...".
         registered: for each registry of :mod:`vit_plugin.registry`, the module of each class.
     """
@@ -73,6 +75,7 @@ class Task:
     heads: tuple[tuple[str, str], ...] = ()
     deployed: Mapping[tuple[str, str], str] = field(default_factory=dict)
     hub: str = ''
+    written: str = ''
     says: str = ''
     registered: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 

@@ -36,7 +36,7 @@ class Card:
         name: ``USER/NAME``.
         library: another library that reads the folder.
         difference: difference of its logits, see
-            :func:`~vit_plugin.deploy.hub.libraries.difference`.
+            :func:`~vit_plugin.deploy.hub.written_task.difference`.
         license: the hub's name of the license.
         record: where the weights come from.
 

@@ -11,8 +11,6 @@ from vit_plugin.inference.prepared_image import takes_rgb
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.zoo.data_config import PILLOW_INTERPOLATIONS
 
-# The image processor of a task, unless it depends on the size. All real-time detectors share one.
-TASK_PROCESSORS = {'detection': 'RTDetrImageProcessor'}
 RESAMPLE = {name: number for number, name in PILLOW_INTERPOLATIONS.items() if number is not None}
 
 
@@ -64,10 +62,14 @@ def _scale(steps: list[PipelineStep], native: tuple[int, ...]) -> dict[str, Any]
     )
 
 
-def processor_of(pixels: Mapping[str, Any], task: str = 'classification') -> dict[str, Any]:
+def processor_of(pixels: Mapping[str, Any], processor: str = '') -> dict[str, Any]:
     """The content of transformers' ``preprocessor_config.json`` for a data config of timm's.
 
     :func:`~vit_plugin.zoo.data_config.data_config_of` is the opposite.
+
+    Args:
+        pixels: the data config.
+        processor: the class of image processor, if the pixels do not decide it.
     """
     _, height, width = pixels['input_size']
     rows, columns = (math.floor(side / pixels['crop_pct'] + 0.5) for side in (height, width))
@@ -76,7 +78,7 @@ def processor_of(pixels: Mapping[str, Any], task: str = 'classification') -> dic
     of_size = 'CLIPImageProcessor' if center else 'ViTImageProcessor'
     crop = dict(do_center_crop=True, crop_size=dict(height=height, width=width))
     return dict(
-        image_processor_type=TASK_PROCESSORS.get(task, of_size),
+        image_processor_type=processor or of_size,
         do_resize=True,
         size=dict(shortest_edge=min(rows, columns)) if center else dict(height=rows, width=columns),
         resample=RESAMPLE[pixels['interpolation']],

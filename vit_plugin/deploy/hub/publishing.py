@@ -26,17 +26,10 @@ from vit_plugin.weights.hub import CARD, ENTRY, HUB_CONFIG, HUB_WEIGHTS
 from vit_plugin.weights.provenance import PROVENANCE_KEY, Provenance, converted
 
 from .card import Card
-from .libraries import (
-    LIBRARIES,
-    WRITTEN_TASKS,
-    Library,
-    difference,
-    folders_of,
-    tolerance_of,
-    with_crop,
-)
+from .libraries import LIBRARIES, Library, tolerance_of, with_crop
 from .preprocessing import processor_of, timm_data_config
 from .run_files import check_own
+from .written_task import difference, written_task
 
 HUB = 'hf://'
 OWN_FORMAT = 'vit_plugin'  # our own format, for models that no other library has
@@ -120,7 +113,7 @@ class Written(NamedTuple):
     """The library that reads a folder, and the content of its ``config.json``.
 
     Attributes:
-        difference: see :func:`~vit_plugin.deploy.hub.libraries.difference`.
+        difference: see :func:`~vit_plugin.deploy.hub.written_task.difference`.
         is_tried: whether the library itself has read the folder, instead of our reader.
         why: the reason if there is no library.
     """
@@ -187,17 +180,15 @@ def _for_library(
     """
     if form == OWN_FORMAT:
         raise ConfigError('--to vit_plugin asks for its own names')
-    if trained.task not in WRITTEN_TASKS:
-        raise ConfigError(f'this is a model of {trained.task}')
-    library, pixels = LIBRARIES[form], timm_data_config(trained)
+    task, pixels = written_task(trained), timm_data_config(trained)
     reasons = []
-    for config, weights in folders_of(trained, form, pixels):
+    for config, weights in task.folders(trained, form, pixels):
         _write_weights(folder, weights, dtype, record)
         _write_json(folder / HUB_CONFIG, config)
-        _write_json(folder / PROCESSOR, processor_of(pixels, trained.task))
+        _write_json(folder / PROCESSOR, processor_of(pixels, task.processor))
         size = pixels['input_size'][1:]
         try:
-            return _compared(trained, library, folder, config, tolerance_of(trained, dtype), size)
+            return _compared(trained, form, folder, config, tolerance_of(trained, dtype), size)
         except ConfigError as error:
             reasons.append(error)
     raise reasons[0]
@@ -205,7 +196,7 @@ def _for_library(
 
 def _compared(
     trained: TrainedModel,
-    library: Library,
+    form: str,
     folder: Path,
     config: dict[str, Any],
     tolerance: float,
@@ -216,8 +207,9 @@ def _compared(
     Raises:
         ConfigError: if the outputs differ.
     """
+    library, readers = LIBRARIES[form], written_task(trained).readers[form]
     with rejecting(f'{library.name} cannot read it'):
-        found = [reader(folder, config) for reader in library.readers]
+        found = [reader(folder, config) for reader in readers]
         apart = max(difference(trained, one, size) for one in found if one is not None)
     if not apart <= tolerance:
         raise ConfigError(

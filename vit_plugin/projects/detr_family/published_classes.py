@@ -33,7 +33,10 @@ class DetectorClasses:
 
 
 def stated_names(published: Published) -> dict[int, str]:
-    """The names that a file states. Only default names for as many classes as COCO has count as none."""
+    """The stated class names, by number.
+
+    Only default names for as many classes as COCO has count as none.
+    """
     names = published.names
     is_default = all(name.startswith(DEFAULT_NAME) for name in names.values())
     return {} if is_default and len(names) in COCO_ROWS else names

@@ -15,5 +15,6 @@ TASK = Task(
         ('head', ''): 'vit_plugin.tasks.classification.deployed_classifier:DeployedClassifier',
     },
     hub='image-classification',
+    written='vit_plugin.tasks.classification.written_classifier:WRITTEN_CLASSIFIER',
     says='says which class a picture is of',
 )

@@ -22,5 +22,6 @@ TASK = Task(
         ),
     },
     hub='object-detection',
+    written='vit_plugin.tasks.detection.written_detector:WRITTEN_DETECTOR',
     says='finds objects in a picture',
 )

@@ -1,6 +1,6 @@
 """Write a trained detector as a transformers folder, if its project supports that."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from pkgutil import resolve_name
@@ -9,21 +9,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vit_plugin.deploy.hub.hub_folder import HubFolder, Outputs
+from vit_plugin.deploy.hub.libraries import LIBRARIES
+from vit_plugin.deploy.hub.transformers_folder import encoder_config, transformers_classes
+from vit_plugin.deploy.hub.written_task import WrittenTask, read_by_ours
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.project import declared
 from vit_plugin.weights import FORMATS, recognize
 
-from .hub_folder import HubFolder, Outputs
-from .transformers_folder import encoder_config, transformers_classes
 
-
-def detector_folder(trained: TrainedModel) -> HubFolder:
-    """The content of the folder.
+def detector_folders(
+    trained: TrainedModel, library: str, pixels: Mapping[str, Any]
+) -> Iterator[HubFolder]:
+    """The folder of the detector, see :class:`WrittenTask`.
 
     Raises:
-        ConfigError: if transformers has no such detector.
+        ConfigError: if the library has no such detector.
     """
+    if library != 'hf':
+        raise ConfigError(f'{LIBRARIES[library].name} has no detectors')
     model, section = trained.model, trained.cfg.model.to_dict()
     for place in declared('folders').values():
         found = resolve_name(place)(model, section, encoder_config)
@@ -33,7 +38,8 @@ def detector_folder(trained: TrainedModel) -> HubFolder:
             if left:
                 raise ConfigError(f'transformers has no name for {left[0]}')
             classes = trained.classes or [str(i) for i in range(model.bbox_head.num_classes)]
-            return HubFolder(transformers_classes(config, classes), weights)
+            yield HubFolder(transformers_classes(config, classes), weights)
+            return
     head = type(getattr(model, 'bbox_head', model)).__name__
     raise ConfigError(f'this is a detector with a {head}, whose folder is not written')
 
@@ -70,3 +76,16 @@ def boxes_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | 
         return torch.cat((given.logits, given.pred_boxes), dim=-1)
 
     return outputs
+
+
+def _image_of_size(trained: TrainedModel, size: Sequence[int]) -> Tensor:
+    return torch.randn(1, trained.model.backbone.in_channels, *size, dtype=torch.float64)
+
+
+WRITTEN_DETECTOR = WrittenTask(
+    detector_folders,
+    boxes_of,
+    _image_of_size,
+    {'hf': (read_by_ours, boxes_by_transformers)},
+    processor='RTDetrImageProcessor',  # all real-time detectors share it
+)

@@ -1,0 +1,73 @@
+"""How models of a task are written for other libraries: what a task declares as ``written``."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from vit_plugin.deploy.deployed_module import relative_difference
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.load import load
+from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.task import of_tasks
+
+from .hub_folder import HubFolder, Outputs
+
+# (folder, its config) -> outputs; None if the library is missing.
+FolderReader = Callable[[Path, Mapping[str, Any]], Outputs | None]
+
+
+class WrittenTask(NamedTuple):
+    """How models of a task are written for other libraries and compared.
+
+    Attributes:
+        folders: (model, library, preprocessing) -> candidate folders, most likely first. A
+            ``ConfigError`` states why there are none. The library is a key of
+            :data:`~vit_plugin.deploy.hub.libraries.LIBRARIES`, and the preprocessing is that of
+            :func:`~vit_plugin.deploy.hub.preprocessing.timm_data_config`.
+        outputs: (model, normalized images) -> outputs.
+        images: (model, height, width) -> random normalized images to compare.
+        readers: for each of the libraries, the readers of its folders; the last is its own.
+        processor: transformers' image processor, unless it depends on the preprocessing.
+    """
+
+    folders: Callable[[TrainedModel, str, Mapping[str, Any]], Iterator[HubFolder]]
+    outputs: Callable[[TrainedModel, Tensor], Tensor]
+    images: Callable[[TrainedModel, Sequence[int]], Tensor]
+    readers: Mapping[str, tuple[FolderReader, ...]]
+    processor: str = ''
+
+
+def written_task(trained: TrainedModel) -> WrittenTask:
+    """How a model is written.
+
+    Raises:
+        ConfigError: if no other library has models of its task.
+    """
+    places = of_tasks('written')
+    if trained.task not in places:
+        raise ConfigError(f'this is a model of {trained.task}')
+    found: WrittenTask = resolve_name(places[trained.task])
+    return found
+
+
+def read_by_ours(folder: Path, config: Mapping[str, Any]) -> Outputs:
+    """The outputs of this package with a folder of another library."""
+    classifies = bool(config.get('id2label') or config.get('num_classes'))
+    trained = load(folder, device='cpu', classify=classifies)
+    return partial(written_task(trained).outputs, trained)
+
+
+@torch.no_grad()
+def difference(trained: TrainedModel, outputs: Outputs, size: Sequence[int]) -> float:
+    """The largest difference of a library's outputs from the model's, relative to the largest.
+
+    Images are random ones, of a detector of this height and width, else of the native size.
+    """
+    task = written_task(trained)
+    images = task.images(trained, size)
+    return relative_difference(outputs(images), task.outputs(trained, images))
