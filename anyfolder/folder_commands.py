@@ -24,7 +24,8 @@ def convert(args: Namespace) -> None:
     """Write a folder in another format, read the result, and print its content."""
     plan = plan_conversion(_read(args), args.out, args.to, args.lossy)
     if not args.json:
-        print(*plan.sentences, sep='\n', end='\n' * bool(plan.sentences), flush=True)
+        for sentence in plan.sentences:
+            print(sentence, flush=True)
     _print(args, args.out, plan.write(args.copy), changes=[*plan.sentences])
 
 
@@ -54,7 +55,7 @@ def _read(args: Namespace) -> Dataset:
 
 
 def _summary(data: Dataset) -> str:
-    held_out = ', a tenth of the images held out to validate' * data.held_out
+    held_out = ', a tenth of the images held out to validate' if data.held_out else ''
     kinds = f'{len(data.classes)} classes' if data.classes else 'no classes'
     return f'{data.format}, for {data.task}, {kinds}{held_out}'
 

@@ -86,7 +86,7 @@ def decode_unknown(content: bytes, name: str, remedy: str) -> str:
             text = line.decode(encoding)
             start = next(i for i, letter in enumerate(text) if not letter.isascii())
             meanings.append(f'{text[max(start - 10, 0) : start + 20].strip()!r} ({encoding})')
-    may = ', and may have ' * bool(meanings) + ' or '.join(meanings)
+    may = f', and may have {" or ".join(meanings)}' if meanings else ''
     raise InputError(f'{printable(name)!r} is not UTF-8{may}; {remedy}.')
 
 

@@ -1,4 +1,4 @@
-"""The names of options in messages, worded for the program that reads the folder.
+"""Numbers of things and names of options in messages, worded for the program that reads the folder.
 
 How to get on is often an option: ``task='detection'`` in Python, ``--task detection`` in a
 terminal. The readers know an option by its name in :func:`anyfolder.read`, and the program around
@@ -11,6 +11,13 @@ from contextvars import ContextVar
 from typing import Any
 
 Words = Callable[[str, Any], str]  # (name of an option, its value or None) -> text
+
+
+def counted(number: int, thing: str) -> str:
+    """A number with its noun, in the plural if needed: ``1 image``, ``3 classes``."""
+    if number == 1:
+        return f'1 {thing}'
+    return f'{number} {thing}{"es" if thing.endswith("s") else "s"}'
 
 
 # Clauses with a value that is not an option here, but may be one in a program around the readers.

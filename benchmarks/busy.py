@@ -241,7 +241,7 @@ def table(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Iterator[str]:
         for load in loads:
             rate = statistics.median(rates[load])
             over = fair / (1 if load == 'idle' else 2) / rate
-            cells.append(f'{rate:.3g}' + f' ({over:.2f})' * bool(fair))
+            cells.append(f'{rate:.3g} ({over:.2f})' if fair else f'{rate:.3g}')
         yield f'| {name} | {" | ".join(cells)} |'
 
 

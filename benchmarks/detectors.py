@@ -196,8 +196,7 @@ def on_photographs(trained: TrainedModel, theirs: dict[str, dict[str, Tensor]]) 
     return (
         f'; {len(theirs)} photographs: {wrong} of {count} classes differ, boxes by {off:.1e}, '
         f'resized pixels by up to {gray:.1f} of 255'
-        + f', {pixels_off:,} of {pixels_of_masks:,} pixels of masks'
-        * (pixels_of_masks > 0)
+        + (f', {pixels_off:,} of {pixels_of_masks:,} pixels of masks' if pixels_of_masks else '')
     )
 
 

@@ -63,7 +63,7 @@ def history(work_dir: str | Path) -> dict[str, Any]:
 def compare(first: str | Path, second: str | Path) -> list[str]:
     """The names of values that differ between two finished runs."""
     found = differences(final_checkpoint(first), final_checkpoint(second))
-    return found + ['metrics.json'] * (history(first) != history(second))
+    return found if history(first) == history(second) else [*found, 'metrics.json']
 
 
 def stop_and_resume(

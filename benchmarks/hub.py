@@ -85,10 +85,9 @@ def main() -> None:
         )
         wrong += bad
         print(
-            f'{"WRONG " * bad}{name}: outputs differ by {off:.1e} of the largest, pixels by '
-            f'{gray:.1e} of 255'
-            + f', outputs written again by {again:.1e}'
-            * (not MODELS[name].wrapped),
+            f'{"WRONG " if bad else ""}{name}: outputs differ by {off:.1e} of the largest, pixels '
+            f'by {gray:.1e} of 255'
+            + ('' if MODELS[name].wrapped else f', outputs written again by {again:.1e}'),
             flush=True,
         )
     print(f'{len(args.only)} models, {wrong} wrong')

@@ -12,6 +12,7 @@ from anyfolder.dataset import Dataset, Image, Object, object_mask
 from anyfolder.pixels.bands import as_photograph
 from anyfolder.readers.mask_classes import NOT_LABELED
 from anyfolder.sampling import evenly_spaced
+from anyfolder.wording import counted
 
 from .drawn_labels import (
     WHITE,
@@ -72,7 +73,8 @@ def _panels(data: Dataset, split: str, image: Image) -> Iterator[_Panel]:
     """An image with its labels, beside its depth if it has one."""
     picture = scaled(np.ascontiguousarray(as_photograph(image.pixels())[..., ::-1]))
     text, classes = DRAWN[data.task](data, image, picture)
-    yield _Panel(picture, (_ending(data.name_of(image)), split + f': {text}' * bool(text)), classes)
+    heading = f'{split}: {text}' if text else split
+    yield _Panel(picture, (_ending(data.name_of(image)), heading), classes)
     if data.task == 'depth':
         depth = data.depth(image)
         known = depth[depth > 0]
@@ -125,8 +127,7 @@ def _tint(
 
 
 def _counted(objects: Sequence[Object]) -> str:
-    count = sum(not found.crowd for found in objects)
-    return f'{count} object{"s" * (count != 1)}'
+    return counted(sum(not found.crowd for found in objects), 'object')
 
 
 def _is_thing(data: Dataset, found: Object) -> bool:
@@ -153,7 +154,7 @@ def _draw_boxes(
     labels = [data.number_of(one.label) if one.label else len(data.classes) for one in ordered]
     texts = [
         _beginning(one.label or 'ignored', NAME_LETTERS)
-        + ' (crowd)' * (one.crowd and bool(one.label))
+        + (' (crowd)' if one.crowd and one.label else '')
         for one in ordered
     ]
     with_masks = data.task == 'instance' and all(one.segmentation for one in ordered)

@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import chain, islice, repeat
 from pathlib import Path
 
 from anyfolder.errors import InputError, UnclearError
@@ -80,11 +81,12 @@ def _tops(tree: Tree) -> dict[str, dict[str, list[Path]]]:
     tops: dict[str, dict[str, list[Path]]] = {
         name: defaultdict(list) for name in _subfolders(tree.folder)
     }
+    places = {folders: [*islice(chain(folders, repeat('')), 3)] for folders in tree.images_in}
     inner: dict[str, set[str]] = defaultdict(set)
-    for folders in tree.images_in:
-        inner[(*folders, '')[0]].add((*folders, '', '')[1])
+    for top, below, _ in places.values():
+        inner[top].add(below)
     for folders, images in tree.images_in.items():
-        top, below, deeper = (*folders, '', '', '')[:3]
+        top, below, deeper = places[folders]
         if len(inner[top]) == 1 and _adds_nothing(top, below):
             below = deeper
         if top:

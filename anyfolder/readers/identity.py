@@ -261,7 +261,7 @@ class Index:
             findings.reject(
                 'labels fit several images',
                 'say the folder of each, or give them names of their own',
-                f'{found[0]} and {found[1]} by {f"{name!r} of " * bool(name)}{file}',
+                f'{found[0]} and {found[1]} by {f"{name!r} of {file}" if name else file}',
             )
         return found[0] if len(found) == 1 else None
 

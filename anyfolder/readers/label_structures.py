@@ -84,7 +84,7 @@ def structure_reader(
             remedy = remedy.format(
                 task=option('task', 'detection'), segmentation=option('task', 'segmentation')
             )
-            shown = value[:SHOWN_LETTERS] + '...' * (len(value) > SHOWN_LETTERS)
+            shown = value if len(value) <= SHOWN_LETTERS else f'{value[:SHOWN_LETTERS]}...'
             sentence = (
                 f'the column {column!r} of {str(file)!r} has {what} such as {shown}, and a '
                 f'classifier learns names; {remedy}.'

@@ -68,7 +68,9 @@ class Listing:
     def _prefixes(self) -> dict[str, str]:
         """The prefix of the image names of each folder, within :attr:`root`."""
         within = {name: place.relative_to(self.root) for name, place in self._folders.items()}
-        return {name: f'{place.as_posix()}/' * bool(place.parts) for name, place in within.items()}
+        return {
+            name: f'{place.as_posix()}/' if place.parts else '' for name, place in within.items()
+        }
 
     @cached_property
     def bands(self) -> int:

@@ -226,7 +226,9 @@ def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskVa
             classes=_named_in_order(chosen, names),
         )
     if names and len(names) != len(chosen):
-        shown = ', '.join(map(_word, chosen[:10])) + ' ...' * (len(chosen) > 10)
+        shown = ', '.join(map(_word, chosen[:10]))
+        if len(chosen) > 10:
+            shown += ' ...'
         raise UnclearError(
             f'the masks have the values {shown}, and {len(names)} classes have names, '
             'from class 0; give as many names, or mark pixels of no class by 255.',

@@ -34,7 +34,7 @@ def read_table(file: Path, most: int | None = None) -> list[list[str]]:
         InputError: if it is not a table, or exceeds a limit.
     """
     lines = lines_in(read_text(file), file, keepends=True)[:most]
-    marks = SEPARATORS + ' ' * (file.suffix.lower() == '.txt')
+    marks = f'{SEPARATORS} ' if file.suffix.lower() == '.txt' else SEPARATORS
     while lines and (above := LINE_ABOVE.match(lines[0])):
         marks = above[1] or marks
         del lines[0]

@@ -41,7 +41,7 @@ class Case:
     device: str = 'cpu'
 
     def __str__(self) -> str:
-        flag = ' compiled' * self.compiled
+        flag = ' compiled' if self.compiled else ''
         return (
             f'{self.model} {self.size}px x{self.batch} {self.mode} {self.dtype} {self.output}{flag}'
         )

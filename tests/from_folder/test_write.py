@@ -29,7 +29,7 @@ from vit_plugin.config import apply_loader_defaults, read_config
 from vit_plugin.config.runnable import check_config
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.run_folder import released
-from vit_plugin.from_folder.task_recipe import TaskRecipe
+from vit_plugin.from_folder.task_recipe import image_scale
 from vit_plugin.from_folder.write import recipe_class, write_config
 
 ARCH = 'timm://test_vit'
@@ -411,13 +411,12 @@ def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
 def test_an_image_of_which_nothing_would_be_left_is_one_sentence():
     sizes = [(640, 480), (640, 480), (1280, 4)]
     records = [ImageRecord(Path(f'{i}.png'), size=size) for i, size in enumerate(sizes)]
-    task = SimpleNamespace(listing=SimpleNamespace(train=records, parts=dict(train=records)))
-    task.request = SimpleNamespace(img_size=None)
-    assert TaskRecipe.image_scale(task, 1000) == (640, 480)
+    listing = SimpleNamespace(train=records, parts=dict(train=records))
+    assert image_scale(listing, 1000) == (640, 480)
     with rejects(
         "'2.png' has 1280 x 4 pixels, of which a side has less than 2 within 512 x 384; leave"
     ):
-        TaskRecipe.image_scale(task, 512)
+        image_scale(listing, 512)
 
 
 def test_few_steps_augment_little(folder):

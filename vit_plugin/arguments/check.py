@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from anyfolder.wording import counted
 from vit_plugin.errors import ConfigError
 from vit_plugin.suggestions import closest, suggestion
 
@@ -59,7 +60,7 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
     kind, value, (*outer, name) = problems[0]['type'], problems[0]['input'], path
     at = f': {_text(outer)}' if outer else ''
     if kind == 'missing' and isinstance(name, int):
-        return f': {_text(outer)} has {name} item{"s" * (name != 1)}; give more.'
+        return f': {_text(outer)} has {counted(name, "item")}; give more.'
     if kind == 'missing':
         return f'{at} needs {name}; give it.'
     if kind == 'extra_forbidden':

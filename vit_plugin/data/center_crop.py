@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vit_plugin.arguments.fields import Size
-from vit_plugin.files.resizing import center_start
+from vit_plugin.files.resizing import center_crop
 from vit_plugin.registry import TRANSFORMS
 
 
@@ -25,11 +25,5 @@ class FloorCenterCrop:
 
     def __call__(self, results: dict[str, Any]) -> dict[str, Any]:
         """Crop the entry ``img``, pixels (H, W, C)."""
-        image = results['img']
-        width, height = self.crop_size
-        top, left = (
-            center_start(side, wanted, rounds_down=True)
-            for side, wanted in zip(image.shape, (height, width), strict=False)
-        )
-        image = image[top : top + height, left : left + width]
+        image = center_crop(results['img'], self.crop_size, rounds_down=True)
         return dict(results, img=image, img_shape=image.shape[:2])

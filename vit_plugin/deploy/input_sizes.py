@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import nn
 
+from vit_plugin.files.resizing import rounded_up
+
 # Heights and widths of probe images, which show whether a pipeline has a single output size.
 TRIED_SIZES = ((480, 640), (640, 480), (500, 500), (37, 611), (611, 37))
 
@@ -29,7 +31,7 @@ class Padding(NamedTuple):
     def padded(self, size: tuple[int, int]) -> tuple[int, int]:
         """Height and width of an image of this size after padding."""
         height, width = (
-            max(-(-side // self.unit) * self.unit, least)
+            max(rounded_up(side, self.unit), least)
             for side, least in zip(size, self.least, strict=True)
         )
         return height, width

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.resizing import rounded_up
 from vit_plugin.inference.image_transforms import LOADERS, PipelineTransform, TimmTransform
 from vit_plugin.inference.prepared_image import takes_rgb
 
@@ -135,7 +136,7 @@ def size_of_training(
     if rule == 'target' or (rule == 'scale' and not has_open_side(*arguments)):
         width, height = map(int, arguments[:2])
     unit = math.lcm(model.backbone.strides[-1], sizes.padding.unit)
-    rows, columns = (-(-side // unit) * unit for side in sizes.padding.padded((height, width)))
+    rows, columns = (rounded_up(side, unit) for side in sizes.padding.padded((height, width)))
     return rows, columns
 
 

@@ -26,7 +26,7 @@ from typing_extensions import TypedDict
 from anyfolder.limits import VARIABLE, limit
 from vit_plugin.arguments.fields import STRICT, PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.resizing import center_start, edge_size, resize_image
+from vit_plugin.files.resizing import center_start, edge_size, resize_image, rounded_up
 
 PIXELS = 'pixels that go into a network'
 INPUT_LIMITS = {PIXELS: 1 << 25}  # 5,792 x 5,792
@@ -119,7 +119,7 @@ def size_after(step: Mapping[str, Any], width: int, height: int) -> tuple[int, i
         width, height = map(min, grown, step['crop'])
     elif 'dtype' not in step:
         unit, least = step.get('unit', 1), step.get('least', 1)
-        multiples = (-(-max(side, least) // unit) * unit for side in sides)
+        multiples = (rounded_up(max(side, least), unit) for side in sides)
         width, height = map(max, multiples, step.get('pad', (0, 0)))
     if not 0 < width * height <= limit(PIXELS, INPUT_LIMITS):
         raise ConfigError(

@@ -12,6 +12,7 @@ from mmengine.evaluator import Evaluator
 from mmengine.logging import MMLogger
 from mmengine.runner import EpochBasedTrainLoop, LogProcessor, Runner
 
+from anyfolder.wording import counted
 from vit_plugin.data.dataset_facts import trained_on
 
 from .sharding import without_ddp
@@ -117,7 +118,7 @@ def run_summary(runner: Runner) -> str:
         validated = f', {validated_images(runner.val_dataloader.dataset, data)}'
     processes, batch = get_world_size(), runner.train_dataloader.batch_size
     epochs = (
-        f' in {runner.max_epochs} epoch{"s" * (runner.max_epochs > 1)}'
+        f' in {counted(runner.max_epochs, "epoch")}'
         if isinstance(runner.train_loop, EpochBasedTrainLoop)
         else ''
     )
@@ -137,7 +138,7 @@ def run_summary(runner: Runner) -> str:
         + validated,
         'Run': f'{runner.max_iters:,} iterations{epochs}'
         + (f', {batch * processes} images in each' if batch else ''),
-        'Device': f'{device}, {precision}, {processes} process{"es" * (processes > 1)}',
+        'Device': f'{device}, {precision}, {counted(processes, "process")}',
         'Log': ', '.join(files) or 'none',
     }
     return '\n'.join(f'{name + ":":<8} {text}' for name, text in rows.items())

@@ -15,6 +15,11 @@ INTERPOLATIONS = dict(  # OpenCV's, by the frameworks' names
 )
 
 
+def rounded_up(side: int, unit: int) -> int:
+    """The next multiple of a unit."""
+    return -(-side // unit) * unit
+
+
 def edge_size(width: int, height: int, edge: str, length: int) -> tuple[int, int]:
     """The size after one edge is resized to a length, as by MMPretrain's ``ResizeEdge``.
 
@@ -34,6 +39,22 @@ def center_start(side: int, wanted: int, rounds_down: bool = False) -> int:
     """
     left_over = max(side - wanted, 0)
     return left_over // 2 if rounds_down else round(left_over / 2)
+
+
+def center_crop(image: np.ndarray, size: Sequence[int], rounds_down: bool = False) -> np.ndarray:
+    """Cut the middle out of an image (H, W, C). A smaller side stays as it is.
+
+    Args:
+        image: the image.
+        size: width and height of the crop.
+        rounds_down: see :func:`center_start`.
+    """
+    width, height = size
+    top, left = (
+        center_start(side, wanted, rounds_down)
+        for side, wanted in zip(image.shape, (height, width), strict=False)
+    )
+    return image[top : top + height, left : left + width]
 
 
 def resize_image(

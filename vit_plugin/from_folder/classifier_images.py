@@ -6,11 +6,12 @@ from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from vit_plugin.arguments.fields import Section
+from vit_plugin.files.resizing import rounded_up
 
 from .request import Request
 from .schedule import Schedule
 from .starting_point import StartingPoint
-from .task_recipe import Pipeline, rounded_up, typical_size
+from .task_recipe import Pipeline, typical_size
 
 # Bounds for training from scratch: the largest side in pixels, and the fewest patches along a side.
 MAX_SCRATCH_SIDE, FEWEST_PATCHES = 224, 4

@@ -6,9 +6,8 @@ from typing import Any
 from mmengine.config import Config
 
 from anyfolder.readers.listing import Listing
+from anyfolder.wording import counted
 from vit_plugin.errors import ConfigError
-
-from .task_recipe import counted
 
 # Sections of a model that state its number of classes, and their arguments.
 CLASS_COUNT_ARGUMENTS = {

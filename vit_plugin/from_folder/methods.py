@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from vit_plugin.arguments.fields import Section
+from vit_plugin.files.resizing import rounded_up
 from vit_plugin.project import declared
-
-from .task_recipe import rounded_up
 
 COLOR_JITTER = dict(
     type='ColorJitter', brightness=0.4, contrast=0.4, saturation=0.2, hue=0.1, backend='cv2'

@@ -11,6 +11,7 @@ from vit_plugin.errors import ConfigError
 
 from .choices import models_of
 from .continued import continued, described
+from .multispectral import multispectral_backbone
 from .request import Request
 from .schedule import CONTINUED_DETECTOR, Schedule
 from .task_recipe import TaskRecipe
@@ -83,21 +84,25 @@ class ModelRecipe(TaskRecipe):
         }
 
     @property
-    def bases(self) -> Sequence[str]:
+    def bases(self) -> Sequence[str]:  # type: ignore[override]
         """The model's config in its framework, and the runtime."""
-        base = self.row.base and not self.start.detector
-        return [*[f'mmdet::_base_/models/{self.row.base}'] * bool(base), self.runtime]
+        if self.row.base and not self.start.detector:
+            return [f'mmdet::_base_/models/{self.row.base}', self.runtime]
+        return [self.runtime]
 
     @property
     def more(self) -> Mapping[str, Any]:  # type: ignore[override]
-        """Sections, imports and hooks that the task and the model add."""
+        """Sections, imports and hooks that the task, the model and mixed images add."""
         sections: Section = {**self.sections}
+        hooks = [] if self.start.detector else [*self.row.hooks]
+        if self.mixing:
+            hooks += self.mixing.hooks
         # MMDetection has the losses of query-based models.
         imports = ['vit_plugin.detection'] if self.start.detector else [*self.row.imports]
         if imports:
             sections['custom_imports'] = dict(imports=imports)
-        if self.row.hooks and not self.start.detector:
-            sections['custom_hooks'] = [*REPORT_HOOKS, *self.row.hooks]
+        if hooks:
+            sections['custom_hooks'] = [*REPORT_HOOKS, *hooks]
         return sections
 
     def summary(self) -> str:
@@ -127,7 +132,8 @@ class ModelRecipe(TaskRecipe):
     def arguments(self, without_token: bool = True, **more: Any) -> Section:
         """Arguments of the backbone of a new model."""
         start = self.start
-        arguments = {**self.backbone_of(min(self.size)), **more}
+        backbone = multispectral_backbone(start, min(self.size), self.listing.bands)
+        arguments = {**backbone, **more}
         if start.wrapped:
             arguments.pop('out_type', None)
         elif without_token and not start.arch.startswith('timm://'):
@@ -149,17 +155,6 @@ class ModelRecipe(TaskRecipe):
             weights = dict(type='Pretrained', checkpoint=self.start.weights)
             model['backbone']['init_cfg'] = weights
         if self.row.base:  # entries replace or change those of its base
-            changed = ['backbone', *['neck'] * (model['neck']['type'] != 'FPN')]
+            changed = ('backbone',) if model['neck']['type'] == 'FPN' else ('backbone', 'neck')
             model |= {name: dict(_delete_=True, **model[name]) for name in changed}
         return dict(data_preprocessor=dict(pixels), **model)
-
-    def segmentor(self, kind: str, facts: ModelFacts) -> Section:
-        """The section ``model`` for MMSegmentation."""
-        pixels = dict(
-            type='SegDataPreProcessor',
-            **self.start.normalization,
-            bgr_to_rgb=True,
-            **self.padding,
-        )
-        model = dict(type=kind, train_cfg=dict(), test_cfg=dict(mode='whole'))
-        return model | self.built(facts, pixels)

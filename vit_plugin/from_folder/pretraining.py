@@ -17,9 +17,11 @@ from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing, is_encodable
 from anyfolder.readers.records import ImageRecord
 from anyfolder.readers.splits import Split
+from anyfolder.wording import counted
 from vit_plugin.arch import parse_arch
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.resizing import rounded_up
 from vit_plugin.models.loading import load_weights
 from vit_plugin.suggestions import check_choice
 from vit_plugin.weights.hub import timm_name
@@ -30,7 +32,7 @@ from .classifier_images import CLASSIFIER_SCHEDULES, evaluation_pipeline, image_
 from .methods import METHODS, Student
 from .model_recipe import CONTINUED_TASKS
 from .request import Request
-from .task_recipe import Pipeline, TaskRecipe, counted, rounded_up
+from .task_recipe import Pipeline, TaskRecipe
 
 FEATURE_BATCH = 64  # images per batch when features are computed
 FEATURE_IMAGES = 4  # images in the picture of features
@@ -110,10 +112,11 @@ class Pretraining(TaskRecipe):
             return MODELS.build(self.backbone(side)).patch_embed
 
     @property
-    def bases(self) -> Sequence[str]:
+    def bases(self) -> Sequence[str]:  # type: ignore[override]
         """The runtime, and the necks and heads of the method."""
-        own = f'_base_/selfsup/{self.method.base}.py'
-        return ['_base_/default_runtime.py', *[own] * bool(self.method.base)]
+        runtime = '_base_/default_runtime.py'
+        base = self.method.base
+        return [runtime, f'_base_/selfsup/{base}.py'] if base else [runtime]
 
     def summary(self) -> str:
         """The images and the length of the training, in sentences."""
@@ -166,7 +169,7 @@ class Pretraining(TaskRecipe):
         return dict(
             type='CustomDataset',
             data_prefix=str(self.listing.root),
-            ann_file=self.list_path(self.list_name(split)),
+            ann_file=self.list_path(split),
             with_label=False,
         )
 

@@ -12,6 +12,7 @@ from mmengine.config import Config
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.splits import Split
 from anyfolder.stated_license import stated_license
+from anyfolder.wording import counted
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import SHIPPED_PREFIX
@@ -20,7 +21,7 @@ from .choices import DEFAULT_TASK
 from .multispectral import band_normalization, steps_of_bands
 from .request import Request
 from .schedule import training_sections, validation_interval
-from .task_recipe import TaskRecipe, counted
+from .task_recipe import TaskRecipe
 
 # Comments above these sections of the written config.
 COMMENTS = {
@@ -75,8 +76,6 @@ def recipe_of(task: TaskRecipe) -> Recipe:
         task.schedule, task.epochs, task.batch_size, task.monitor, request.patience, share
     )
     sections['default_hooks']['checkpoint'] |= task.checkpoint_hook
-    if not task.saves_best:
-        sections['default_hooks']['checkpoint']['save_best'] = None
     sections |= task.more
     if license := stated_license(request.data):
         sections['data_license'] = license
@@ -84,20 +83,26 @@ def recipe_of(task: TaskRecipe) -> Recipe:
         del sections['val_cfg'], sections['test_cfg']
     assumed = start.assumed(request.task == DEFAULT_TASK and request.img_size is None)
     validations = math.ceil(task.epochs / validation_interval(task.epochs, share))
-    endless = (
-        f'--patience {request.patience} ends nothing, since there are only '
-        f'{counted(validations, "validation")}.'
-    ) * ((request.patience or 0) >= validations)
     return Recipe(
         f'{start.title} on {request.data}, {contents(listing)}.',
-        ' '.join(filter(None, [task.summary(), assumed, endless])),
+        ' '.join(filter(None, [task.summary(), assumed, _endless(request, validations)])),
         sections,
         [SHIPPED_PREFIX + base if base.startswith('_base_/') else base for base in task.bases],
         {
-            task.list_name(split): task.list_of(split)
+            Path(task.list_path(split)).name: task.list_of(split)
             for split, part in listing.parts.items()
             if part
         },
+    )
+
+
+def _endless(request: Request, validations: int) -> str:
+    """A sentence on a patience that ends nothing, or nothing."""
+    if (request.patience or 0) < validations:
+        return ''
+    return (
+        f'--patience {request.patience} ends nothing, since there are only '
+        f'{counted(validations, "validation")}.'
     )
 
 

@@ -57,6 +57,10 @@ class Request:
         """The absolute path of the work directory."""
         return os.path.abspath(self.work_dir)
 
+    def path_of(self, name: str) -> str:
+        """The absolute path of a file in the work directory."""
+        return os.path.join(self.absolute_work_dir, name)
+
     def given(self) -> dict[str, Any]:
         """The values of the flags that were given, in the order of a command line."""
         fields = asdict(self)

@@ -286,9 +286,10 @@ class StartingPoint:
             return ''
         needed = dict(mean='mean and deviation', **(dict(img_size='size') if of_size else {}))
         missing = ' and the '.join(words for key, words in needed.items() if key not in self.saved)
+        if not missing:
+            return ''
         return (
             f'The weights do not say the {missing} of their images; those of the arch are assumed.'
-            * bool(missing)
         )
 
     def patch_side(self, size: int) -> int:
@@ -315,7 +316,8 @@ class StartingPoint:
         if not self.wrapped:
             return sized
         height, width = (img_size, img_size) if isinstance(img_size, int) else img_size
-        for tried in [arguments, *[sized] * (not varies and 'Timm' in arguments['type'])]:
+        takes_size = not varies and 'Timm' in arguments['type']
+        for tried in (arguments, sized) if takes_size else (arguments,):
             built = self.meta_backbone(0, **tried)
             if varies and (other := other_sizes(built, built.strides)):
                 raise ConfigError(f'{self.title} returns {other}; take another for boxes or masks.')

@@ -17,6 +17,7 @@ from anyfolder.readers.listing import Listing
 from anyfolder.readers.probe_cache import NAME, ProbeCache
 from anyfolder.readers.records import ImageRecord
 from anyfolder.readers.splits import Split
+from anyfolder.wording import counted
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.suggestions import check_choice
@@ -24,7 +25,6 @@ from vit_plugin.suggestions import check_choice
 from .choices import AUGMENTS, PRETRAINING, check_model, check_task_flags
 from .framework_lists import as_lines
 from .mixing import Mixing
-from .multispectral import multispectral_backbone
 from .request import Request
 from .schedule import Schedule
 from .starting_point import SMALL_SIDE, StartingPoint
@@ -53,6 +53,9 @@ class TaskRecipe:
         loader: additional arguments of the training's data loader.
         more: additional sections.
         checkpoint_hook: additional arguments of the checkpoint hook.
+        bases: the files that the config inherits.
+        monitor: the metric that a run is judged by.
+        list_suffix: suffix of the files that list the images of each split.
 
     Raises:
         MissingExtraError: if a package is not installed.
@@ -72,6 +75,9 @@ class TaskRecipe:
     loader: ClassVar[Mapping[str, Any]] = {}
     more: ClassVar[Mapping[str, Any]] = {}
     checkpoint_hook: ClassVar[Mapping[str, Any]] = {}
+    bases: Sequence[str]
+    monitor: str
+    list_suffix = '.txt'
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
         check_model(request.task, request.model)
@@ -92,68 +98,38 @@ class TaskRecipe:
                 f'{" or ".join(saved.tasks)}; give this task, or the weights of a backbone.'
             )
         if request.img_size:
-            self._check_side(request.img_size)
-
-    def _check_side(self, side: int) -> None:
-        """Raise a ``ConfigError`` for images that are smaller than a patch, before any is read."""
-        patch = self.start.patch_side(side)
-        if side < max(patch, MIN_SIDE):
-            raise ConfigError(
-                f'--img-size {side}: a patch of the model has {patch} x {patch} pixels; give '
-                f'{max(patch, MIN_SIDE)} or more, or an --arch of smaller patches.'
-            )
+            _check_side(self.start, request.img_size)
 
     def tree(self) -> Tree:
         """The files of the data."""
         return Tree(self.request.data, self.probes)
 
-    def by_layout(self, tree: Tree, **more: Any) -> tuple[Listing, Any] | None:
-        """The data by a layout file, see :func:`~anyfolder.layouts.find_layout.read_laid_out`."""
-        request = self.request
-        return read_laid_out(
-            tree,
-            request.data,
-            request.task,
-            request.layout,
-            request.skip_invalid,
-            self.probes.decode_all,
-            **more,
-        )
-
-    # Provided by a subclass.
-
     @cached_property
     def listing(self) -> Listing:
         """The data, read and checked at the first access."""
+        tree = self.tree()
+        found = by_layout(tree, self.request)
+        listing = found[0] if found else self.read(tree)
+        self.check(listing)
+        return listing
+
+    # Provided by a subclass.
+
+    def read(self, tree: Tree) -> Listing:
+        """Read a folder without a layout file."""
         raise NotImplementedError
+
+    def check(self, listing: Listing) -> None:
+        """Raise a ``ConfigError`` for data that the frameworks reject."""
 
     @cached_property
     def size(self) -> tuple[int, int]:
         """The width and height within which images are resized."""
         raise NotImplementedError
 
-    @property
-    def bases(self) -> Sequence[str]:
-        """The files that the config inherits."""
-        raise NotImplementedError
-
-    @property
-    def saves_best(self) -> bool:
-        """Whether validation selects the checkpoint, instead of the last one being used."""
-        return True
-
-    @property
-    def monitor(self) -> str:
-        """The metric that a run is judged by."""
-        raise NotImplementedError
-
     def model(self) -> Section:
         """The section ``model``."""
         raise NotImplementedError
-
-    def backbone_of(self, size: int) -> Section:
-        """The backbone's arguments, except its image size, for images with this shorter side."""
-        return multispectral_backbone(self.start, size, self.listing.bands)
 
     def preprocessor(self) -> Section:
         """The section ``data_preprocessor``; {} if the model has one."""
@@ -163,12 +139,8 @@ class TaskRecipe:
         """The transforms in training, and in a test."""
         raise NotImplementedError
 
-    def list_name(self, split: Split) -> str:
-        """The name of the file that lists the images of a split, in the work directory."""
-        return f'{split}.txt'
-
     def list_of(self, split: Split) -> str:
-        """The content of this file: one path per line."""
+        """The content of the file that lists the images of a split: one path per line."""
         return as_lines(self.listing, self.listing.parts[split], labeled=False)
 
     def dataset(self, split: Split) -> Section:
@@ -207,13 +179,9 @@ class TaskRecipe:
         count = self.passes('train')
         return self.request.epochs or self.schedule.epochs_for(count, self.batch_size)
 
-    def list_path(self, name: str) -> str:
-        """The absolute path of a file in the work directory."""
-        return str(Path(self.request.absolute_work_dir, name))
-
-    def flip(self, **arguments: Any) -> Pipeline:
-        """The transform that flips half of the images, or [] with ``--no-flip``."""
-        return [] if self.request.no_flip else [dict(type='RandomFlip', prob=0.5, **arguments)]
+    def list_path(self, split: Split) -> str:
+        """The absolute path of the file that lists the images of a split."""
+        return self.request.path_of(f'{split}{self.list_suffix}')
 
     def summary(self) -> str:
         """The images and the length of the training, in sentences."""
@@ -246,37 +214,60 @@ class TaskRecipe:
         """True if there are fewer than :data:`FEW_IMAGES`, and they are larger than thumbnails."""
         return len(self.listing.train) < FEW_IMAGES and min(self.size) > SMALL_SIDE
 
-    def image_scale(self, largest: int) -> tuple[int, int]:
-        """The data's width and height, with a longer side of at most ``largest``.
 
-        Raises:
-            ConfigError: if an image is so thin or small that hardly anything would be left of it.
-        """
-        sides = typical_size(self.listing.train)
-        longer = self.request.img_size or min(max(sides), largest)
-        width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
-        for record in chain(*self.listing.parts.values()):
-            if min(record.size) * longer < MIN_SIDE * max(record.size):
-                raise ConfigError(
-                    f'--data: {str(record.path)!r} has {record.size[0]} x {record.size[1]} pixels, '
-                    f'of which a side has less than {MIN_SIDE} within {width} x {height}; leave it '
-                    'out, or give a larger --img-size.'
-                )
-        return width, height
+def _check_side(start: StartingPoint, side: int) -> None:
+    """Raise a ``ConfigError`` for images smaller than a patch, before any is read."""
+    patch = start.patch_side(side)
+    if side < max(patch, MIN_SIDE):
+        raise ConfigError(
+            f'--img-size {side}: a patch of the model has {patch} x {patch} pixels; give '
+            f'{max(patch, MIN_SIDE)} or more, or an --arch of smaller patches.'
+        )
+
+
+def by_layout(tree: Tree, request: Request, **more: Any) -> tuple[Listing, Any] | None:
+    """The data by a layout file, see :func:`~anyfolder.layouts.find_layout.read_laid_out`."""
+    return read_laid_out(
+        tree,
+        request.data,
+        request.task,
+        request.layout,
+        request.skip_invalid,
+        tree.probes.decode_all,
+        **more,
+    )
+
+
+def flip_steps(request: Request, **arguments: Any) -> Pipeline:
+    """The transform that flips half of the images, or [] with ``--no-flip``."""
+    return [] if request.no_flip else [dict(type='RandomFlip', prob=0.5, **arguments)]
+
+
+def image_scale(listing: Listing, largest: int, img_size: int | None = None) -> tuple[int, int]:
+    """The data's width and height, with a longer side of at most ``largest``.
+
+    Args:
+        listing: the data.
+        largest: upper bound of the longer side, in pixels.
+        img_size: the longer side, if given.
+
+    Raises:
+        ConfigError: if an image is so thin or small that hardly anything would be left of it.
+    """
+    sides = typical_size(listing.train)
+    longer = img_size or min(max(sides), largest)
+    width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
+    for record in chain(*listing.parts.values()):
+        if min(record.size) * longer < MIN_SIDE * max(record.size):
+            raise ConfigError(
+                f'--data: {str(record.path)!r} has {record.size[0]} x {record.size[1]} pixels, '
+                f'of which a side has less than {MIN_SIDE} within {width} x {height}; leave it '
+                'out, or give a larger --img-size.'
+            )
+    return width, height
 
 
 def typical_size(records: Sequence[ImageRecord]) -> tuple[int, int]:
     """The median width and height of the images of known size, in pixels."""
     width, height = np.median([one.size for one in records if any(one.size)], axis=0)
     return int(width), int(height)
-
-
-def rounded_up(size: int, stride: int) -> int:
-    """The next multiple of the stride."""
-    return -(-size // stride) * stride
-
-
-def counted(number: int, thing: str) -> str:
-    """A number with its noun, in the plural if needed."""
-    ending = 'es' if thing.endswith('s') else 's'
-    return f'{number} {thing}{ending * (number != 1)}'

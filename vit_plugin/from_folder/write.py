@@ -17,7 +17,7 @@ from vit_plugin.task import tasks
 from . import data_report
 from .choices import DIGITS, PRETRAINING, TASKS
 from .folder_reading import reading_folder
-from .recipe import contents, recipe_of, text_of
+from .recipe import Recipe, contents, recipe_of, text_of
 from .request import Request
 from .run_folder import CONFIG_NAME, RELEASED, free_folder
 from .task_recipe import TaskRecipe
@@ -64,16 +64,11 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
             f'no {request.task}, but {takers}; give photographs.'
         )
     recipe, first = recipe_of(task), request.work_dir
-
-    def files_in(folder: str) -> dict[str, str]:
-        request.work_dir = folder
-        return {CONFIG_NAME: placed(text_of(recipe, request), first, folder), **recipe.files}
-
-    files = files_in(first)
-    chosen = free_folder(first, files, not request.chooses_folder, resume)
-    if chosen != first:
-        files = files_in(chosen)
-    folder = Path(chosen)
+    files = _files(recipe, request, first)
+    request.work_dir = free_folder(first, files, not request.chooses_folder, resume)
+    if request.work_dir != first:
+        files = _files(recipe, request, first)
+    folder = Path(request.work_dir)
     facts = facts_of(listing)
     if not holds_run(folder):
         task.write_maps(folder)
@@ -82,12 +77,21 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
         for name, text in files.items():
             write_text(folder / name, text)
         (folder / RELEASED).unlink(missing_ok=True)
-    classes = f'{contents(listing)}. ' * bool(listing.classes)  # the text mentions the images
-    print(
-        f'{request.data}: {classes}{recipe.text}\n{as_text(facts)}'
-        f'\n{decoded}'
-        + f'\n{first} holds another run or config; this one has a folder of its own.'
-        * (chosen != first and not resume)
-        + f'\nThe config is {folder / CONFIG_NAME}.'
-    )
+    classes = f'{contents(listing)}. ' if listing.classes else ''  # the text mentions the images
+    print(f'{request.data}: {classes}{recipe.text}', as_text(facts), decoded, sep='\n')
+    if request.work_dir != first and not resume:
+        print(f'{first} holds another run or config; this one has a folder of its own.')
+    print(f'The config is {folder / CONFIG_NAME}.')
     return folder / CONFIG_NAME
+
+
+def _files(recipe: Recipe, request: Request, first: str) -> dict[str, str]:
+    """The files of a training by name, for the work directory of a request.
+
+    Args:
+        recipe: the training.
+        request: its request.
+        first: the work directory that the recipe was made for.
+    """
+    config = placed(text_of(recipe, request), first, request.work_dir)
+    return {CONFIG_NAME: config, **recipe.files}

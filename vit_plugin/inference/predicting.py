@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from itertools import islice
 
 from anyfolder.terminal import printable
+from anyfolder.wording import counted
 from vit_plugin.files.standard_streams import UNREAD, is_read
 
 from .inputs import Frame, Reading
@@ -44,8 +45,9 @@ def predict_all(
     finally:
         seconds = time.perf_counter() - begin
         failed = f'; {len(reading.errors)} could not be read' if reading.errors else ''
-        images = f'{count} image{"s" * (count != 1)}'
-        print(f'{images} in {seconds:.1f} s, {count / seconds:.1f} images/s{failed}.')
+        print(
+            f'{counted(count, "image")} in {seconds:.1f} s, {count / seconds:.1f} images/s{failed}.'
+        )
     reading.finish()
 
 

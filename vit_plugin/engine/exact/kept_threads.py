@@ -7,6 +7,7 @@ from mmengine.device import get_device
 from mmengine.runner import Runner
 
 from anyfolder.cores import cores
+from anyfolder.wording import counted
 
 THREADS_KEY = 'threads'  # in the runtime information that checkpoints have
 VARIABLE = 'OMP_NUM_THREADS'
@@ -31,8 +32,8 @@ def keep_threads(runner: Runner) -> None:
             now = began
             if (here := cores()) < began:
                 runner.logger.warning(
-                    f'The run continues with the {began} threads of its start, so that its results '
-                    f'stay the same, but this machine has {here} core{"s" * (here > 1)}. '
+                    f'The run continues with the {began} threads of its start, so that its '
+                    f'results stay the same, but this machine has {counted(here, "core")}. '
                     f'{VARIABLE}={here} is faster, but rounds sums differently.'
                 )
     runner.message_hub.update_info(THREADS_KEY, now)

@@ -11,7 +11,7 @@ from mmengine.structures import BaseDataElement
 
 from anyfolder.pixels.images import decode
 from vit_plugin.arguments.fields import Backend, PositiveInt, Size
-from vit_plugin.files.resizing import center_start, edge_size, resize_image
+from vit_plugin.files.resizing import center_crop, edge_size, resize_image
 
 Library = Literal['cv2', 'pillow']
 META = ('sample_idx', 'img_path', 'ori_shape', 'img_shape')
@@ -130,10 +130,7 @@ class CenterCrop(PixelTransform):
         self.crop_size = as_pair(self.crop_size)
 
     def change(self, image: np.ndarray) -> np.ndarray:
-        for axis, size in enumerate(as_pair(self.crop_size)[::-1]):
-            first = center_start(image.shape[axis], size)
-            image = image.take(range(first, min(first + size, image.shape[axis])), axis)
-        return image
+        return center_crop(image, as_pair(self.crop_size))
 
 
 class PackInputs(PixelTransform):

@@ -57,10 +57,12 @@ def about(trained: TrainedModel) -> str:
     """Describe the model in Markdown, before there is a picture."""
     if not has_answer(trained):
         return 'The page shows what this model sees in a picture.'
-    classes = ', '.join(map(markdown, trained.classes[:NAMED]))
-    more = f' and {len(trained.classes) - NAMED:,} more' * (len(trained.classes) > NAMED)
-    known = f' Its classes: {classes}{more}.' * bool(classes)
-    return f'This model {tasks()[trained.task].says}, and the page shows what it sees there.{known}'
+    text = f'This model {tasks()[trained.task].says}, and the page shows what it sees there.'
+    if not trained.classes:
+        return text
+    names = ', '.join(map(markdown, trained.classes[:NAMED]))
+    others = len(trained.classes) - NAMED
+    return f'{text} Its classes: {names}{f" and {others:,} more" if others > 0 else ""}.'
 
 
 def has_answer(trained: TrainedModel) -> bool:

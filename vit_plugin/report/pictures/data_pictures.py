@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils.data import IterableDataset
 
 from anyfolder.sampling import evenly_spaced
+from anyfolder.wording import counted
 from vit_plugin.data.dataset_facts import classes_of
 from vit_plugin.data.seeded import seed_host, seeds
 from vit_plugin.inference.prepared_image import rgb_pixels
@@ -154,12 +155,12 @@ def _labels(splits: Mapping[str, Any], classes: Sequence[str]) -> Figure | None:
         indices = evenly_spaced(len(dataset), found.limit)
         labels, places = found.count(dataset, indices, len(classes))
         counts[split], boxes = labels, places if boxes is None else boxes
-        images = (
-            f'{len(indices):,} of ' * (len(indices) < len(dataset)) + f'{len(dataset):,} images'
-        )
-        notes.append(
-            f'{split}: ' + f'{int(labels.sum()):,} {unit} in ' * (unit != 'images') + images
-        )
+        note = f'{len(dataset):,} images'
+        if len(indices) < len(dataset):
+            note = f'{len(indices):,} of {note}'
+        if unit != 'images':
+            note = f'{int(labels.sum()):,} {unit} in {note}'
+        notes.append(f'{split}: {note}')
     return draw_labels(counts, classes, unit, '; '.join(notes), boxes)
 
 
@@ -186,7 +187,7 @@ def _batch(
         image = rgb_pixels(inputs, preprocessor)
         annotations = true_annotations(sample, image.shape[:2], classes)
         number = 0 if annotations.instances is None else len(annotations.instances.objects)
-        count = f'{number} object{"s" * (number > 1)}' if number else ''
+        count = counted(number, 'object') if number else ''
         shown.append(Panel(image, annotations, annotations.caption or count, file=file_of(sample)))
         for labels in labels_of_tasks():
             shown += labels.panels(sample)

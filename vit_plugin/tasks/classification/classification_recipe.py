@@ -4,8 +4,10 @@ import math
 from functools import cached_property
 from typing import ClassVar
 
+from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing, is_encodable
 from anyfolder.readers.splits import SEED, Split
+from anyfolder.wording import counted
 from vit_plugin.arguments.fields import Section
 from vit_plugin.from_folder.classifier_images import (
     CLASSIFIER_SCHEDULES,
@@ -16,7 +18,8 @@ from vit_plugin.from_folder.classifier_images import (
 )
 from vit_plugin.from_folder.framework_lists import as_data_list, as_lines
 from vit_plugin.from_folder.methods import FEATURES
-from vit_plugin.from_folder.task_recipe import Pipeline, TaskRecipe, counted
+from vit_plugin.from_folder.multispectral import multispectral_backbone
+from vit_plugin.from_folder.task_recipe import Pipeline, TaskRecipe, flip_steps
 from vit_plugin.inference.saved_model import open_model
 from vit_plugin.models.classifier import Parts, classifier_parts
 from vit_plugin.report.few_images import FEW_VALIDATED
@@ -33,12 +36,8 @@ class ClassificationRecipe(TaskRecipe):
     offered = '--weights timm://vit_small_patch16_224.augreg_in21k_ft_in1k (Apache 2.0)'
     pixels_of_bands: ClassVar = dict(to_rgb=False)
 
-    @cached_property
-    def listing(self) -> Listing:
-        """The images and their classes, see :func:`read_classes`."""
-        tree = self.tree()
-        found = self.by_layout(tree)
-        return found[0] if found else read_classes(tree, self.request)
+    def read(self, tree: Tree) -> Listing:
+        return read_classes(tree, self.request)
 
     @cached_property
     def size(self) -> tuple[int, int]:
@@ -53,14 +52,19 @@ class ClassificationRecipe(TaskRecipe):
         return self.start.from_scratch and steps < FEW_STEPS
 
     @property
-    def monitor(self) -> str:
+    def monitor(self) -> str:  # type: ignore[override]
         """Mean average precision if an image may have several classes, else the accuracy."""
         return 'multi-label/mAP' if self.listing.multi_label else 'accuracy/top1'
 
     @property
-    def saves_best(self) -> bool:
-        """False with few validation images, where the best epoch is mostly luck."""
-        return self.listing.multi_label or not 0 < len(self.listing.val) < FEW_VALIDATED
+    def validates_few(self) -> bool:
+        """True with few validation images, where the best epoch is mostly luck."""
+        return not self.listing.multi_label and 0 < len(self.listing.val) < FEW_VALIDATED
+
+    @property
+    def checkpoint_hook(self) -> Section:  # type: ignore[override]
+        """Keep the last checkpoint instead of the best one with few validation images."""
+        return dict(save_best=None) if self.validates_few else {}
 
     def summary(self) -> str:
         """The images and the length of the training, with remarks on anything unusual."""
@@ -69,7 +73,7 @@ class ClassificationRecipe(TaskRecipe):
             text += f' It also learns from {self.request.teacher}.'
         if self.start.wrapped and not self.start.from_scratch and not self.keeps_head:
             text += ' The classifier begins anew.'
-        if not self.saves_best:
+        if self.validates_few:
             text += (
                 f' {counted(len(listing.val), "validation image")} cannot tell the best epoch: the '
                 'last weights are the result.'
@@ -82,7 +86,7 @@ class ClassificationRecipe(TaskRecipe):
     def model(self) -> Section:
         """The classifier. It may mix images in training."""
         listing, size, teacher = self.listing, self.size[0], self.request.teacher
-        arguments = self.backbone_of(size)
+        arguments = multispectral_backbone(self.start, size, listing.bands)
         if self.start.wrapped:
             arguments |= self.start.of_vector
         parts = self.parts(self.start.for_size(arguments, size))
@@ -160,7 +164,7 @@ class ClassificationRecipe(TaskRecipe):
                 crop_ratio_range=(0.5 if self.has_few_steps else 0.25, 1.0),
                 **resizing(self.start),
             ),
-            *self.flip(direction='horizontal'),
+            *flip_steps(self.request, direction='horizontal'),
             *([augment] if augments else []),
             dict(type='PackInputs'),
         ]
@@ -176,9 +180,10 @@ class ClassificationRecipe(TaskRecipe):
             for record in part
         )
 
-    def list_name(self, split: Split) -> str:
+    @property
+    def list_suffix(self) -> str:  # type: ignore[override]
         """A text list, or JSON if that is not enough."""
-        return f'{split}.txt' if self.is_plain else f'{split}.json'
+        return '.txt' if self.is_plain else '.json'
 
     def list_of(self, split: Split) -> str:
         """The images of a split with the numbers of their classes."""
@@ -187,7 +192,7 @@ class ClassificationRecipe(TaskRecipe):
 
     def dataset(self, split: Split) -> Section:
         """MMPretrain's data set."""
-        root, file = str(self.listing.root), self.list_path(self.list_name(split))
+        root, file = str(self.listing.root), self.list_path(split)
         if self.is_plain:
             return dict(type='CustomDataset', data_prefix=root, ann_file=file)
         kind = 'MultiLabelDataset' if self.listing.multi_label else 'BaseDataset'

@@ -14,25 +14,21 @@ from anyfolder.readers.listing import Listing
 from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
-from vit_plugin.from_folder.model_recipe import ModelRecipe
+from vit_plugin.files.resizing import rounded_up
+from vit_plugin.from_folder.map_recipe import MapRecipe
 from vit_plugin.from_folder.schedule import muon
-from vit_plugin.from_folder.starting_point import SMALL_SIDE
-from vit_plugin.from_folder.task_recipe import Pipeline, rounded_up
+from vit_plugin.from_folder.task_recipe import Pipeline, by_layout, flip_steps, image_scale
 
 MAX_DEPTH_SIDE = 512  # pixels of the longer side
 
 
-class DepthRecipe(ModelRecipe):
+class DepthRecipe(MapRecipe):
     """Recipe for images and depth maps."""
 
-    packages = ('mmseg',)
-    small_rows = (SMALL_SIDE, SMALL_SIDE)
-    changes: ClassVar = dict(small=dict(rate=4e-3, optimizer=muon), scratch=dict(rate=1e-3))
-    runtime = '_base_/mmseg_runtime.py'
+    changes: ClassVar = dict(small=dict(rate=4e-3, optimizer=muon), **MapRecipe.changes)
     takes = ('depth',)
     monitor = 'delta1'
-    pixels_of_bands: ClassVar = dict(bgr_to_rgb=False)
-    sections: ClassVar = dict(log_processor=dict(by_epoch=True))
+    list_suffix = '.json'
     checkpoint_hook: ClassVar = dict(save_best='delta1', rule='greater')
 
     @cached_property
@@ -40,7 +36,7 @@ class DepthRecipe(ModelRecipe):
         """See :func:`~anyfolder.readers.depth_folders.read_depth_folder`."""
         request, tree = self.request, self.tree()
         scale = request.options.get('depth_scale')
-        if found := self.by_layout(tree, depth_scale=scale):
+        if found := by_layout(tree, request, depth_scale=scale):
             listing, depths = found
             assert depths
             return listing, depths
@@ -76,7 +72,8 @@ class DepthRecipe(ModelRecipe):
     def size(self) -> tuple[int, int]:
         """The width and height within which images are resized, at most a complete model's."""
         saved = self.start.detector
-        return self.image_scale(np.max(saved.model.backbone.img_size) if saved else MAX_DEPTH_SIDE)
+        largest = np.max(saved.model.backbone.img_size) if saved else MAX_DEPTH_SIDE
+        return image_scale(self.listing, largest, self.request.img_size)
 
     @cached_property
     def padding(self) -> Section:
@@ -103,14 +100,10 @@ class DepthRecipe(ModelRecipe):
         pack = dict(type='PackSegInputs')
         color = dict(type='PhotoMetricDistortion')
         crop = dict(type='RandomCrop', crop_size=self.size[::-1])  # other images may be larger
-        train: Pipeline = [
-            dict(type='vit_plugin.LoadImage'), load, resize, crop, *self.flip(), color, pack,
-        ]  # fmt: skip
+        read, changed = dict(type='vit_plugin.LoadImage'), [*flip_steps(self.request), color]
+        train: Pipeline = [read, load, resize, crop, *changed, pack]
         # Depth is loaded after the resize: maps are compared at the resolution of the file.
         return train, [dict(type='LoadImageFromFile'), resize, load, pack]
-
-    def list_name(self, split: Split) -> str:
-        return f'{split}.json'
 
     def list_of(self, split: Split) -> str:
         """The images and their maps, as MMEngine's JSON."""
@@ -129,7 +122,7 @@ class DepthRecipe(ModelRecipe):
         root = str(self.listing.root)
         return dict(
             type='vit_plugin.DepthMaps',
-            ann_file=self.list_path(self.list_name(split)),
+            ann_file=self.list_path(split),
             data_prefix=dict(img_path=root, depth_map_path=root),
         )
 

@@ -2,20 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar
 
 from mmengine.config import Config
 
 from anyfolder.readers.box_folders import read_annotated_folder
+from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.resizing import rounded_up
 from vit_plugin.from_folder.mixing import Mixing, mixing_of
-from vit_plugin.from_folder.model_recipe import REPORT_HOOKS, ModelRecipe
+from vit_plugin.from_folder.model_recipe import ModelRecipe
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.starting_point import LARGE_SIDE, SMALL_SIDE
-from vit_plugin.from_folder.task_recipe import Pipeline, rounded_up
+from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps, image_scale
 
 from .object_sizes import anchors, largest_image
 from .seen_images import TiledImages, WholeImages
@@ -29,7 +32,7 @@ class DetectionRecipe(ModelRecipe):
     """Recipe of a training on images with boxes, or with polygons.
 
     Attributes:
-        metrics: metrics of ``CocoMetric``. The last one judges a run.
+        metrics: metrics of ``CocoMetric``.
         with_masks: whether each object has a polygon.
     """
 
@@ -41,6 +44,8 @@ class DetectionRecipe(ModelRecipe):
         '--arch tf_efficientnet_lite0+Ti/16 --weights timm://tf_efficientnet_lite0.in1k '
         '(Apache 2.0)'
     )
+    list_suffix = '.json'
+    monitor = 'coco/bbox_mAP'
     metrics: tuple[str, ...] = ('bbox',)
     pixels_of_bands: ClassVar = dict(type='vit_plugin.BandsPreprocessor', bgr_to_rgb=False)
     with_masks = False
@@ -50,22 +55,12 @@ class DetectionRecipe(ModelRecipe):
         self.packages = (*self.packages, *self.images.packages)
         super().__init__(request, decode_all)
 
-    @property
-    def monitor(self) -> str:
-        """COCO's average precision."""
-        return f'coco/{self.metrics[-1]}_mAP'
+    def read(self, tree: Tree) -> Listing:
+        return read_annotated_folder(tree, self.request.skip_invalid, self.with_masks)
 
-    @cached_property
-    def listing(self) -> Listing:
-        """See :func:`~anyfolder.readers.box_folders.read_annotated_folder`."""
-        tree = self.tree()
-        if found := self.by_layout(tree):
-            listing = found[0]
-        else:
-            listing = read_annotated_folder(tree, self.request.skip_invalid, self.with_masks)
+    def check(self, listing: Listing) -> None:
         if self.with_masks:
             self.images.check_masks(listing)
-        return listing
 
     @cached_property
     def seen(self) -> WholeImages:
@@ -76,15 +71,9 @@ class DetectionRecipe(ModelRecipe):
         return self.seen.passes(split)
 
     @property
-    def more(self) -> Mapping[str, Any]:  # type: ignore[override]
-        """Sections that the model, mixed images and tiles add."""
-        more = super().more
-        if self.mixing:
-            more = {
-                **more,
-                'custom_hooks': [*more.get('custom_hooks', REPORT_HOOKS), *self.mixing.hooks],
-            }
-        return {**more, **self.seen.loops}
+    def sections(self) -> Mapping[str, Any]:  # type: ignore[override]
+        """Sections that tiles add."""
+        return self.seen.loops
 
     def summary(self) -> str:
         """The images, the length of the training, the model and its tiles."""
@@ -102,9 +91,8 @@ class DetectionRecipe(ModelRecipe):
             side = self.request.img_size or own
             return side, side
         small, boxes = self.start.is_small, self.listing.relative_boxes
-        width, height = self.image_scale(
-            largest_image(boxes, MAX_DETECTION_SIDE) if small else MAX_DETECTION_SIDE
-        )
+        largest = largest_image(boxes, MAX_DETECTION_SIDE) if small else MAX_DETECTION_SIDE
+        width, height = image_scale(self.listing, largest, self.request.img_size)
         if self.row.stretched:
             return rounded_up(width, 32), rounded_up(height, 32)
         return width, height
@@ -140,23 +128,12 @@ class DetectionRecipe(ModelRecipe):
         stretched = self.row.stretched if saved is None else not resize_of(saved)['keep_ratio']
         return dict(type='Resize', scale=self.size, keep_ratio=not stretched)
 
-    @property
-    def resizing(self) -> Pipeline:
-        """The same in training, with a random crop or scale if images are seen often."""
-        if self.epochs < OFTEN:
-            return [self.resize]
-        if not self.resize['keep_ratio']:
-            part = dict(crop_type='relative_range', crop_size=(0.7, 0.7), allow_negative_crop=True)
-            return [dict(type='RandomCrop', **part), self.resize]
-        return [
-            dict(type='RandomResize', scale=self.size, ratio_range=RESIZE_RATIOS, keep_ratio=True),
-            dict(type='RandomCrop', crop_size=self.size, allow_negative_crop=True),
+    def last_steps(self) -> tuple[Pipeline, Pipeline]:
+        """The last transforms in training: the resize, and what follows it."""
+        return resizing_steps(self.resize, self.epochs), [
+            *flip_steps(self.request),
+            dict(type='PackDetInputs'),
         ]
-
-    @property
-    def ending(self) -> Pipeline:
-        """The last steps in training."""
-        return [*self.flip(), dict(type='PackDetInputs')]
 
     @cached_property
     def mixing(self) -> Mixing | None:  # type: ignore[override]
@@ -173,7 +150,7 @@ class DetectionRecipe(ModelRecipe):
                 f'--augment {name} mixes photographs, and these images have {bands} bands; leave '
                 'it out.'
             )
-        return mixing_of(name, self.epochs, self.size, self.resizing, self.ending)
+        return mixing_of(name, self.epochs, self.size, *self.last_steps())
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training, and in a test."""
@@ -184,8 +161,7 @@ class DetectionRecipe(ModelRecipe):
             dict(type='vit_plugin.LoadImage'),
             *self.seen.steps,
             boxes,
-            *self.resizing,
-            *self.ending,
+            *chain(*self.last_steps()),
         ]
         test: Pipeline = [
             dict(type='LoadImageFromFile'),
@@ -198,10 +174,6 @@ class DetectionRecipe(ModelRecipe):
         ]
         return train, test
 
-    def list_name(self, split: Split) -> str:
-        """A file of COCO."""
-        return f'{split}.json'
-
     def list_of(self, split: Split) -> str:
         """The images and boxes of a split."""
         return self.listing.as_coco(self.listing.parts[split])
@@ -210,7 +182,7 @@ class DetectionRecipe(ModelRecipe):
         """MMDetection's data set. Images without boxes are trained on, too."""
         dataset: Section = dict(
             type='CocoDataset',
-            ann_file=self.list_path(self.list_name(split)),
+            ann_file=self.list_path(split),
             data_prefix=dict(img=str(self.listing.root)),
         )
         if split == 'train':
@@ -219,8 +191,22 @@ class DetectionRecipe(ModelRecipe):
 
     def metric(self, split: Split) -> Section:
         """COCO's average precision."""
-        ann_file = self.list_path(self.list_name(split))
+        ann_file = self.list_path(split)
         return dict(type='CocoMetric', ann_file=ann_file, metric=list(self.metrics))
+
+
+def resizing_steps(resize: Section, epochs: int) -> Pipeline:
+    """A resize in training, with a random crop or scale in a run of many epochs."""
+    if epochs < OFTEN:
+        return [resize]
+    if not resize['keep_ratio']:
+        part = dict(crop_type='relative_range', crop_size=(0.7, 0.7), allow_negative_crop=True)
+        return [dict(type='RandomCrop', **part), resize]
+    scale = resize['scale']
+    return [
+        dict(type='RandomResize', scale=scale, ratio_range=RESIZE_RATIOS, keep_ratio=True),
+        dict(type='RandomCrop', crop_size=scale, allow_negative_crop=True),
+    ]
 
 
 def resize_of(saved: Config) -> Section:

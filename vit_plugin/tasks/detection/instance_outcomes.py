@@ -72,7 +72,7 @@ class InstanceOutcomes(Outcomes):
     def scores(self) -> dict[str, Any]:
         rows: list[dict[str, Any]] = [dict(name=str(name)) for name in self.classes]
         for kind, found in self._found.items():
-            prefix = 'mask_' * (kind == 'segm')
+            prefix = 'mask_' if kind == 'segm' else ''
             for row, values in zip(rows, found.average_precision, strict=True):
                 row.update(
                     (f'{prefix}{name}', None if np.isnan(value) else round(float(value), 4))

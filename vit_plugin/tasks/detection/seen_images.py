@@ -13,10 +13,11 @@ import numpy as np
 
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.splits import Split
+from anyfolder.wording import counted
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.tiles import MIN_VISIBLE_SHARE, VISIBLE_PIXELS, View, tiles_of, views_of
-from vit_plugin.from_folder.task_recipe import Pipeline, counted
+from vit_plugin.from_folder.task_recipe import Pipeline
 
 MASK_BYTES = 8 << 30  # limit of the masks of an image in bytes
 
@@ -169,8 +170,9 @@ class TiledImages(WholeImages):
         }
         there = sum(not one.crowd for record in self.listing.train for one in record.instances)
         number = there - len(seen)
-        lost = (
+        if not number:
+            return ''
+        return (
             f' {counted(number, "object")} of {there} are learned in no view: they are larger than '
             'the overlap, and too small in the whole; give larger tiles.'
         )
-        return lost * (number > 0)

@@ -6,5 +6,6 @@ from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
 class InstanceRecipe(DetectionRecipe):
     """Recipe for images with polygons."""
 
+    monitor = 'coco/segm_mAP'
     metrics = ('bbox', 'segm')
     with_masks = True

@@ -2,10 +2,10 @@
 
 import json
 import shutil
-from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
+from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.panoptic import SUFFIXES, as_panoptic, png_of, read_panoptic_folder
 from anyfolder.readers.splits import Split
@@ -35,12 +35,10 @@ class PanopticRecipe(DetectionRecipe):
     with_masks = True
     checkpoint_hook: ClassVar = dict(save_best=QUALITY, rule='greater')
 
-    @cached_property
-    def listing(self) -> Listing:
-        """See :func:`~anyfolder.readers.panoptic.read_panoptic_folder`."""
-        tree = self.tree()
-        found = self.by_layout(tree)
-        listing = found[0] if found else read_panoptic_folder(tree, self.request.skip_invalid)
+    def read(self, tree: Tree) -> Listing:
+        return read_panoptic_folder(tree, self.request.skip_invalid)
+
+    def check(self, listing: Listing) -> None:
         for split, part in listing.parts.items():
             other = next((one.path for one in part if one.path.suffix not in SUFFIXES), None)
             if other:
@@ -53,7 +51,6 @@ class PanopticRecipe(DetectionRecipe):
                     f'the images of {split} are in several folders, and --task panoptic '
                     'takes those of each part from one; put them into one.'
                 )
-        return listing
 
     def model(self) -> Section:
         """The detector's preprocessor, with padding that has no class."""
@@ -89,7 +86,7 @@ class PanopticRecipe(DetectionRecipe):
         """MMDetection's data set."""
         prefix = dict(
             img=str(self.listing.parts[split][0].path.parent.absolute()),
-            seg=self.list_path(f'{PANOPTIC_FOLDER}/{split}'),
+            seg=self.request.path_of(f'{PANOPTIC_FOLDER}/{split}'),
         )
         return dict(super().dataset(split), type='CocoPanopticDataset', data_prefix=prefix)
 
@@ -98,6 +95,6 @@ class PanopticRecipe(DetectionRecipe):
         return dict(
             type='CocoPanopticMetric',
             classwise=True,
-            ann_file=self.list_path(self.list_name(split)),
-            seg_prefix=self.list_path(f'{PANOPTIC_FOLDER}/{split}'),
+            ann_file=self.list_path(split),
+            seg_prefix=self.request.path_of(f'{PANOPTIC_FOLDER}/{split}'),
         )

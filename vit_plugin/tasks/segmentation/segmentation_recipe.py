@@ -9,6 +9,7 @@ from typing import ClassVar
 from PIL import Image
 
 from anyfolder.readers.drawn_masks import class_map
+from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.mask_folders import read_mask_folder
 from anyfolder.readers.records import ImageRecord
@@ -16,34 +17,22 @@ from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import data_workers
 from vit_plugin.errors import ConfigError
-from vit_plugin.from_folder.model_recipe import ModelRecipe
-from vit_plugin.from_folder.starting_point import SMALL_SIDE
-from vit_plugin.from_folder.task_recipe import Pipeline, rounded_up
+from vit_plugin.files.resizing import rounded_up
+from vit_plugin.from_folder.map_recipe import MapRecipe
+from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps, image_scale
 
 MAX_MAP_SIDE = 512  # pixels of the longer side
 MASK_FOLDER = 'masks'  # in the work directory
 
 
-class SegmentationRecipe(ModelRecipe):
+class SegmentationRecipe(MapRecipe):
     """Recipe for images and masks."""
 
-    packages = ('mmseg',)
-    # The maps of the last small hybrid begin at a stride of 4 and miss thin shapes
-    # (docs/results.md).
-    small_rows = (SMALL_SIDE, SMALL_SIDE)
-    changes: ClassVar = dict(scratch=dict(rate=1e-3))
-    runtime = '_base_/mmseg_runtime.py'
     monitor = 'mIoU'
-    pixels_of_bands: ClassVar = dict(bgr_to_rgb=False)
-    sections: ClassVar = dict(log_processor=dict(by_epoch=True))
     checkpoint_hook: ClassVar = dict(save_best='mIoU', rule='greater')
 
-    @cached_property
-    def listing(self) -> Listing:
-        """See :func:`~anyfolder.readers.mask_folders.read_mask_folder`."""
-        tree = self.tree()
-        found = self.by_layout(tree)
-        return found[0] if found else read_mask_folder(tree, self.request.skip_invalid)
+    def read(self, tree: Tree) -> Listing:
+        return read_mask_folder(tree, self.request.skip_invalid)
 
     @cached_property
     def size(self) -> tuple[int, int]:
@@ -59,7 +48,7 @@ class SegmentationRecipe(ModelRecipe):
                 )
             side = saved.model.backbone.img_size
             return tuple(saved.model.test_cfg.get('crop_size', (side, side)))[::-1]
-        return self.image_scale(MAX_MAP_SIDE)
+        return image_scale(self.listing, MAX_MAP_SIDE, self.request.img_size)
 
     @property
     def scale(self) -> tuple[int, int]:
@@ -91,7 +80,7 @@ class SegmentationRecipe(ModelRecipe):
             dict(type='LoadAnnotations'),
             resize,
             dict(type='RandomCrop', crop_size=self.crop, cat_max_ratio=0.9),
-            *self.flip(),
+            *flip_steps(self.request),
             dict(type='PackSegInputs'),
         ]
         test: Pipeline = [
@@ -107,12 +96,12 @@ class SegmentationRecipe(ModelRecipe):
         """MMSegmentation's data set, with the masks that :func:`write_masks` writes."""
         return dict(
             type='BaseSegDataset',
-            ann_file=self.list_path(self.list_name(split)),
+            ann_file=self.list_path(split),
             img_suffix='',
             seg_map_suffix='.png',
             reduce_zero_label=False,
             data_prefix=dict(
-                img_path=str(self.listing.root), seg_map_path=self.list_path(MASK_FOLDER)
+                img_path=str(self.listing.root), seg_map_path=self.request.path_of(MASK_FOLDER)
             ),
         )
 
