@@ -137,7 +137,7 @@ def test_on_the_meta_device(tiny):
         ),
         (
             dict(patch_embed=dict(FLEXI, sizes=(4, 8)), out_type='featmap'),
-            "out_type='featmap': the patches must have one size",
+            "out_type='featmap': the patches must have a fixed size",
         ),
         (dict(patch_embed=dict(FLEXI, sizes=())), 'sizes'),
         (dict(patch_embed=dict(FLEXI, sizes='all')), "sizes='all' must be"),

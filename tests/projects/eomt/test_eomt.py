@@ -329,7 +329,7 @@ def test_graphs(kind):
         ),
         (
             dict(patch_embed=dict(type='FlexiPatchEmbed', sizes=(8, 16))),
-            'the patches must have one size',
+            'the patches must have a fixed size',
         ),
     ],
 )

@@ -378,5 +378,5 @@ def test_what_an_adapter_has_besides_lora_learns():
 
 def test_patches_must_have_one_size():
     flexi = dict(type='FlexiPatchEmbed', patch_size=8, kernel_size=8, sizes=(4, 8))
-    with rejects('ViTAdapter: the patches must have one size'):
+    with rejects('ViTAdapter: the patches must have a fixed size'):
         adapter(dict(patch_embed=flexi), interactions=1)
