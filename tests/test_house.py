@@ -305,9 +305,8 @@ def test_all_else_works_without_a_project(project, tmp_path):
     assert found['formats'] == [name for name in FORMATS if name not in formats]
 
 
-@pytest.mark.parametrize(
-    'task', [pytest.param(one, marks=[pytest.mark.nightly] * (one != 'depth')) for one in TASKS]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize('task', TASKS)
 def test_all_else_works_without_a_task(task, tmp_path):
     """Tasks that extend it go with it, and projects that have models for these alone."""
     gone, projects_of = leaving_with(task)

@@ -89,6 +89,7 @@ def test_a_signal_is_passed_on_and_is_the_status(tmp_path, number):
     assert not list((tmp_path / 'temporary').glob('torchelastic_*'))
 
 
+@pytest.mark.nightly
 def test_a_host_that_does_not_come_is_one_sentence(tmp_path):
     output, _ = (launcher := start(tmp_path, NNODES=2, JOIN_TIMEOUT=2)).communicate(timeout=600)
     assert launcher.returncode == 1

@@ -27,6 +27,7 @@ def run(*lines: str) -> str:
     return done.stdout
 
 
+@pytest.mark.nightly
 def test_a_function_that_raises_becomes_the_op():
     run(
         'import mmdet.structures.mask.structures as masks',

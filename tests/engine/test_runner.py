@@ -70,6 +70,7 @@ def test_the_main_process_may_save_a_plain_model_alone(tmp_path, launched):
     assert {'state_dict', 'optimizer', 'param_schedulers'} <= saved.keys()
 
 
+@pytest.mark.nightly
 def test_the_main_process_cannot_save_a_sharded_model_alone(tmp_path: Path, launched):
     on_ranks(2, tmp_path, save_a_part, str(tmp_path / 'work'))
     assert not (tmp_path / 'work/mine.pth').exists()

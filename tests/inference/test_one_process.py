@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,21 +30,36 @@ DEPTH = exported_families.segmentor(
 FIRST = ('mmpretrain', 'mmpretrain.models', 'mmdet.apis', 'mmdet.models', 'mmseg.apis')
 
 
+PAIR = ('classifier', 'detector')
+
+
+def saved(families: Iterable[str], folder: Path) -> dict[str, str]:
+    """Files of models of these families, by the name of their task."""
+    paths = {name: folder / f'{name}.pth' for name in families}
+    for name, path in paths.items():
+        exported_families.save(FAMILIES.get(name, name), STRETCH, path)
+    return {name: str(path) for name, path in paths.items()}
+
+
 @pytest.fixture(scope='module')
-def models(tmp_path_factory) -> dict[str, str]:
+def pair(tmp_path_factory) -> dict[str, str]:
+    """A model of each task of :data:`PAIR`."""
+    return saved(PAIR, tmp_path_factory.mktemp('pair'))
+
+
+@pytest.fixture(scope='module')
+def models(pair, tmp_path_factory) -> dict[str, str]:
     """A model of each task, and one in a folder of transformers."""
     folder = tmp_path_factory.mktemp('models')
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(
             exported_families.FAMILIES, 'depth', ('mmseg', dict(DEPTH, type='DepthEstimator'))
         )
-        for name, family in {**FAMILIES, 'depth': 'depth'}.items():
-            exported_families.save(family, STRETCH, folder / f'{name}.pth')
+        found = saved(['depth', 'segmentor'], folder)
     content = torch.load(folder / 'depth.pth')
     del content['meta']['dataset_meta']  # depth has no classes
     torch.save(content, folder / 'depth.pth')
-    found = {path.stem: str(path) for path in sorted(folder.iterdir())}
-    return {**found, 'hub': str(transformers_folder(folder / 'hub', 'LwDetr'))}
+    return {**pair, **found, 'hub': str(transformers_folder(folder / 'hub', 'LwDetr'))}
 
 
 def predicted(how: str, models: dict[str, str], *first: str) -> dict[str, str]:
@@ -59,10 +75,9 @@ def alone(models) -> dict[str, str]:
     return predicted('in_all_orders', models)
 
 
-def test_a_classifier_and_a_detector(models):
-    names = ('classifier', 'detector')
-    found = predicted('in_order', {name: models[name] for name in names})
-    assert found == predicted('in_order', {name: models[name] for name in names[::-1]})
+def test_a_classifier_and_a_detector(pair):
+    found = predicted('in_order', pair)
+    assert found == predicted('in_order', {name: pair[name] for name in PAIR[::-1]})
 
 
 @pytest.mark.nightly

@@ -192,6 +192,7 @@ def train_on_a_rank(folder):
     ).train()
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures('few_images')
 def test_processes_report_each_image_once(tmp_path):
     """13 images on two processes are 7 each, so that one is validated twice."""

@@ -40,6 +40,7 @@ def test_a_run_that_dies_stops_where_it_would_have(tmp_path):
     assert compare(tmp_path / 'whole', tmp_path / 'killed') == []
 
 
+@pytest.mark.nightly
 def test_more_patience_trains_on(tmp_path):
     assert train(early(tmp_path, **{'train_cfg.max_epochs': 5})).epoch == 3
     options = {'train_cfg.max_epochs': 5, 'default_hooks.early_stopping.patience': 9}
@@ -76,6 +77,7 @@ class TinyTellingHook(Hook):
         self.state = state
 
 
+@pytest.mark.nightly
 def test_the_state_of_a_hook_of_a_user(tmp_path):
     hooks = [dict(type='TinyCountingHook'), dict(type='TinyTellingHook')]
     options = {'custom_hooks': hooks, 'default_hooks.checkpoint.format': 'folder'}

@@ -136,6 +136,7 @@ def test_a_seed_that_was_drawn_is_kept_in_the_checkpoint(tmp_path):
     assert compare(tmp_path / 'whole', tmp_path / 'stopped') == []
 
 
+@pytest.mark.nightly
 def test_an_epoch_of_another_length_is_refused(tmp_path):
     train(tiny_cfg(tmp_path), 6)
     options = {'train_dataloader.dataset.indices': 128}

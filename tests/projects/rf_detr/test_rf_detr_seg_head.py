@@ -117,6 +117,7 @@ def test_no_objects_at_all_have_gradients(path):
     assert_all_learn(model)
 
 
+@pytest.mark.nightly
 def test_its_graph_predicts_the_same(path):
     model = deploy(load(path, device='cpu').model)
     assert model.outputs == ('boxes', 'scores', 'labels', 'masks')
