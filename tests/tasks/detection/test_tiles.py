@@ -142,6 +142,8 @@ def test_objects_that_are_in_no_view_are_said(tmp_path, monkeypatch, capsys):
 def test_what_has_no_tiles_is_one_sentence(shapes):
     with rejects('--tiles 64: the longest side .* has 64 pixels; give'):
         write_config(Request('shapes', task='detection', tiles=64))
+    with rejects('--tiles 4: neither a tile nor a whole image within 4 pixels shows an object; '):
+        write_config(Request('shapes', task='detection', tiles=4))
     with rejects('--tiles needs --task detection or instance'):
         write_config(Request('shapes', tiles=32))
 

@@ -100,7 +100,7 @@ class TiledImages(WholeImages):
         """The tiles to train on, and the whole images that have several.
 
         Raises:
-            ConfigError: if no image is larger than a tile.
+            ConfigError: if no image is larger than a tile, or no view shows an object.
         """
         train = self.listing.train
         largest = max(max(record.size) for record in train)
@@ -115,7 +115,13 @@ class TiledImages(WholeImages):
             boxes = np.round([one.box for one in found], 3).reshape(-1, 4)  # rounded like the list
             boxes[:, 2:] += boxes[:, :2]
             images.append((record.size, boxes, [one.crowd for one in found]))
-        return views_of(images, self.side)
+        views = views_of(images, self.side)
+        if not views:
+            raise ConfigError(
+                f'--tiles {self.side}: neither a tile nor a whole image within {self.side} pixels '
+                'shows an object; give a larger tile, or leave it out.'
+            )
+        return views
 
     @cached_property
     def relative_boxes(self) -> np.ndarray:
