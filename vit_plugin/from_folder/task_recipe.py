@@ -31,7 +31,6 @@ from .starting_point import SMALL_SIDE, StartingPoint
 
 Pipeline = list[Section]
 START_WORDS = dict(fine_tuned='Fine-tuned', stem='New blocks on a trained stem')
-FEW_IMAGES = 10_000  # to learn from scratch
 MIN_SIDE = 2  # pixels; the frameworks cannot pack a flipped image that is one pixel wide
 
 
@@ -44,7 +43,6 @@ class TaskRecipe:
         small_rows: see :class:`StartingPoint`.
         schedules: schedules by :attr:`StartingPoint.kind`, and ``small_on_gpu`` if that differs.
         held_out: how validation images are chosen if the data set has no split, in words.
-        offered: flags of published weights, and their license, for few photographs. Empty: none.
         takes: the tasks of the complete models that the weights may be of.
         loads_model: whether the weights are loaded into the whole model instead of its backbone.
         pixels_of_bands: changes of the ``data_preprocessor`` for multispectral images. None: only
@@ -67,7 +65,6 @@ class TaskRecipe:
     small_rows: tuple[int, int] = (0, SMALL_SIDE)
     schedules: ClassVar[Mapping[str, Schedule]]
     held_out = 'held out, a tenth of all'
-    offered = ''
     takes: tuple[str, ...] = ()
     loads_model = False
     pixels_of_bands: ClassVar[Mapping[str, Any] | None] = None
@@ -202,17 +199,7 @@ class TaskRecipe:
                 f' Images of {counted(listing.bands, "band")}: mean and deviation of each are in '
                 'the config, and no augmentation changes colors.'
             )
-        elif self.offered and self.start.from_scratch and self.has_few_photographs:
-            text += (
-                f' Few photographs teach little from scratch: {self.offered} begins with what a '
-                'model has learned on millions.'
-            )
         return text
-
-    @property
-    def has_few_photographs(self) -> bool:
-        """True if there are fewer than :data:`FEW_IMAGES`, and they are larger than thumbnails."""
-        return len(self.listing.train) < FEW_IMAGES and min(self.size) > SMALL_SIDE
 
 
 def _check_side(start: StartingPoint, side: int) -> None:

@@ -19,12 +19,13 @@ from vit_plugin.from_folder.classifier_images import (
 from vit_plugin.from_folder.framework_lists import as_data_list, as_lines
 from vit_plugin.from_folder.methods import FEATURES
 from vit_plugin.from_folder.multispectral import multispectral_backbone
+from vit_plugin.from_folder.starting_point import SMALL_SIDE
 from vit_plugin.from_folder.task_recipe import Pipeline, TaskRecipe, flip_steps
 from vit_plugin.inference.saved_model import open_model
 from vit_plugin.models.classifier import Parts, classifier_parts
 from vit_plugin.report.few_images import FEW_VALIDATED
 
-FEW_STEPS = 3000  # from scratch
+FEW_STEPS, FEW_IMAGES = 3000, 10_000  # from scratch
 
 
 class ClassificationRecipe(TaskRecipe):
@@ -33,7 +34,6 @@ class ClassificationRecipe(TaskRecipe):
     schedules: ClassVar = CLASSIFIER_SCHEDULES
     bases = ('_base_/default_runtime.py',)
     held_out = f'held out, a tenth of each class by seed {SEED}'
-    offered = '--weights timm://vit_small_patch16_224.augreg_in21k_ft_in1k (Apache 2.0)'
     pixels_of_bands: ClassVar = dict(to_rgb=False)
 
     def read(self, tree: Tree) -> Listing:
@@ -81,6 +81,16 @@ class ClassificationRecipe(TaskRecipe):
         if listing.unseen:
             others = ' and others' if len(listing.unseen) > 5 else ''
             text += f' None to validate of {", ".join(listing.unseen[:5])}{others}.'
+        if (
+            self.start.from_scratch
+            and len(listing.train) < FEW_IMAGES
+            and self.size[0] > SMALL_SIDE
+        ):
+            text += (
+                ' Few photographs teach little from scratch: --weights '
+                'timm://vit_small_patch16_224.augreg_in21k_ft_in1k (Apache 2.0) begins with what a '
+                'model has learned on millions.'
+            )
         return text
 
     def model(self) -> Section:

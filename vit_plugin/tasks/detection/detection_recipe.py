@@ -40,10 +40,6 @@ class DetectionRecipe(ModelRecipe):
     small_rows = (SMALL_SIDE, LARGE_SIDE)
     runtime = '_base_/mmdet_runtime.py'
     changes: ClassVar = dict(fine_tuned=dict(weight_decay=0.1))
-    offered = (
-        '--arch tf_efficientnet_lite0+Ti/16 --weights timm://tf_efficientnet_lite0.in1k '
-        '(Apache 2.0)'
-    )
     list_suffix = '.json'
     monitor = 'coco/bbox_mAP'
     metrics: tuple[str, ...] = ('bbox',)
