@@ -115,6 +115,17 @@ def test_a_run_takes_its_steps_validations_saves_and_epochs(monkeypatch):
     assert all(each is not model for each in models)
 
 
+def test_a_batch_of_another_shape_is_timed(monkeypatch):
+    """Libraries keep what they prepared for a shape, so the same batch again would be too fast."""
+    drawn = iter(range(100))
+    monkeypatch.setattr(duration, 'first_batch', lambda loader, images: [next(drawn)])
+    monkeypatch.setattr(duration, 'ENOUGH_SECONDS', 0.0)
+    used: list[int] = []
+    loader = DataLoader(range(100), batch_size=16)
+    duration.seconds_of_batch(loader, lambda batch: used.extend(batch), torch.nn.Linear(1, 1))
+    assert used == [0, 1]
+
+
 SIZES = [dict(type='Resize', scale=(64, 64))]
 
 

@@ -167,8 +167,9 @@ def seconds_of_batch(loader: Any, use: Callable[[Any], Any], model: nn.Module) -
         images = min(2 * images, whole)
         batch, reading = time_call(first_batch, loader, images)
         using = seconds_of_use(use, batch, model)
-        if using < LONG_SECONDS:  # the first call also prepared caches for this shape
-            using = seconds_of_use(use, batch, model)
+        # The first call also prepared caches for its shape. Another batch may have another shape.
+        if using < LONG_SECONDS:
+            using = seconds_of_use(use, first_batch(loader, images), model)
     if next(model.parameters()).device.type == 'cpu':
         together = using + reading / cores()  # the data workers take cores from the model
     else:
