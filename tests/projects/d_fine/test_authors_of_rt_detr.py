@@ -9,27 +9,20 @@ from typing import Any
 
 import pytest
 import torch
+from real_time_detectors import (
+    HGNET,
+    HGNET_CHANNELS,
+    assert_same_outputs,
+    authors_state,
+    built,
+)
 from rejection import rejects
-from torch import Tensor, nn
+from torch import Tensor
 
 from vit_plugin.inference.load import load
-from vit_plugin.projects.d_fine.authors_names import AUTHORS
-from vit_plugin.weights.recognition import recognize
 
 DIMS, CLASSES, POINTS = 16, 4, (2, 4, 1)
 RESNET = dict(type='vit_plugin.ResNetD', depth=18)
-CNN = dict(
-    type='vit_plugin.HGNetV2',
-    arch=dict(
-        stem=(4, 8),
-        stages=[
-            (8, 4, 8, 1, False, False, 3, 2),
-            (8, 4, 8, 1, True, False, 3, 2),
-            (8, 4, 16, 1, True, True, 5, 1),
-            (16, 4, 24, 1, True, True, 5, 2),
-        ],
-    ),
-)
 
 
 def config(backbone: dict[str, Any], channels: list[int], **head: Any) -> dict[str, Any]:
@@ -63,36 +56,11 @@ WIDTHS = [128, 256, 512]
 CASES = {
     'rtdetrv2_r18vd': config(RESNET, WIDTHS),
     'rtdetrv2_r18vd_unfrozen': config(dict(RESNET, frozen_norms=False), WIDTHS),
-    'rtdetrv2_hgnetv2': config(CNN, [8, 16, 24]),
+    'rtdetrv2_hgnetv2': config(HGNET, HGNET_CHANNELS),
     'rtdetrv2_r18vd_dsp_3x': config(RESNET, WIDTHS, decoder=dict(discrete=True)),
     'deim_rtdetrv2_r18vd': config(RESNET, WIDTHS, variant='rt_detr_deim'),
 }
 FIRST = config(RESNET, WIDTHS, decoder=dict(num_points=(4, 4, 4)))  # RT-DETR
-
-
-def built(settings: dict[str, Any]) -> nn.Module:
-    import mmdet.models  # noqa: F401
-    from mmengine.registry import MODELS, init_default_scope
-
-    init_default_scope('mmdet')
-    torch.manual_seed(0)
-    model = MODELS.build(settings).eval()
-    for name, value in model.state_dict().items():
-        if name.endswith('running_var'):
-            value.uniform_(0.5, 1.5)
-        elif value.is_floating_point():
-            value.normal_(std=min(0.3, value[0].numel() ** -0.5))
-    return model
-
-
-def file_of(model: nn.Module, points: tuple[int, ...] = POINTS) -> dict[str, Tensor]:
-    """The state as RT-DETRv2's authors have it."""
-    state, left = AUTHORS.export(dict(recognize(model.state_dict())), heads=1)
-    assert not left
-    for i in range(2):
-        shares = [1 / number for number in points for _ in range(number)]
-        state[f'decoder.decoder.layers.{i}.cross_attn.num_points_scale'] = torch.tensor(shares)
-    return state
 
 
 def first_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -113,26 +81,14 @@ def first_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: value for name, value in found.items() if not name.endswith('_scale')}
 
 
-def outputs_of(model: nn.Module, images: Tensor) -> tuple[Tensor, ...]:
-    found = model.bbox_head(model.extract_feat(images))
-    return found.logits[-1], found.boxes[-1]
-
-
-def assert_same(found: nn.Module, model: nn.Module) -> None:
-    images = torch.rand(1, 3, 128, 192)
-    with torch.no_grad():
-        for one, other in zip(outputs_of(found, images), outputs_of(model, images), strict=True):
-            torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize('case', CASES)
 def test_files_are_read_back(case, tmp_path):
     model = built(CASES[case])
-    state, file = file_of(model), tmp_path / f'{case}.pth'
+    state, file = authors_state(model, POINTS), tmp_path / f'{case}.pth'
     others = {name: torch.zeros_like(value) for name, value in state.items()}
     torch.save(dict(model=others, ema=dict(module=state, updates=3), last_epoch=1), file)
     found = load(file, device='cpu')
-    assert_same(found.model, model)
+    assert_same_outputs(found.model, model)
     by_deim = case.startswith('deim')
     loss = type(found.model.bbox_head.loss_cls).__name__
     assert loss == ('MatchabilityAwareLoss' if by_deim else 'OverlapVarifocalLoss')
@@ -142,10 +98,10 @@ def test_files_are_read_back(case, tmp_path):
 
 def test_the_first_rt_detr_is_read_back(tmp_path):
     model = built(FIRST)
-    state = first_names(file_of(model))
+    state = first_names(authors_state(model, POINTS))
     assert 'encoder.input_proj.0.0.weight' in state
     torch.save(dict(ema=dict(module=state)), tmp_path / 'rtdetr_r18vd.pth')
-    assert_same(load(tmp_path / 'rtdetr_r18vd.pth', device='cpu').model, model)
+    assert_same_outputs(load(tmp_path / 'rtdetr_r18vd.pth', device='cpu').model, model)
 
 
 def test_discrete_sampling_is_in_the_name_alone(tmp_path, monkeypatch):
@@ -158,14 +114,14 @@ def test_discrete_sampling_is_in_the_name_alone(tmp_path, monkeypatch):
         ('x_DSP', True, False),
         ('x', False, True),
     ):
-        torch.save(file_of(model), tmp_path / f'{name}.pth')
+        torch.save(authors_state(model, POINTS), tmp_path / f'{name}.pth')
         found = load(tmp_path / f'{name}.pth', device='cpu').model
         assert found.bbox_head.layers[0].cross_attn.discrete == discrete
         assert ("begins with 'dsp'" in ''.join(logged)) == said
 
 
 def test_other_models_are_refused(tmp_path):
-    state, file = file_of(built(CASES['rtdetrv2_r18vd'])), tmp_path / 'rtdetrv2.pth'
+    state, file = authors_state(built(CASES['rtdetrv2_r18vd']), POINTS), tmp_path / 'rtdetrv2.pth'
     agnostic = {
         name: value[:1] if 'enc_score_head' in name else value for name, value in state.items()
     }

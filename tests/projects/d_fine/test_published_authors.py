@@ -9,29 +9,22 @@ from typing import Any
 
 import pytest
 import torch
+from real_time_detectors import (
+    HGNET,
+    HGNET_CHANNELS,
+    assert_same_outputs,
+    authors_state,
+    built,
+)
 from rejection import rejects
 from safetensors.torch import save_file
 from torch import nn
 
 from vit_plugin.__main__ import main
 from vit_plugin.inference.load import load
-from vit_plugin.projects.d_fine.authors_names import AUTHORS
-from vit_plugin.weights.recognition import recognize
 
 FILE = 'model.safetensors'
 DIMS, CLASSES, POINTS = 16, 4, (3, 6, 3)
-CNN = dict(
-    type='vit_plugin.HGNetV2',
-    arch=dict(
-        stem=(4, 8),
-        stages=[
-            (8, 4, 8, 1, False, False, 3, 2),
-            (8, 4, 8, 1, True, False, 3, 2),
-            (8, 4, 16, 1, True, True, 5, 1),
-            (16, 4, 24, 2, True, True, 5, 2),
-        ],
-    ),
-)
 ECVIT = dict(
     type='vit_plugin.ECViT',
     arch=dict(embed_dims=64, num_layers=2, num_heads=1, feedforward_channels=64),
@@ -76,8 +69,8 @@ def config(variant: str, backbone: dict, channels: list[int], kind: str) -> dict
 
 
 CASES = {
-    'D-FINE': config('d_fine', CNN, [8, 16, 24], 'elan'),
-    'DEIMv2 on a CNN': config('deimv2', CNN, [8, 16, 24], 'split_trailing'),
+    'D-FINE': config('d_fine', HGNET, HGNET_CHANNELS, 'elan'),
+    'DEIMv2 on a CNN': config('deimv2', HGNET, HGNET_CHANNELS, 'split_trailing'),
     'ECDet': config('ecdet', ECVIT, [64] * 3, 'split'),
     'ECDet, all maps projected': config('ecdet', dict(ECVIT, out_channels=32), [32] * 3, 'split'),
 }
@@ -87,78 +80,48 @@ CASES['ECSeg'] = dict(
 )
 
 
-def built(settings: dict[str, Any]) -> nn.Module:
-    if settings['backbone']['type'].endswith('ECViT'):
+def model_of(case: str) -> nn.Module:
+    if case.startswith('EC'):
         pytest.importorskip('vit_plugin.projects.ecdet')
-    import mmdet.models  # noqa: F401
-    from mmengine.registry import MODELS, init_default_scope
-
-    init_default_scope('mmdet')
-    torch.manual_seed(0)
-    model = MODELS.build(settings).eval()
-    for name, value in model.state_dict().items():
-        if name.endswith('running_var'):
-            value.uniform_(0.5, 1.5)
-        elif value.is_floating_point() and value.numel() > 1:
-            value.normal_(std=0.1)
-    return model
+    return built(CASES[case])
 
 
 def file_of(model: nn.Module) -> dict[str, torch.Tensor]:
     """The state as the authors have it."""
-    found = recognize(model.state_dict())
-    assert found.is_own
-    state, left = AUTHORS.export(dict(found), heads=1)
-    assert not left
-    state['decoder.reg_scale'] = torch.tensor([8])  # an integer, as their config has it
-    shares = torch.tensor([1 / number for number in POINTS for _ in range(number)])
-    for i in range(2):
-        state[f'decoder.decoder.layers.{i}.cross_attn.num_points_scale'] = shares
-    state['decoder.anchors'] = torch.zeros(1, 4, 4)
-    return state
+    return {
+        **authors_state(model, POINTS),
+        'decoder.reg_scale': torch.tensor([8]),  # an integer, as their config has it
+        'decoder.anchors': torch.zeros(1, 4, 4),
+    }
 
 
 @pytest.mark.parametrize('case', CASES)
 def test_files_are_read_back(case, tmp_path):
-    model = built(CASES[case])
+    model = model_of(case)
     state = file_of(model)
     others = {name: torch.zeros_like(value) for name, value in state.items()}
     file = tmp_path / 'best.pth'
     torch.save(dict(model=others, ema=dict(module=state, updates=3), last_epoch=1), file)
     found = load(file, device='cpu').model
-    images = torch.rand(1, 3, 128, 192)
-    with torch.no_grad():
-        for one, other in zip(outputs_of(found, images), outputs_of(model, images), strict=True):
-            torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+    assert_same_outputs(found, model)
 
 
 def test_a_folder_of_a_hub_is_read(tmp_path):
     """Its config has the arguments of the authors' classes, which no reader needs."""
-    model = built(CASES['ECDet'])
+    model = model_of('ECDet')
     save_file({name: value.clone() for name, value in file_of(model).items()}, tmp_path / FILE)
     (tmp_path / 'config.json').write_text('{"backbone": {"name": "ecvitt"}, "encoder": {}}')
     found = load(tmp_path, device='cpu')
     assert found.classes == [f'class {i}' for i in range(CLASSES)]
-    images = torch.rand(1, 3, 128, 192)
-    with torch.no_grad():
-        torch.testing.assert_close(
-            outputs_of(found.model, images), outputs_of(model, images), rtol=0, atol=1e-5
-        )
+    assert_same_outputs(found.model, model)
     colors = found.model.data_preprocessor.mean.flatten()
     torch.testing.assert_close(colors, torch.tensor([123.675, 116.28, 103.53]))
-
-
-def outputs_of(model: nn.Module, images: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    maps = model.extract_feat(images)
-    found = model.bbox_head(maps)
-    masks = getattr(model.bbox_head, 'masks_of', None)
-    return found.logits[-1], found.boxes[-1], *([masks(maps, found.features[-1])] if masks else [])
 
 
 def test_a_file_is_converted_to_other_names(tmp_path):
     """From ours to transformers' and the authors', without a block of an encoder."""
     file = str(tmp_path / 'ours.pth')
-    torch.save(built(CASES['D-FINE']).state_dict(), file)
+    torch.save(model_of('D-FINE').state_dict(), file)
     for name, key in (
         ('hf_d_fine', 'model.decoder.layers.0.self_attn.q_proj.weight'),
         ('d_fine_authors', 'decoder.decoder.layers.0.self_attn.in_proj_weight'),
@@ -174,7 +137,7 @@ def test_activations_of_deim_are_in_the_name_alone(tmp_path, monkeypatch):
     """Its files have the arrays of a D-FINE: a name that says neither is one, which is logged."""
     place, logged = 'vit_plugin.projects.d_fine.published_authors.print_log', []
     monkeypatch.setattr(place, lambda text, _: logged.append(text))
-    state = file_of(built(CASES['D-FINE']))
+    state = file_of(model_of('D-FINE'))
     for name, act, said in (
         ('d-fine_s', nn.ReLU, False),
         ('DEIM_DFINE_S', nn.SiLU, False),
@@ -189,7 +152,7 @@ def test_activations_of_deim_are_in_the_name_alone(tmp_path, monkeypatch):
 
 
 def test_points_that_are_none_are_an_error(tmp_path):
-    state = file_of(built(CASES['D-FINE']))
+    state = file_of(model_of('D-FINE'))
     name = 'decoder.decoder.layers.0.cross_attn.num_points_scale'
     for shares, words in (
         (torch.full((12,), 0.7), 'no reciprocals of numbers of points'),

@@ -23,9 +23,8 @@ from .published_authors import (
 from .published_d_fine import detected_class_names
 from .published_rt_detr import RESNET_LAYERS
 
-RT_DETR_MARK = (
-    'decoder.decoder.layers.0.cross_attn.value_proj.weight'  # no other decoder of theirs has it
-)
+# No other decoder of these authors has this tensor.
+RT_DETR_MARK = 'decoder.decoder.layers.0.cross_attn.value_proj.weight'
 DECODER_HEADS = 8  # attention heads of the decoder, where a file does not show its points
 
 

@@ -1,0 +1,68 @@
+"""Tiny real-time detectors, their state as the authors' files have it, and their outputs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.projects.d_fine.authors_names import AUTHORS
+from vit_plugin.weights.recognition import recognize
+
+HGNET = dict(
+    type='vit_plugin.HGNetV2',
+    arch=dict(
+        stem=(4, 8),
+        stages=[
+            (8, 4, 8, 1, False, False, 3, 2),
+            (8, 4, 8, 1, True, False, 3, 2),
+            (8, 4, 16, 1, True, True, 5, 1),
+            (16, 4, 24, 2, True, True, 5, 2),
+        ],
+    ),
+)
+HGNET_CHANNELS = [8, 16, 24]
+
+
+def built(settings: dict[str, Any]) -> nn.Module:
+    """A detector with random weights that keep the scale of its maps, and random statistics."""
+    import mmdet.models  # noqa: F401
+    from mmengine.registry import MODELS, init_default_scope
+
+    init_default_scope('mmdet')
+    torch.manual_seed(0)
+    model = MODELS.build(settings).eval()
+    for name, value in model.state_dict().items():
+        if name.endswith('running_var'):
+            value.uniform_(0.5, 1.5)
+        elif value.is_floating_point() and value.numel() > 1:
+            value.normal_(std=min(0.3, value[0].numel() ** -0.5))
+    return model
+
+
+def authors_state(model: nn.Module, points: Sequence[int]) -> dict[str, Tensor]:
+    """The state by the authors' names, with the reciprocals of the points of two layers."""
+    found = recognize(model.state_dict())
+    assert found.is_own
+    state, left = AUTHORS.export(dict(found), heads=1)
+    assert not left
+    shares = torch.tensor([1 / number for number in points for _ in range(number)])
+    for i in range(2):
+        state[f'decoder.decoder.layers.{i}.cross_attn.num_points_scale'] = shares
+    return state
+
+
+def assert_same_outputs(found: nn.Module, model: nn.Module) -> None:
+    """Check logits, boxes and masks on a rectangle."""
+    images = torch.rand(1, 3, 128, 192)
+    with torch.no_grad():
+        both = zip(_outputs(found, images), _outputs(model, images), strict=True)
+    for one, other in both:
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+
+
+def _outputs(model: nn.Module, images: Tensor) -> tuple[Tensor, ...]:
+    maps = model.extract_feat(images)
+    found = model.bbox_head(maps)
+    masks = getattr(model.bbox_head, 'masks_of', None)
+    return found.logits[-1], found.boxes[-1], *([masks(maps, found.features[-1])] if masks else [])
