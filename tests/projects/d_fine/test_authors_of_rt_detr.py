@@ -106,7 +106,7 @@ def test_the_first_rt_detr_is_read_back(tmp_path):
 
 def test_discrete_sampling_is_in_the_name_alone(tmp_path, monkeypatch):
     """A name that says neither is a model with the usual sampling, which the log says."""
-    place, logged = 'vit_plugin.projects.d_fine.published_authors.print_log', []
+    place, logged = 'vit_plugin.projects.d_fine.authors_arrays.print_log', []
     monkeypatch.setattr(place, lambda text, _: logged.append(text))
     model = built(CASES['rtdetrv2_r18vd_dsp_3x'])
     for name, discrete, said in (

@@ -135,7 +135,7 @@ def test_a_file_is_converted_to_other_names(tmp_path):
 
 def test_activations_of_deim_are_in_the_name_alone(tmp_path, monkeypatch):
     """Its files have the arrays of a D-FINE: a name that says neither is one, which is logged."""
-    place, logged = 'vit_plugin.projects.d_fine.published_authors.print_log', []
+    place, logged = 'vit_plugin.projects.d_fine.authors_arrays.print_log', []
     monkeypatch.setattr(place, lambda text, _: logged.append(text))
     state = file_of(model_of('D-FINE'))
     for name, act, said in (

@@ -11,7 +11,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_settings import detector_settings
 
-from .published_authors import (
+from .authors_arrays import (
     ENCODER_HEADS,
     SCALES,
     USUAL_QUERIES,

@@ -4,27 +4,28 @@ Sizes are inferred from the tensors. Everything else is the same in all publishe
 the activations of a D-FINE that DEIM trained: the name of the file decides these.
 """
 
-import re
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 import torch
-from mmengine.logging import print_log
 
 from vit_plugin.arguments.fields import Section
-from vit_plugin.errors import ConfigError
 from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_encoder import encoder_section
 from vit_plugin.weights.published_settings import detector_settings
 
+from .authors_arrays import (
+    ENCODER_HEADS,
+    USUAL_QUERIES,
+    USUAL_SIZE,
+    hgnet_of_arrays,
+    is_named,
+    points_of_arrays,
+)
 from .published_d_fine import detected_class_names
 
 MARKS = ('decoder.pre_bbox_head.layers.0.weight', 'decoder.dec_score_head.0.weight')
 ECDET_KEY = 'projections.2.conv.weight'  # only ECDet has this key, by our names
-SCALES = 'decoder.decoder.layers.0.cross_attn.num_points_scale'  # the reciprocals of points
 MASK_KEY = 'bbox_head.masks.bias'  # only ECSeg has this key, by our names
-ENCODER_HEADS = 8  # attention heads of the hybrid encoder
-USUAL_QUERIES, USUAL_SIZE = 300, 640
 # Models with the lite encoder: its channels -> queries, image side in pixels.
 LITE_QUERIES_AND_SIDES = {64: (100, 320), 96: (150, 416), 112: (200, 640)}
 ECDET_ROTARY = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=100.0))
@@ -118,44 +119,6 @@ def _ecvit(published: Published) -> tuple[Section, list[int]]:
     ), [dims] * 3
 
 
-def hgnet_of_arrays(published: Published) -> tuple[Section, list[int]]:
-    """HGNetV2 with the widths of its arrays."""
-
-    def side(name: str, axis: int = 0) -> int:
-        return published.shape(f'backbone.{name}.weight')[axis]
-
-    ours, rows = published.ours, []
-    for i in range(published.count('backbone.stages.')):
-        stage = f'stages.{i}'
-        layers = published.count(f'backbone.{stage}.blocks.0.layers.')
-        is_light = f'backbone.{stage}.blocks.0.layers.0.conv1.conv.weight' in ours
-        halved = f'backbone.{stage}.downsample.conv.weight' in ours
-        first = f'{stage}.blocks.0.layers.0'
-        last = f'{first}.conv2.conv' if is_light else f'{first}.conv'
-        before = f'{first}.conv1.conv' if is_light else last
-        rows.append(
-            (
-                side(before, 1),
-                side(last),
-                side(f'{stage}.blocks.0.aggregation.1.conv'),
-                published.count(f'backbone.{stage}.blocks.'),
-                halved,
-                is_light,
-                side(last, -1),
-                layers,
-            )
-        )
-    inputs = published.count('neck.projections.')
-    indices = range(len(rows) - inputs, len(rows))
-    backbone = dict(
-        type='vit_plugin.HGNetV2',
-        arch=dict(stem=[side('stem.stem1.conv'), side('stem.stem4.conv')], stages=rows),
-        learnable_affine='backbone.stem.stem1.lab.scale' in ours,
-        out_indices=list(indices),
-    )
-    return backbone, [int(rows[i][2]) for i in indices]
-
-
 def _encoder(published: Published, channels: Sequence[int]) -> Section:
     """The neck. ECDet uses SiLU instead of GELU in its attention layers."""
     ours = published.ours
@@ -234,49 +197,8 @@ def _head(published: Published, channels: Sequence[int], queries: int) -> tuple[
     return head, detected_class_names(published, rows)
 
 
-def points_of_arrays(published: Published) -> list[int]:
-    """The number of points in each map. The file stores its reciprocal for each point."""
-    if SCALES not in published.weights:
-        raise ConfigError(f'it lacks {SCALES}; give the complete file')
-    shares = published.weights[SCALES].double()
-    counts, points = shares.reciprocal().round().long().tolist(), []
-    while counts:
-        number = counts[0]
-        if number < 1 or counts[:number] != [number] * number:
-            break
-        points.append(number)
-        counts = counts[number:]
-    wanted = torch.tensor([1 / number for number in points for _ in range(number)]).double()
-    if counts or not torch.allclose(shares, wanted, atol=1e-3):
-        raise ConfigError(f'its {SCALES} are no reciprocals of numbers of points')
-    return points
-
-
 def _is_shared(published: Published) -> bool:
     """Whether all layers share one MLP for distributions, which the file then stores repeatedly."""
     first, second = (f'bbox_head.fc_reg.{i}.layers.2.weight' for i in range(2))
     ours = published.ours
     return second in ours and torch.equal(ours[first], ours[second])
-
-
-def is_named(published: Published, word: str, usual: str, title: str) -> bool:
-    """Whether a file is of the rarer of two models that have the same tensors.
-
-    A word of its name decides. A name that indicates neither is logged.
-
-    Args:
-        published: the file.
-        word: beginning of a word in names of the rarer model.
-        usual: part of names of the other model, without separators.
-        title: name of the rarer model.
-    """
-    words = re.findall('[a-z0-9]+', PurePosixPath(published.source).name.lower())
-    found = any(one.startswith(word) for one in words)
-    if found or usual in ''.join(words):
-        return found
-    print_log(
-        f'{published.source} is not taken as {title}, whose files have the same tensors and '
-        f'need a word in its name that begins with {word!r}.',
-        'current',
-    )
-    return False
