@@ -151,17 +151,21 @@ def ways_of(kind: Kind, spins: Sequence[int], other: str | None) -> dict[str, Wa
     return ways
 
 
+def environment() -> dict[str, str]:
+    """The environment of a training, in which the commands choose the threads."""
+    return {name: value for name, value in os.environ.items() if name not in VARIABLES}
+
+
 @contextmanager
 def training(way: Way, job: Job) -> Iterator[subprocess.Popen]:
     """Run a training in a process of its own, which ends with this context."""
-    clean = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     with tempfile.TemporaryFile('w+') as errors:
         process = subprocess.Popen(
             [way.python, str(PROGRAM), json.dumps(asdict(job))],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env=clean | way.environment,
+            env=environment() | way.environment,
         )
         assert process.stdout is not None
         try:
@@ -207,7 +211,7 @@ def forecast_and_truth(load: str, kind: Kind, data: Path, out: Path) -> tuple[fl
     stated = begun = 0.0
     with (
         loaded(load, way, job),
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process,
     ):
         assert process.stdout is not None
         for line in process.stdout:

@@ -35,6 +35,7 @@ def runner_of(epochs: int, img_size: object = 224, **loop) -> SimpleNamespace:
     [
         (0.1, '2 seconds'),
         (40, '40 seconds'),
+        (150, '2.5 minutes'),
         (721, '12 minutes'),
         (3700, '62 minutes'),
         (12600, '3.5 hours'),
@@ -71,28 +72,39 @@ def test_a_batch_takes_as_long_as_its_images(monkeypatch):
     monkeypatch.setattr(duration, 'cores', lambda: 2)
     used, loader = [], DataLoader(range(100), batch_size=16, collate_fn=list)
     model, use = torch.nn.Linear(1, 1), lambda batch: used.append(len(batch))
-    seconds = duration.seconds_of_batch(loader, use, model)
+    seconds = duration.seconds_of_batches(10, loader, use, model)
     assert used == [2, 2]  # a second for two images is enough to know
-    assert seconds == (1 + 1 / 2) * 16 / 2
+    assert seconds == 10 * (1 + 1 / 2) * 16 / 2
     used.clear()
     monkeypatch.setattr(duration, 'ENOUGH_SECONDS', 10)
-    assert duration.seconds_of_batch(loader, use, model) == 1.5
+    assert duration.seconds_of_batches(10, loader, use, model) == 15
     assert used == [2, 2, 4, 4, 8, 8, 16, 16]
     used.clear()
     monkeypatch.setattr(duration, 'LONG_SECONDS', 1)
-    assert duration.seconds_of_batch(loader, use, model) == 1.5
+    assert duration.seconds_of_batches(10, loader, use, model) == 15
     assert used == [2, 4, 8, 16]  # a step that long is not repeated
+
+
+def test_more_steps_are_timed_for_a_long_training(monkeypatch):
+    """The speed of a machine varies, so one fast step would promise too short a training."""
+    steps = iter([1, 1, 1, 1, 4, 1])
+    monkeypatch.setattr(duration, 'seconds_of_use', lambda use, batch, model: next(steps))
+    monkeypatch.setattr(duration, 'time_call', lambda read, *call: (read(*call), 0.0))
+    loader = DataLoader(range(4), batch_size=2, collate_fn=list)
+    seconds = duration.seconds_of_batches(1000, loader, print, torch.nn.Linear(1, 1))
+    assert seconds == 1000 * (1 + 1 + 1 + 4) / 4
+    assert next(steps) == 1
 
 
 def test_a_run_takes_its_steps_validations_saves_and_epochs(monkeypatch):
     """Each part is counted as often as the run has it, and the run's own parameters stay."""
-    batches, models = iter((0.5, 0.25)), []
+    each, models = iter((0.5, 0.25)), []
 
-    def seconds_of_batch(loader, use, model):
+    def seconds_of_batches(batches, loader, use, model):
         models.append(model)
-        return next(batches)
+        return batches * next(each)
 
-    monkeypatch.setattr(duration, 'seconds_of_batch', seconds_of_batch)
+    monkeypatch.setattr(duration, 'seconds_of_batches', seconds_of_batches)
     monkeypatch.setattr(duration, 'time_call', lambda *call: (None, 2.0))
     model = torch.nn.Linear(1, 1)
     model.train_step = model.val_step = print
@@ -112,7 +124,7 @@ def test_a_run_takes_its_steps_validations_saves_and_epochs(monkeypatch):
     ends = 9 * duration.EPOCH_SECONDS + duration.END_SECONDS
     expected = 90 * 0.5 + 3 * 4 * 0.25 + (2 + 1) * 2.0 + ends
     assert duration.forecast(runner) == pytest.approx(expected)
-    assert all(each is not model for each in models)
+    assert all(used is not model for used in models)
 
 
 def test_a_batch_of_another_shape_is_timed(monkeypatch):
@@ -122,7 +134,7 @@ def test_a_batch_of_another_shape_is_timed(monkeypatch):
     monkeypatch.setattr(duration, 'ENOUGH_SECONDS', 0.0)
     used: list[int] = []
     loader = DataLoader(range(100), batch_size=16)
-    duration.seconds_of_batch(loader, lambda batch: used.extend(batch), torch.nn.Linear(1, 1))
+    duration.seconds_of_batches(1, loader, lambda batch: used.extend(batch), torch.nn.Linear(1, 1))
     assert used == [0, 1]
 
 

@@ -23,13 +23,17 @@ from vit_plugin.report.pictures.data_pictures import preserved_rng
 from .memory import TRACED_IMAGES, Needed
 
 HOUR, MINUTE = 3600.0, 60.0  # seconds
-# A timing of ENOUGH_SECONDS is accurate enough, and a first step of LONG_SECONDS is not repeated.
+# A batch grows until it takes ENOUGH_SECONDS, and a first step of LONG_SECONDS is not repeated.
 ENOUGH_SECONDS, LONG_SECONDS = 0.5, 2.0
+# A machine's speed varies over seconds, so more steps are timed: for this share of the training,
+# and at most MOST_SECONDS.
+TIMED_SHARE, MOST_SECONDS = 0.03, 5.0
 SEEN = 448**2  # pixels of an image; up to this size, memory is measured at full size
 SIZE_ARGUMENTS = {'scale', 'crop_size'}  # arguments of the steps that resize or cut images
 # Seconds that a few batches do not show, on two cores: those of an epoch, whose data workers begin
-# anew and whose metrics are recorded, and those of the pictures at the end of a run.
-EPOCH_SECONDS, END_SECONDS = 0.1, 5.0
+# anew and whose metrics are recorded, and those of the end of a run, which draws pictures and frees
+# its memory.
+EPOCH_SECONDS, END_SECONDS = 0.1, 12.0
 FEWEST_PIXELS = 64  # smallest side to propose
 
 
@@ -138,13 +142,13 @@ def forecast(runner: Runner) -> float:
     model, optim_wrapper = copy.deepcopy((runner.model, runner.optim_wrapper))
     learn_from = partial(model.train_step, optim_wrapper=optim_wrapper)
     steps = runner.max_iters - runner.iter
-    seconds = steps * seconds_of_batch(runner.train_dataloader, learn_from, model.train())
+    seconds = seconds_of_batches(steps, runner.train_dataloader, learn_from, model.train())
     if runner._val_loop is not None:
         by_slices = getattr(runner.val_loop, 'found_in', None)
         use = partial(by_slices, model) if by_slices else model.val_step
         with torch.no_grad():
-            batch = seconds_of_batch(runner.val_dataloader, use, model.eval())
-        seconds += validations(runner) * len(runner.val_dataloader) * batch
+            batches = validations(runner) * len(runner.val_dataloader)
+            seconds += seconds_of_batches(batches, runner.val_dataloader, use, model.eval())
     state = dict(state_dict=model.state_dict(), optimizer=optim_wrapper.state_dict())
     seconds += saves(runner) * time_call(torch.save, state, os.devnull)[1]
     if isinstance(runner.train_loop, EpochBasedTrainLoop):
@@ -159,8 +163,10 @@ def saves(runner: Runner) -> int:
     return sum(left[hook.by_epoch] // hook.interval for hook in hooks if hook.interval > 0)
 
 
-def seconds_of_batch(loader: Any, use: Callable[[Any], Any], model: nn.Module) -> float:
-    """Seconds per batch: reading it, and its use by the model."""
+def seconds_of_batches(
+    batches: int, loader: Any, use: Callable[[Any], Any], model: nn.Module
+) -> float:
+    """Seconds of so many batches: reading them, and their use by the model."""
     whole = min(loader.batch_size or 1, len(loader.dataset))
     images, using = 1, 0.0
     while not using or (images < whole and using < ENOUGH_SECONDS):
@@ -170,11 +176,16 @@ def seconds_of_batch(loader: Any, use: Callable[[Any], Any], model: nn.Module) -
         # The first call also prepared caches for its shape. Another batch may have another shape.
         if using < LONG_SECONDS:
             using = seconds_of_use(use, first_batch(loader, images), model)
+    spent, timed = using, 1
+    while spent < min(TIMED_SHARE * batches * using, MOST_SECONDS):
+        spent += seconds_of_use(use, batch, model)
+        timed += 1
+        using = spent / timed
     if next(model.parameters()).device.type == 'cpu':
         together = using + reading / cores()  # the data workers take cores from the model
     else:
         together = max(using, reading / max(loader.num_workers, 1))
-    return together * whole / images
+    return batches * together * whole / images
 
 
 def seconds_of_use(use: Callable[[Any], Any], batch: Any, model: nn.Module) -> float:
@@ -215,9 +226,11 @@ def plan_of(runner: Runner, seconds: float) -> str:
 
 
 def time_in_words(seconds: float) -> str:
-    """Format a duration for people: 40 seconds, 12 minutes, 3.5 hours."""
+    """Format a duration for people: 40 seconds, 2.5 minutes, 12 minutes, 3.5 hours."""
     if seconds < 2 * MINUTE:
         return f'{max(round(seconds), 2)} seconds'
+    if seconds < 10 * MINUTE:
+        return f'{seconds / MINUTE:.1f} minutes'
     if seconds < 2 * HOUR:
         return f'{seconds / MINUTE:.0f} minutes'
     return f'{seconds / HOUR:.1f} hours'
