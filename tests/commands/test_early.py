@@ -65,6 +65,7 @@ SAID: dict[str, tuple[int, str]] = {
     'test . --out x.json': (1, '--out-item pred is written as .pkl or .pickle'),
     'test . --out-item metrics': (1, '--out-item needs --out; leave it out'),
     'export . --out x.pt': (2, "'x.pt' must end in .pt2, .onnx or .xml"),
+    'export . --out x.ONNX': (2, "'x.ONNX' must end in .pt2, .onnx or .xml"),
     'convert . --to timm --num-heads 7 --out x.npz': (1, '--num-heads needs --to jax'),
     'infer . setup.py --out x.xyz': (
         2,

@@ -228,7 +228,7 @@ def test_a_teacher_of_the_same_classes_teaches_them_and_another_its_features(fol
         request = Request('digits', teacher='cnn.pth', work_dir=f'by_{losses[0]}')
         cfg = read_config(str(write_config(request)))
         assert cfg.model.type == 'vit_plugin.Distiller'
-        assert cfg.model.teacher == 'cnn.pth'
+        assert cfg.model.teacher == str(folder / 'cnn.pth')
         found = [one.type for one in cfg.model.losses]
         assert found == [f'vit_plugin.{name}Distillation' for name in losses]
     cfg.model.teacher = TEACHER

@@ -111,7 +111,7 @@ def test_with_weights_it_is_fine_tuning(folder):
             request_for(weights='weights.pth', epochs=3, batch_size=4, img_size=32, work_dir='w')
         )
     )
-    assert cfg.load_from == 'weights.pth'
+    assert cfg.load_from == str(folder / 'weights.pth')  # also trained from elsewhere
     assert (cfg.train_cfg.max_epochs, cfg.train_dataloader.batch_size) == (3, 4)
     assert cfg.model.backbone.img_size == 32
     assert 0 < cfg.optim_wrapper.paramwise_cfg.layer_decay_rate < 1
@@ -558,7 +558,7 @@ def test_wrong_requests_are_one_sentence(arguments, words):
 def test_weights_that_do_not_say_their_model(folder):
     write_digits(folder / 'digits')
     torch.save(dict(weight=torch.zeros(2)), 'weights.pth')
-    with rejects("--weights 'weights.pth' do not say which model they are for; give --arch"):
+    with rejects("weights.pth' do not say which model they are for; give --arch"):
         write_config(Request('digits', weights='weights.pth'))
 
 

@@ -61,7 +61,7 @@ def a_file(*suffixes: str) -> Callable[[str], Path]:
     """The argparse type of a file to write, with one of these suffixes."""
 
     def path(text: str) -> Path:
-        if Path(text).suffix.lower() not in suffixes:
+        if Path(text).suffix not in suffixes:
             raise argparse.ArgumentTypeError(f'{text!r} must end in {alternatives(suffixes)}')
         return Path(text)
 

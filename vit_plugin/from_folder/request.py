@@ -42,10 +42,10 @@ class Request:
     work_dir: str = ''  # default: work_dirs/ and the name of the data
 
     def __post_init__(self) -> None:
-        if self.weights is not None and '://' not in self.weights:
-            self.weights = find_checkpoint(self.weights)
-        if self.teacher and '://' not in self.teacher:
-            self.teacher = find_checkpoint(self.teacher)
+        if self.weights is not None:
+            self.weights = located(self.weights)
+        if self.teacher:
+            self.teacher = located(self.teacher)
         if not self.arch and str(self.weights).startswith('timm://'):
             self.arch = str(self.weights)
         self.chooses_folder = not self.work_dir
@@ -76,3 +76,9 @@ class Request:
         ]
         verb = 'pretrain' if self.task == PRETRAINING else 'train'
         return ' '.join([f'vit-plugin {verb}', *flags])
+
+
+def located(checkpoint: str) -> str:
+    """The address of a checkpoint, or its absolute path: the config is also run from elsewhere."""
+    path = checkpoint if '://' in checkpoint else find_checkpoint(checkpoint)
+    return path if '://' in path else os.path.abspath(path)
