@@ -5,7 +5,7 @@ import torch
 from mmengine.registry import PARAM_SCHEDULERS
 
 from vit_plugin.engine.optim.schedules import scaled
-from vit_plugin.from_folder.schedule import STEM, Schedule, training_sections
+from vit_plugin.from_folder.schedule import SLOWER_BACKBONE, Schedule, training_sections
 
 SCHEDULE = Schedule(2000, (10, 50), (8, 64), 1e-3, 16, 20)
 
@@ -59,8 +59,10 @@ def test_a_run_has_fifty_validations_at_most(epochs, interval):
     )
 
 
-@pytest.mark.parametrize(('stem_rate', 'keys'), [(1.0, None), (0.1, {STEM: dict(lr_mult=0.1)})])
-def test_a_trained_stem_may_learn_slowly(stem_rate, keys):
-    schedule = SCHEDULE._replace(stem_rate=stem_rate)
+@pytest.mark.parametrize(
+    ('slower', 'keys'), [({}, None), (SLOWER_BACKBONE, dict(backbone=dict(lr_mult=0.1)))]
+)
+def test_what_begins_with_weights_may_learn_slowly(slower, keys):
+    schedule = SCHEDULE._replace(slower=slower)
     recipe = training_sections(schedule, 2, 16, 'accuracy/top1', None)
     assert recipe['optim_wrapper']['paramwise_cfg'].get('custom_keys') == keys

@@ -481,6 +481,19 @@ def test_small_hybrids_learn_by_muon(folder, arch, optimizer, rate):
 
 
 @needs_mmdet
+@pytest.mark.parametrize(
+    ('model', 'rate', 'keys'),
+    [('retinanet', 5e-4, dict(backbone=dict(lr_mult=0.1))), ('lw-detr', 5e-5, None)],
+)
+def test_a_new_head_learns_faster_than_its_pretrained_backbone(folder, model, rate, keys):
+    name = write_voc(folder / 'boxes').name
+    torch.save({}, 'weights.pth')
+    request = Request(name, task='detection', model=model, arch=ARCH, weights='weights.pth')
+    wrapper = read_config(write_config(request)).optim_wrapper
+    assert (wrapper.optimizer.lr, wrapper.paramwise_cfg.get('custom_keys')) == (rate, keys)
+
+
+@needs_mmdet
 @pytest.mark.parametrize(('epochs', 'varied'), [(3, False), (30, True)])
 def test_the_scale_varies_where_images_are_seen_often(folder, epochs, varied):
     cfg = read_config(

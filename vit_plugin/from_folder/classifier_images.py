@@ -9,7 +9,7 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.files.resizing import rounded_up
 
 from .request import Request
-from .schedule import Schedule
+from .schedule import SLOWER_STEM, Schedule
 from .starting_point import StartingPoint
 from .task_recipe import Pipeline, typical_size
 
@@ -23,7 +23,7 @@ CLASSIFIER_SCHEDULES = dict(
     small=SMALL_MODEL,
     small_on_gpu=SMALL_MODEL._replace(steps=20_000, epochs=(50, 300)),
     scratch=Schedule(20_000, (50, 300), (8, 128), 1e-3, 256, 20, weight_decay=0.1),
-    stem=Schedule(2000, (10, 50), (8, 64), 2e-3, 256, 10, stem_rate=0.1),
+    stem=Schedule(2000, (10, 50), (8, 64), 2e-3, 256, 10, slower=SLOWER_STEM),
     fine_tuned=Schedule(2000, (10, 50), (8, 64), 5e-4, 256, 10, layer_decay=0.75),
 )
 

@@ -12,7 +12,7 @@ MMDET_MASK2FORMER = 'mmdet::mask2former/mask2former_r50_8xb2-lsj-50e_coco.py'
 QUERY_SCHEDULES: Section = dict(
     small=dict(clip=0.1),
     scratch=dict(rate=2e-4, clip=0.1),
-    fine_tuned=dict(weight_decay=1e-4, clip=0.1),
+    fine_tuned=dict(rate=1e-4, at=16, slower={}, weight_decay=1e-4, clip=0.1),
 )
 
 

@@ -13,7 +13,7 @@ from .choices import models_of
 from .continued import continued, described
 from .multispectral import multispectral_backbone
 from .request import Request
-from .schedule import CONTINUED_DETECTOR, Schedule
+from .schedule import CONTINUED_DETECTOR, SLOWER_BACKBONE, SLOWER_STEM, Schedule
 from .task_recipe import TaskRecipe
 
 # Tasks whose complete models can be trained further.
@@ -21,8 +21,10 @@ CONTINUED_TASKS: tuple[str, ...] = ('detection', 'instance', 'segmentation')
 DENSE_SCHEDULES = dict(
     small=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12),
     scratch=Schedule(2000, (12, 72), (4, 4), 5e-4, 4, 12),
-    stem=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12, stem_rate=0.1),
-    fine_tuned=Schedule(2000, (12, 36), (4, 4), 1e-4, 16, 12, layer_decay=0.8),
+    stem=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12, slower=SLOWER_STEM),
+    fine_tuned=Schedule(
+        2000, (12, 36), (4, 4), 5e-4, 4, 12, layer_decay=0.8, slower=SLOWER_BACKBONE
+    ),
 )
 # Repeats the hooks of _base_, since lists are not merged.
 REPORT_HOOKS: Sequence[Mapping[str, Any]] = (

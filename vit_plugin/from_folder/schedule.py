@@ -1,7 +1,7 @@
 """Length and schedule of a training."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from vit_plugin.arguments.fields import Section
@@ -17,7 +17,10 @@ def muon(rate: float, weight_decay: float) -> Section:
     return dict(type='vit_plugin.Muon', lr=rate, weight_decay=weight_decay)
 
 
-STEM = 'backbone.patch_embed.backbone'  # the name of a stem's CNN in a model
+# Factors of the rate of what begins with weights: the backbone, or the CNN of its stem. The rest of
+# the model is new and learns at the rate of a training from scratch.
+SLOWER_BACKBONE = {'backbone': 0.1}
+SLOWER_STEM = {'backbone.patch_embed.backbone': 0.1}
 
 
 class Schedule(NamedTuple):
@@ -31,7 +34,7 @@ class Schedule(NamedTuple):
         length: epochs that the schedule is written for, one of them for warm-up.
         weight_decay: weight decay, except for norms, biases and positions.
         layer_decay: factor of the rate from a block to the one before it.
-        stem_rate: factor of the rate of the stem's CNN.
+        slower: factors of the rate, by a part of the names of parameters.
         optimizer: (learning rate, weight decay) -> a section of a config.
         clip: the largest norm of a step's gradient.
     """
@@ -44,7 +47,7 @@ class Schedule(NamedTuple):
     length: int
     weight_decay: float = 0.05
     layer_decay: float = 1.0
-    stem_rate: float = 1.0
+    slower: Mapping[str, float] = {}
     optimizer: Callable[[float, float], Section] = adamw
     clip: float = 1.0
 
@@ -107,8 +110,10 @@ def training_sections(
             patience=patience,
         )
     paramwise: Section = dict(layer_decay_rate=schedule.layer_decay, flat_decay_mult=0.0)
-    if schedule.stem_rate != 1:
-        paramwise['custom_keys'] = {STEM: dict(lr_mult=schedule.stem_rate)}
+    if schedule.slower:
+        paramwise['custom_keys'] = {
+            name: dict(lr_mult=factor) for name, factor in schedule.slower.items()
+        }
     return dict(
         optim_wrapper=dict(
             type='vit_plugin.OptimWrapper',

@@ -50,7 +50,7 @@ def _semantic(facts: ModelFacts) -> Section:
 INSTANCE = TaskModel(
     'an EoMT',
     _instance,
-    schedules=dict(fine_tuned=dict(rate=2e-4, clip=0.01)),
+    schedules=dict(fine_tuned=dict(rate=2e-4, at=16, slower={}, clip=0.01)),
     imports=('vit_plugin.detection', 'mmdet.models'),  # for its losses
     hooks=(dict(type='vit_plugin.MaskAnnealingHook'),),
 )

@@ -34,7 +34,10 @@ def _lw_detr(facts: ModelFacts) -> Section:
 LW_DETR = TaskModel(
     'an LW-DETR',
     _lw_detr,
-    schedules=dict(small=dict(rate=2e-3), fine_tuned=dict(weight_decay=1e-4, clip=0.1)),
+    schedules=dict(
+        small=dict(rate=2e-3),
+        fine_tuned=dict(rate=1e-4, at=16, slower={}, weight_decay=1e-4, clip=0.1),
+    ),
     saved=dict(backbone=dict(type='vit_plugin.VisionTransformer')),
     wraps=True,
 )

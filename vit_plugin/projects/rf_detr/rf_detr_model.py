@@ -90,7 +90,7 @@ RF_DETR = TaskModel(
     schedules=dict(
         small=dict(rate=1e-3, clip=0.1),
         scratch=dict(clip=0.1),
-        fine_tuned=dict(weight_decay=1e-4, clip=0.1),
+        fine_tuned=dict(rate=1e-4, at=16, slower={}, weight_decay=1e-4, clip=0.1),
     ),
     stretched=True,
     saved=dict(backbone=dict(type='vit_plugin.WindowedViT')),
