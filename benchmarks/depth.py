@@ -27,7 +27,7 @@ from mmengine.registry import MODELS, init_default_scope
 from torch import Tensor, nn
 
 from benchmarks.depth_scenes import HEIGHT, WIDTH, scene
-from vit_plugin.inference.drawing import draw_prediction
+from vit_plugin.inference.predictions import draw_prediction
 from vit_plugin.models import DPTDepthHead, LinearDepthHead
 from vit_plugin.projects.depth.depth_head import resize_maps
 from vit_plugin.projects.depth.depth_metric import DepthMetric

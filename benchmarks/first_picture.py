@@ -26,7 +26,7 @@ from PIL import Image
 
 import vit_plugin
 from benchmarks.focus import ARCH, MEAN, STD
-from vit_plugin.inference.drawing import draw_prediction
+from vit_plugin.inference.predictions import draw_prediction
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import load_weights
 from vit_plugin.report.pictures.features import feature_colors, patch_features

@@ -122,7 +122,7 @@ def test_a_project_reaches_the_kernel_its_family_and_itself(project):
     family = declaration(project).family
     assert family in ('', *FOLDERS)
     others = (*(one for one in FOLDERS if one not in (project, family)), *OF_TASKS)
-    declared = f'projects/{project}/__init__.py'  # names adapters of shells
+    declared = f'projects/{project}/__init__.py'  # names adapters of shells and of tasks
     assert not {pair for pair in reaches(project, ('shells', *others)) if pair[0] != declared}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 REST, NOTHING = '...', '_'  # the remaining values of a line, and a value that is not needed
-CORNERS = tuple(f'{axis}{i}' for i in range(1, 5) for axis in 'xy')  # corners of a turned box
+CORNERS = ('x1', 'y1', 'x2', 'y2', 'x3', 'y3', 'x4', 'y4')  # corners of a turned box
 COLORS = ('red', 'green', 'blue')
 # Columns with a meaning. Further ones say which rows of several tables belong together.
 MEANINGS = {
@@ -37,7 +37,7 @@ SHAPES = (
     ('points',),
     CORNERS,
 )
-OF_SHAPES = {name for shape in SHAPES for name in shape}
+OF_SHAPES = set().union(*SHAPES)
 LISTS = ('points', 'flags')  # columns that take the rest of a line
 NUMBERS = {*OF_SHAPES, 'image_width', 'image_height', *COLORS} - {'box', 'points'}
 

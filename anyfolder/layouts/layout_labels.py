@@ -27,7 +27,7 @@ CONTENTS: dict[str, Callable[[FileContents, Path], Any]] = {
     '.tsv': lambda contents, file: contents.rows(file),
     '.txt': lambda contents, file: contents.lines(file),
 }
-NUMBERS = [str(number) for number in range(10_000)]  # the classes of YOLO before they have names
+NUMBERS = [*map(str, range(10_000))]  # the classes of YOLO before they have names
 
 
 def format_named(name: str) -> Format:

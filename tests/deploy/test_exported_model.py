@@ -16,7 +16,7 @@ from vit_plugin.deploy.bilinear import bilinear
 from vit_plugin.deploy.exported_model import ExportedModel
 from vit_plugin.deploy.pixel_steps import Placed, apply_steps
 from vit_plugin.deploy.runtimes import METADATA_KEY
-from vit_plugin.inference.drawing import draw_prediction
+from vit_plugin.inference.predictions import draw_prediction
 from vit_plugin.tasks.detection.box_prediction import mask_on
 from vit_plugin.tasks.segmentation.map_prediction import best_class
 

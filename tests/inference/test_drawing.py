@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from anyfolder.pictures.palette import color_of
-from vit_plugin.inference.drawing import draw_prediction
+from vit_plugin.inference.predictions import draw_prediction
 from vit_plugin.tasks.detection.box_prediction import BoxPrediction
 from vit_plugin.tasks.segmentation.map_prediction import MapPrediction
 

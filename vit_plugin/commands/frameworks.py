@@ -1,7 +1,7 @@
 """Import the frameworks first, and end the command with one sentence if one is missing."""
 
 # This import comes first, since its error says what to install if MMEngine is missing.
-from vit_plugin import registry  # noqa: F401
+import vit_plugin.registry  # noqa: F401
 from vit_plugin.errors import needed_by
 from vit_plugin.importable import hidden
 

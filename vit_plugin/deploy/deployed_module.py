@@ -87,21 +87,6 @@ class DeployedFeatures(DeployedModule):
     outputs = ('features',)
 
 
-class DeployedQueries(Deployed):
-    """EoMT for instances or panoptic masks -> class logits and mask logits.
-
-    Their shapes are (B, Q, classes + 1) and (B, Q, H/4, W/4).
-
-    MMDetection's fusion of masks to segments is not part of the graph.
-    """
-
-    outputs = ('classes', 'masks')
-
-    def forward(self, images: Tensor, sizes: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        classes, masks = self.features(images, sizes)[-1]
-        return classes.float(), masks.float()
-
-
 def normalization_of(model: nn.Module) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation (C, 1, 1) of pixels from 0 to 255, in the network's channels."""
     preprocessor = getattr(model, 'data_preprocessor', None)

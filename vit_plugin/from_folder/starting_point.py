@@ -26,7 +26,6 @@ from vit_plugin.weights.saved_settings import (
     saved_neck,
     training_settings,
 )
-from vit_plugin.weights.unread_kinds import check_kind
 from vit_plugin.weights.wrapped_model import wrapped_model
 from vit_plugin.zoo.data_config import data_config_of
 
@@ -96,6 +95,8 @@ class StartingPoint:
         if self.arch:
             parse_arch(self.arch)
         elif self.weights and not (self.detector or self.saved_backbone):
+            from vit_plugin.weights.unread_kinds import check_kind
+
             check_kind(self.opened)
             raise ConfigError(
                 f'--weights {self.weights!r} do not say which model they are for; give --arch, its '

@@ -32,8 +32,9 @@ def recipe_class(task: str) -> type[TaskRecipe]:
 
 @without_collection()
 def write_config(request: Request, resume: bool = False, check: bool = False) -> Path:
-    """Write ``config.py``, the image lists and ``data_report.*``, and print their summary.
+    """Read the data of a request, plan its training, and write the files of both.
 
+    These are ``config.py``, the image lists and ``data_report.*``, of which a summary is printed.
     All files go into the work directory. If it already holds a run, that run is continued or
     another folder is chosen, see :func:`~vit_plugin.from_folder.run_folder.free_folder`.
 
@@ -50,20 +51,31 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
             config or run, which is left unchanged.
     """
     check_choice('--task', request.task, TASKS)
+    task = read_data(request, check)
+    recipe = recipe_of(task)
+    return write_files(task, recipe, resume)
+
+
+def read_data(request: Request, check: bool) -> TaskRecipe:
+    """Read and check the folder of a request, and the weights that its training begins with."""
     task = recipe_class(request.task)(request, check)
     if request.data == DIGITS and not Path(DIGITS).exists():
         write_digits(Path(DIGITS))
         print(f"Created the folder {DIGITS!r} with scikit-learn's handwritten digits.")
     with reading_folder(), answering(request.data, request.task):
-        listing = task.listing
-        bands, decoded = listing.bands, task.probes.summary
+        bands = task.listing.bands
     if bands and task.pixels_of_bands is None:
         takers = ' and '.join(name for name in TASKS if recipe_class(name).pixels_of_bands)
         raise ConfigError(
             f'--data: the images in {request.data!r} have {bands} bands, of which there is '
             f'no {request.task}, but {takers}; give photographs.'
         )
-    recipe, first = recipe_of(task), request.work_dir
+    return task
+
+
+def write_files(task: TaskRecipe, recipe: Recipe, resume: bool) -> Path:
+    """Write the files of a training into a free work directory, see :func:`write_config`."""
+    request, listing, first = task.request, task.listing, task.request.work_dir
     files = _files(recipe, request, first)
     request.work_dir = free_folder(first, files, not request.chooses_folder, resume)
     if request.work_dir != first:
@@ -78,6 +90,8 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
             write_text(folder / name, text)
         (folder / RELEASED).unlink(missing_ok=True)
     classes = f'{contents(listing)}. ' if listing.classes else ''  # the text mentions the images
+    with reading_folder():  # the sentence names a flag
+        decoded = task.probes.summary
     print(f'{request.data}: {classes}{recipe.text}', as_text(facts), decoded, sep='\n')
     if request.work_dir != first and not resume:
         print(f'{first} holds another run or config; this one has a folder of its own.')

@@ -15,9 +15,8 @@ from anyfolder.complete import check_target, replacing
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.untrusted_text import as_csv
 
-from .drawing import draw_prediction
 from .inputs import Frame, Input
-from .predictions import Prediction
+from .predictions import Prediction, draw_prediction
 from .streams import WEBCAM_FPS, frame_rate
 from .targets import check_apart, targets_of
 

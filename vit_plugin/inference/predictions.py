@@ -1,5 +1,6 @@
-"""Predictions, as arrays, plain values and text. Each task has its own subclass."""
+"""Predictions, as arrays, plain values, text and pictures. Each task has its own subclass."""
 
+import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from anyfolder.pictures.drawn_labels import enlarged
+from anyfolder.pixels.bands import as_photograph
 from vit_plugin.task import of_tasks
 
 if TYPE_CHECKING:  # an ONNX file runs without torch
@@ -18,6 +21,7 @@ if TYPE_CHECKING:  # an ONNX file runs without torch
 from . import SCORE_THR
 
 NUM_TOP = 5  # classes that are listed for an image
+LEAST_SIDE = 320  # pixels of the longer side; smaller images are enlarged, so that text is legible
 
 
 @dataclass(frozen=True)
@@ -138,3 +142,14 @@ def names_of(labels: Iterable[int], classes: Sequence[str]) -> list[str]:
         name if counts[name] == 1 else f'{name} ({label})' for label, name in enumerate(classes)
     ]
     return [names[label] if label < len(names) else str(label) for label in map(int, labels)]
+
+
+def draw_prediction(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndarray:
+    """The picture (H', W', 3) in BGR of a prediction over its image (H, W, C).
+
+    The kind of the prediction decides what is drawn, and whether a lowest score applies.
+    """
+    times = max(1, math.ceil(LEAST_SIDE / max(image.shape[:2])))
+    picture = np.ascontiguousarray(enlarged(as_photograph(image), times)[..., ::-1])
+    picture = prediction.drawn(picture, times, score_thr)
+    return np.ascontiguousarray(picture[..., ::-1])

@@ -24,7 +24,6 @@ from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published_run import address_of, as_run
 from vit_plugin.weights.reading.folders import check_checkpoint, is_checkpoint_folder
 from vit_plugin.weights.saved_settings import read_settings
-from vit_plugin.weights.unread_kinds import check_kind
 
 
 class SavedModel(NamedTuple):
@@ -115,6 +114,8 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
     """
     path, settings = checkpoint.source, read_settings(checkpoint)
     if not isinstance(settings.get('model'), Mapping):
+        from vit_plugin.weights.unread_kinds import check_kind
+
         check_kind(checkpoint)
         raise ConfigError(
             f'The checkpoint {path!r} holds no config; give it with --config, or to predict with '

@@ -15,7 +15,6 @@ from vit_plugin.errors import naming, rejecting
 from vit_plugin.project import declared
 
 from .opening import Checkpoint
-from .published import Published
 from .reading.lazy import Lazy, Weights
 
 # timm's prefixes of names, and ours.
@@ -50,6 +49,8 @@ def as_run(checkpoint: Checkpoint, images: bool = True) -> Checkpoint:
     """
     if checkpoint.meta.get('cfg') or not checkpoint.weights:
         return checkpoint
+    from .published import Published
+
     published = Published(checkpoint)
     readers = declared('published') | ({'image model': IMAGE_MODEL} if images else {})
     for name, place in readers.items():

@@ -72,7 +72,9 @@ class KnownNumerics:
 # Claims that several formats share.
 Fields = dict[str, dict[str, Any]]
 GELU: Fields = dict(act_cfg=dict(type='GELU', approximate='none'))
-EPS_1E_6, EPS_1E_5, EPS_1E_12 = (Fields(norm_cfg=dict(eps=eps)) for eps in (1e-6, 1e-5, 1e-12))
+EPS_1E_6: Fields = dict(norm_cfg=dict(eps=1e-6))
+EPS_1E_5: Fields = dict(norm_cfg=dict(eps=1e-5))
+EPS_1E_12: Fields = dict(norm_cfg=dict(eps=1e-12))
 SILU = KnownNumerics(
     dict(act_cfg=dict(type='SiLU')), having=frozenset({'gated'}), lacking=frozenset({'input_norm'})
 )

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vit_plugin.inference.drawing import draw_prediction
+from vit_plugin.inference.predictions import draw_prediction
 from vit_plugin.tasks.depth.depth_prediction import DepthPrediction
 
 

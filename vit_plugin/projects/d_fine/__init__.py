@@ -25,22 +25,29 @@ PROJECT = Project(
         'd_fine_authors': 'vit_plugin.projects.d_fine.authors_names:AUTHORS',
     },
     offered={
-        **{
-            f'd-fine-{size}': ('Apache-2.0', 640, f'{D_FINE_RELEASE}/dfine_{size}_coco.pth')
-            for size in 'nsmlx'
-        },
-        **{
-            f'rt-detr{kind}-r{depth}': ('Apache-2.0', 640, f'hf://PekingU/rtdetr{name}_r{depth}vd')
-            for kind, name in (('', ''), ('v2', '_v2'))
-            for depth in (18, 34, 50, 101)
-        },
+        'd-fine-n': ('Apache-2.0', 640, f'{D_FINE_RELEASE}/dfine_n_coco.pth'),
+        'd-fine-s': ('Apache-2.0', 640, f'{D_FINE_RELEASE}/dfine_s_coco.pth'),
+        'd-fine-m': ('Apache-2.0', 640, f'{D_FINE_RELEASE}/dfine_m_coco.pth'),
+        'd-fine-l': ('Apache-2.0', 640, f'{D_FINE_RELEASE}/dfine_l_coco.pth'),
+        'd-fine-x': ('Apache-2.0', 640, f'{D_FINE_RELEASE}/dfine_x_coco.pth'),
+        'rt-detr-r18': ('Apache-2.0', 640, 'hf://PekingU/rtdetr_r18vd'),
+        'rt-detr-r34': ('Apache-2.0', 640, 'hf://PekingU/rtdetr_r34vd'),
+        'rt-detr-r50': ('Apache-2.0', 640, 'hf://PekingU/rtdetr_r50vd'),
+        'rt-detr-r101': ('Apache-2.0', 640, 'hf://PekingU/rtdetr_r101vd'),
+        'rt-detrv2-r18': ('Apache-2.0', 640, 'hf://PekingU/rtdetr_v2_r18vd'),
+        'rt-detrv2-r34': ('Apache-2.0', 640, 'hf://PekingU/rtdetr_v2_r34vd'),
+        'rt-detrv2-r50': ('Apache-2.0', 640, 'hf://PekingU/rtdetr_v2_r50vd'),
+        'rt-detrv2-r101': ('Apache-2.0', 640, 'hf://PekingU/rtdetr_v2_r101vd'),
     },
     names=dict.fromkeys(
         (
             'neck.{rest}',
             'backbone.stem.{rest}',
             'backbone.stages.{rest}',
-            *(f'backbone.layer{i}.{{rest}}' for i in range(1, 5)),
+            'backbone.layer1.{rest}',
+            'backbone.layer2.{rest}',
+            'backbone.layer3.{rest}',
+            'backbone.layer4.{rest}',
         ),
         '.bbox_head.proposal_cls.',  # no other head has it
     ),
@@ -53,7 +60,7 @@ PROJECT = Project(
     },
     folders={'real-time': 'vit_plugin.projects.d_fine.to_transformers:real_time_folder'},
     deployed={
-        ('bbox_head', name): 'vit_plugin.deploy.deployed_boxes:DeployedDETR'
-        for name in ('DFINEHead', 'RTDETRHead')
+        ('bbox_head', 'DFINEHead'): 'vit_plugin.tasks.detection.deployed_detectors:DeployedDETR',
+        ('bbox_head', 'RTDETRHead'): 'vit_plugin.tasks.detection.deployed_detectors:DeployedDETR',
     },
 )

@@ -15,17 +15,14 @@ PROJECT = Project(
     },
     names={'detail.{rest}': '', 'fusions.{rest}': ''},
     offered={
-        f'deimv2-{size.lower()}': ('not-stated', side, f'hf://Intellindust/DEIMv2_{name}_COCO')
-        for size, side, name in (
-            ('Atto', 320, 'HGNetv2_ATTO'),
-            ('Femto', 416, 'HGNetv2_FEMTO'),
-            ('Pico', 640, 'HGNetv2_PICO'),
-            ('N', 640, 'HGNetv2_N'),
-            ('S', 640, 'DINOv3_S'),
-            ('M', 640, 'DINOv3_M'),
-            ('L', 640, 'DINOv3_L'),
-            ('X', 640, 'DINOv3_X'),
-        )
+        'deimv2-atto': ('not-stated', 320, 'hf://Intellindust/DEIMv2_HGNetv2_ATTO_COCO'),
+        'deimv2-femto': ('not-stated', 416, 'hf://Intellindust/DEIMv2_HGNetv2_FEMTO_COCO'),
+        'deimv2-pico': ('not-stated', 640, 'hf://Intellindust/DEIMv2_HGNetv2_PICO_COCO'),
+        'deimv2-n': ('not-stated', 640, 'hf://Intellindust/DEIMv2_HGNetv2_N_COCO'),
+        'deimv2-s': ('not-stated', 640, 'hf://Intellindust/DEIMv2_DINOv3_S_COCO'),
+        'deimv2-m': ('not-stated', 640, 'hf://Intellindust/DEIMv2_DINOv3_M_COCO'),
+        'deimv2-l': ('not-stated', 640, 'hf://Intellindust/DEIMv2_DINOv3_L_COCO'),
+        'deimv2-x': ('not-stated', 640, 'hf://Intellindust/DEIMv2_DINOv3_X_COCO'),
     },
     models={('detection', 'deimv2'): 'vit_plugin.projects.deimv2.deimv2_model:DEIMV2'},
 )

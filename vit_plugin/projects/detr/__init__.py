@@ -31,9 +31,11 @@ PROJECT = Project(
         for name in names.split()
     },
     deployed={
-        ('bbox_head', f'Published{kind}DETRHead'): (
-            'vit_plugin.deploy.deployed_boxes:DeployedTransformer'
-        )
-        for kind in ('', 'Conditional')
+        ('bbox_head', 'PublishedDETRHead'): (
+            'vit_plugin.tasks.detection.deployed_detectors:DeployedTransformer'
+        ),
+        ('bbox_head', 'PublishedConditionalDETRHead'): (
+            'vit_plugin.tasks.detection.deployed_detectors:DeployedTransformer'
+        ),
     },
 )

@@ -2,15 +2,15 @@
 
 from vit_plugin.project import Project
 
-_LOSSES = ('Gram', 'Logit', 'Map', 'Similarity', 'Vector')
-
 PROJECT = Project(
     registered={
         'MODELS': {
             'Distiller': 'vit_plugin.projects.distillation.distiller',
-            **{
-                f'{name}Distillation': 'vit_plugin.projects.distillation.losses' for name in _LOSSES
-            },
+            'GramDistillation': 'vit_plugin.projects.distillation.losses',
+            'LogitDistillation': 'vit_plugin.projects.distillation.losses',
+            'MapDistillation': 'vit_plugin.projects.distillation.losses',
+            'SimilarityDistillation': 'vit_plugin.projects.distillation.losses',
+            'VectorDistillation': 'vit_plugin.projects.distillation.losses',
         },
     },
 )

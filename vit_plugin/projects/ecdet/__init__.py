@@ -18,14 +18,21 @@ PROJECT = Project(
         }
     },
     archs={
-        f'ECViT-{name}': f'vit_plugin.projects.ecdet.ec_archs:{row}'
-        for name, row in (('T', 'T'), ('T+', 'T_PLUS'), ('S', 'S'), ('S+', 'S_PLUS'))
+        'ECViT-T': 'vit_plugin.projects.ecdet.ec_archs:T',
+        'ECViT-T+': 'vit_plugin.projects.ecdet.ec_archs:T_PLUS',
+        'ECViT-S': 'vit_plugin.projects.ecdet.ec_archs:S',
+        'ECViT-S+': 'vit_plugin.projects.ecdet.ec_archs:S_PLUS',
     },
     names={'projections.{rest}': '.bbox_head.proposal_cls.'},
     offered={
-        f'{kind}-{size}': (LICENSE, 640, f'{RELEASE}/{kind}_{size}.pth')
-        for kind in ('ecdet', 'ecseg')
-        for size in 'smlx'
+        'ecdet-s': (LICENSE, 640, f'{RELEASE}/ecdet_s.pth'),
+        'ecdet-m': (LICENSE, 640, f'{RELEASE}/ecdet_m.pth'),
+        'ecdet-l': (LICENSE, 640, f'{RELEASE}/ecdet_l.pth'),
+        'ecdet-x': (LICENSE, 640, f'{RELEASE}/ecdet_x.pth'),
+        'ecseg-s': (LICENSE, 640, f'{RELEASE}/ecseg_s.pth'),
+        'ecseg-m': (LICENSE, 640, f'{RELEASE}/ecseg_m.pth'),
+        'ecseg-l': (LICENSE, 640, f'{RELEASE}/ecseg_l.pth'),
+        'ecseg-x': (LICENSE, 640, f'{RELEASE}/ecseg_x.pth'),
     },
     models={
         ('detection', 'ecdet'): 'vit_plugin.projects.ecdet.ecdet_model:ECDET',

@@ -27,15 +27,16 @@ PROJECT = Project(
     },
     published={'EoMT': 'vit_plugin.projects.eomt.published_eomt:eomt'},
     offered={
-        f'eomt-{name}': ('MIT', pixels, f'hf://tue-mps/{address}')
-        for name, pixels, address in (
-            ('panoptic-small', 640, 'coco_panoptic_eomt_small_640_2x'),
-            ('panoptic-base', 640, 'coco_panoptic_eomt_base_640_2x'),
-            ('panoptic-large', 640, 'coco_panoptic_eomt_large_640'),
-            ('instance-large', 640, 'coco_instance_eomt_large_640'),
-            ('semantic-large', 512, 'ade20k_semantic_eomt_large_512'),
-        )
+        'eomt-panoptic-small': ('MIT', 640, 'hf://tue-mps/coco_panoptic_eomt_small_640_2x'),
+        'eomt-panoptic-base': ('MIT', 640, 'hf://tue-mps/coco_panoptic_eomt_base_640_2x'),
+        'eomt-panoptic-large': ('MIT', 640, 'hf://tue-mps/coco_panoptic_eomt_large_640'),
+        'eomt-instance-large': ('MIT', 640, 'hf://tue-mps/coco_instance_eomt_large_640'),
+        'eomt-semantic-large': ('MIT', 512, 'hf://tue-mps/ade20k_semantic_eomt_large_512'),
     },
     names={'queries.{rest}': '', 'decoder.{rest}': ''},
-    deployed={('panoptic_head', 'EoMTHead'): 'vit_plugin.deploy.deployed_module:DeployedQueries'},
+    deployed={
+        ('panoptic_head', 'EoMTHead'): (
+            'vit_plugin.tasks.detection.deployed_detectors:DeployedQueries'
+        ),
+    },
 )

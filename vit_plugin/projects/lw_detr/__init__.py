@@ -19,5 +19,7 @@ PROJECT = Project(
     },
     models={('detection', 'lw-detr'): 'vit_plugin.projects.lw_detr.lw_detr_model:LW_DETR'},
     published={'LW-DETR': 'vit_plugin.projects.lw_detr.published_lw_detr:lw_detr'},
-    deployed={('bbox_head', 'LWDETRHead'): 'vit_plugin.deploy.deployed_boxes:DeployedDETR'},
+    deployed={
+        ('bbox_head', 'LWDETRHead'): 'vit_plugin.tasks.detection.deployed_detectors:DeployedDETR',
+    },
 )

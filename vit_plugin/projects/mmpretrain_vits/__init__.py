@@ -2,20 +2,16 @@
 
 from vit_plugin.project import Project
 
-_TRANSLATED = (
-    'VisionTransformer',
-    'DistilledVisionTransformer',
-    'MoCoV3ViT',
-    'DeiT3',
-    'ViTEVA02',
-)
 _MASKED = ('MAEViT', 'MFFViT', 'MILANViT', 'MaskFeatViT')
 
 PROJECT = Project(
     registered={
         'MODELS': {
-            f'MM{name}': 'vit_plugin.projects.mmpretrain_vits.mmpretrain_vit'
-            for name in _TRANSLATED
+            'MMVisionTransformer': 'vit_plugin.projects.mmpretrain_vits.mmpretrain_vit',
+            'MMDistilledVisionTransformer': 'vit_plugin.projects.mmpretrain_vits.mmpretrain_vit',
+            'MMMoCoV3ViT': 'vit_plugin.projects.mmpretrain_vits.mmpretrain_vit',
+            'MMDeiT3': 'vit_plugin.projects.mmpretrain_vits.mmpretrain_vit',
+            'MMViTEVA02': 'vit_plugin.projects.mmpretrain_vits.mmpretrain_vit',
         },
     },
     unavailable={

@@ -30,33 +30,21 @@ PROJECT = Project(
         ),
         'rf-detr-large': (APACHE, 704, f'{ROBOFLOW_RELEASE}/rf-detr-large-2026.pth'),
         'rf-detr-base': (APACHE, 560, f'{ROBOFLOW_RELEASE}/rf-detr-base-coco.pth'),
-        **{
-            f'rf-detr-seg-{name}': (
-                APACHE,
-                pixels,
-                f'{ROBOFLOW_RELEASE}/rf-detr-seg-{short}-ft.pth',
-            )
-            for name, short, pixels in (
-                ('nano', 'n', 312),
-                ('small', 's', 384),
-                ('medium', 'm', 432),
-                ('large', 'l', 504),
-                ('xlarge', 'xl', 624),
-                ('2xlarge', '2xl', 768),
-            )
-        },
+        'rf-detr-seg-nano': (APACHE, 312, f'{ROBOFLOW_RELEASE}/rf-detr-seg-n-ft.pth'),
+        'rf-detr-seg-small': (APACHE, 384, f'{ROBOFLOW_RELEASE}/rf-detr-seg-s-ft.pth'),
+        'rf-detr-seg-medium': (APACHE, 432, f'{ROBOFLOW_RELEASE}/rf-detr-seg-m-ft.pth'),
+        'rf-detr-seg-large': (APACHE, 504, f'{ROBOFLOW_RELEASE}/rf-detr-seg-l-ft.pth'),
+        'rf-detr-seg-xlarge': (APACHE, 624, f'{ROBOFLOW_RELEASE}/rf-detr-seg-xl-ft.pth'),
+        'rf-detr-seg-2xlarge': (APACHE, 768, f'{ROBOFLOW_RELEASE}/rf-detr-seg-2xl-ft.pth'),
         'rf-detr-xl': (PLATFORM, 700, f'{ROBOFLOW_RELEASE}/platform-licensed/rf-detr-xlarge.pth'),
         'rf-detr-2xl': (PLATFORM, 880, f'{ROBOFLOW_RELEASE}/platform-licensed/rf-detr-xxlarge.pth'),
     },
     models={
-        ('detection', f'rf-detr{size}'): f'vit_plugin.projects.rf_detr.rf_detr_model:{name}'
-        for size, name in (
-            ('', 'RF_DETR'),
-            ('-nano', 'NANO'),
-            ('-small', 'SMALL'),
-            ('-medium', 'MEDIUM'),
-            ('-large', 'LARGE'),
-        )
+        ('detection', 'rf-detr'): 'vit_plugin.projects.rf_detr.rf_detr_model:RF_DETR',
+        ('detection', 'rf-detr-nano'): 'vit_plugin.projects.rf_detr.rf_detr_model:NANO',
+        ('detection', 'rf-detr-small'): 'vit_plugin.projects.rf_detr.rf_detr_model:SMALL',
+        ('detection', 'rf-detr-medium'): 'vit_plugin.projects.rf_detr.rf_detr_model:MEDIUM',
+        ('detection', 'rf-detr-large'): 'vit_plugin.projects.rf_detr.rf_detr_model:LARGE',
     },
     published={'RF-DETR': 'vit_plugin.projects.rf_detr.published_rf_detr:rf_detr'},
 )

@@ -8,7 +8,7 @@ from anyfolder.pixels.images import read_image
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.untrusted_text import markdown
 from vit_plugin.inference import SCORE_THR
-from vit_plugin.inference.drawing import draw_prediction
+from vit_plugin.inference.predictions import draw_prediction
 from vit_plugin.inference.prepared_image import PreparedImage
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models.classifier import Classifier

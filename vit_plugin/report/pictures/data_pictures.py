@@ -84,11 +84,11 @@ def data_figures(
     if held_out is not None:
         splits['validation'] = copy_dataset(held_out)
     with preserved_rng(seed):
-        labels = _labels(splits, classes)
-    if labels is not None:
-        yield 'labels', labels
+        chart = _labels(splits, classes, labels_of_data)
+    if chart is not None:
+        yield 'labels', chart
     with preserved_rng(seed):
-        batch = _batch(splits['train'], classes, preprocessor, collate)
+        batch = _batch(splits['train'], classes, labels_of_data, preprocessor, collate)
     if batch is not None:
         yield 'train_batch', batch
 
@@ -143,11 +143,12 @@ def file_of(sample: Any) -> str:
     return Path(sample.get('img_path') or '').name
 
 
-def _labels(splits: Mapping[str, Any], classes: Sequence[str]) -> Figure | None:
-    """The chart of the labels, by what the first listing has."""
+def _labels(
+    splits: Mapping[str, Any], classes: Sequence[str], found: DataLabels | None
+) -> Figure | None:
+    """The chart of the labels."""
     if not all(hasattr(dataset, 'get_data_info') for dataset in splits.values()):
         return None
-    found = data_labels(splits['train'])
     if found is None or found.count is None:
         return None
     unit, counts, notes, boxes = found.unit, {}, [], None
@@ -165,7 +166,11 @@ def _labels(splits: Mapping[str, Any], classes: Sequence[str]) -> Figure | None:
 
 
 def _batch(
-    dataset: Any, classes: Sequence[str], preprocessor: nn.Module | None, collate: Collate
+    dataset: Any,
+    classes: Sequence[str],
+    labels: DataLabels | None,
+    preprocessor: nn.Module | None,
+    collate: Collate,
 ) -> Figure | None:
     """Images after augmentation, with their ground truth."""
     items = list(readable(dataset, evenly_spaced(len(dataset), SHOWN_SAMPLES), dataset.__getitem__))
@@ -189,6 +194,6 @@ def _batch(
         number = 0 if annotations.instances is None else len(annotations.instances.objects)
         count = counted(number, 'object') if number else ''
         shown.append(Panel(image, annotations, annotations.caption or count, file=file_of(sample)))
-        for labels in labels_of_tasks():
+        if labels is not None:
             shown += labels.panels(sample)
     return draw_grid(shown, classes, 'images to train on, after augmentation')

@@ -17,7 +17,6 @@ from vit_plugin.from_folder.classifier_images import (
     resizing,
 )
 from vit_plugin.from_folder.framework_lists import as_data_list, as_lines
-from vit_plugin.from_folder.methods import FEATURES
 from vit_plugin.from_folder.multispectral import multispectral_backbone
 from vit_plugin.from_folder.starting_point import SMALL_SIDE
 from vit_plugin.from_folder.task_recipe import Pipeline, TaskRecipe, flip_steps
@@ -226,4 +225,6 @@ def losses_from(teacher: str, listing: Listing) -> list[Section]:
         classes = open_model(teacher).checkpoint.dataset_meta.get('classes')
     if list(classes or ()) == list(listing.classes) and not listing.multi_label:
         return [dict(type='vit_plugin.LogitDistillation', temperature=2.0)]
+    from vit_plugin.from_folder.methods import FEATURES
+
     return FEATURES

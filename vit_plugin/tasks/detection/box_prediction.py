@@ -93,7 +93,7 @@ class BoxPrediction(Prediction):
         """The distance of boxes to the nearest of their class, both ways."""
         import torch
 
-        from vit_plugin.deploy.deployed_boxes import box_distance, nearest
+        from vit_plugin.tasks.detection.deployed_detectors import box_distance, nearest
 
         ours, theirs = self._tensors(), wanted._tensors()
         # The file also has boxes below the score_thr of a test.

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 from torchvision.ops import nms
 
-from vit_plugin.deploy.deployed_boxes import DeployedBoxes, clipped
 from vit_plugin.errors import ConfigError
+from vit_plugin.tasks.detection.deployed_detectors import DeployedBoxes, clipped
 
 
 class DeployedRetinaNet(DeployedBoxes):

@@ -5,61 +5,38 @@ from pkgutil import resolve_name
 
 from torch import Tensor
 
+from vit_plugin.errors import ConfigError
 from vit_plugin.project import declared
 
 from ..reading.lazy import Lazy
 from ..rules import Format
-from .clip import CLIP, HF_CLIP
-from .eva import reject_unnamed
-from .hugging_face import (
-    HF,
-    HF_AIMV2,
-    HF_BEIT,
-    HF_BEIT_MASKED,
-    HF_DEIT,
-    HF_DINOV2,
-    HF_DINOV3,
-    HF_PIXIO,
-    HF_SIGLIP,
-)
-from .jax import JAX
-from .mmpretrain import MMPRETRAIN
 from .own import OWN
-from .sapiens2 import SAPIENS2
-from .timm import TIMM, TIMM_EVA
-from .torchvision import TORCHVISION
-from .vitdet import VITDET
 
-OWN_FORMATS = {
-    form.name: form
-    for form in (
-        OWN,
-        JAX,
-        TIMM,
-        TIMM_EVA,
-        HF,
-        HF_DEIT,
-        HF_BEIT,
-        HF_BEIT_MASKED,
-        HF_DINOV2,
-        HF_DINOV3,
-        HF_PIXIO,
-        HF_SIGLIP,
-        HF_AIMV2,
-        HF_CLIP,
-        TORCHVISION,
-        MMPRETRAIN,
-        CLIP,
-        SAPIENS2,
-        VITDET,
-    )
+HERE = 'vit_plugin.weights.formats'
+# Each format as 'module:name', imported on first use, in the order in which they are tried.
+PLACES = {
+    'vit_plugin': f'{HERE}.own:OWN',
+    'jax': f'{HERE}.jax:JAX',
+    'timm': f'{HERE}.timm:TIMM',
+    'timm_eva': f'{HERE}.timm:TIMM_EVA',
+    'hf': f'{HERE}.hugging_face:HF',
+    'hf_deit': f'{HERE}.hugging_face:HF_DEIT',
+    'hf_beit': f'{HERE}.hugging_face:HF_BEIT',
+    'hf_beit_masked': f'{HERE}.hugging_face:HF_BEIT_MASKED',
+    'hf_dinov2': f'{HERE}.hugging_face:HF_DINOV2',
+    'hf_dinov3': f'{HERE}.hugging_face:HF_DINOV3',
+    'hf_pixio': f'{HERE}.hugging_face:HF_PIXIO',
+    'hf_siglip': f'{HERE}.hugging_face:HF_SIGLIP',
+    'hf_aimv2': f'{HERE}.hugging_face:HF_AIMV2',
+    'hf_clip': f'{HERE}.clip:HF_CLIP',
+    'torchvision': f'{HERE}.torchvision:TORCHVISION',
+    'mmpretrain': f'{HERE}.mmpretrain:MMPRETRAIN',
+    'clip': f'{HERE}.clip:CLIP',
+    'sapiens2': f'{HERE}.sapiens2:SAPIENS2',
+    'vitdet': f'{HERE}.vitdet:VITDET',
+    **declared('formats'),
 }
-OF_PROJECTS = declared('formats')  # 'module:name', imported on first use
-# The formats by name, in the order in which they are tried.
-FORMATS: Mapping[str, Format] = Lazy(
-    [*OWN_FORMATS, *OF_PROJECTS],
-    lambda name: OWN_FORMATS.get(name) or resolve_name(OF_PROJECTS[name]),
-)
+FORMATS: Mapping[str, Format] = Lazy(PLACES, lambda name: resolve_name(PLACES[name]))
 
 
 def export(
@@ -80,10 +57,24 @@ def export(
         ConfigError: if only our own format has names for the model's blocks.
     """
     if family != OWN.name:
-        reject_unnamed(state)
+        _reject_unnamed(state)
     written = (
         (*form.export(state, heads), form)
         for name, form in FORMATS.items()
         if name == family or name.startswith(f'{family}_')
     )
     return min(written, key=lambda candidate: len(candidate[1]))
+
+
+def _reject_unnamed(state: Mapping[str, Tensor]) -> None:
+    """Check that other formats than ours have names for the blocks of a state.
+
+    Raises:
+        ConfigError: if groups of heads share keys and values.
+    """
+    attention = [value for key, value in state.items() if key.endswith('.attn.qkv.weight')]
+    if any(value.ndim == 2 and value.shape[0] != 3 * value.shape[1] for value in attention):
+        raise ConfigError(
+            'Heads that share keys and values (num_kv_heads) are only written in the format '
+            'vit_plugin.'
+        )

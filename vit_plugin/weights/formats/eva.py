@@ -1,7 +1,5 @@
 """Rules for the names by which EVA, EVA-02, DINOv3, BEiT and ViTamin differ from timm's ViTs."""
 
-from vit_plugin.errors import ConfigError
-
 from ..reading.lazy import Weights
 from ..rules import Rule, pair, separate_qkv
 from ..traits import is_gated, norms_input
@@ -91,17 +89,3 @@ SPELLINGS = (
     Rule(f'{_MLP}.ffn_ln.{{rest}}', f'{_MLP}.norm.{{rest}}', written=False),
     Rule(f'{_ATTN}.inner_attn_ln.{{rest}}', f'{_ATTN}.norm.{{rest}}', written=False),
 )
-
-
-def reject_unnamed(state: Weights) -> None:
-    """Check that other formats than ours have names for the blocks of a state.
-
-    Raises:
-        ConfigError: if groups of heads share keys and values.
-    """
-    attention = [value for key, value in state.items() if key.endswith('.attn.qkv.weight')]
-    if any(value.ndim == 2 and value.shape[0] != 3 * value.shape[1] for value in attention):
-        raise ConfigError(
-            'Heads that share keys and values (num_kv_heads) are only written in the format '
-            'vit_plugin.'
-        )

@@ -6,10 +6,8 @@ from ..rules import GRID, Format, Rule, same
 
 # Names that other formats share.
 TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
-LAYER_NAMES = tuple(
-    f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'patch_embed.proj')
-)
-RESNET_NAMES = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'stages'))
+LAYER_NAMES = ('blocks.{rest}', 'norm.{rest}', 'norm_pre.{rest}', 'patch_embed.proj.{rest}')
+RESNET_NAMES = ('patch_embed.backbone.stem.{rest}', 'patch_embed.backbone.stages.{rest}')
 
 OWN = Format(
     'vit_plugin',
@@ -26,7 +24,10 @@ OWN = Format(
             'patch_embed.{rest}',
             'tuning.{rest}',
             'head.layers.{rest}',
-            *(f'neck.{part}.{{rest}}' for part in ('attn_pool', 'norm', 'levels', 'extra_levels')),
+            'neck.attn_pool.{rest}',
+            'neck.norm.{rest}',
+            'neck.levels.{rest}',
+            'neck.extra_levels.{rest}',
             'bbox_head.{rest}',
         ),
         *(Rule(name, name, when=text) for name, text in declared('names').items()),

@@ -1,4 +1,4 @@
-"""A trained detector with its preprocessing, as a graph: images in, boxes out."""
+"""Trained detectors with their preprocessing, as graphs: images in, boxes or masks out."""
 
 import math
 from functools import cached_property
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torchvision.ops import box_convert
 
-from .deployed_module import INPUTS, Deployed, Outputs
+from vit_plugin.deploy.deployed_module import INPUTS, Deployed, Outputs
 
 
 class DeployedBoxes(Deployed):
@@ -93,6 +93,21 @@ class DeployedTransformer(DeployedDETR):
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
         return super().forward(images, torch.tensor([images.shape[-2:]]))
+
+
+class DeployedQueries(Deployed):
+    """EoMT for instances or panoptic masks -> class logits and mask logits.
+
+    Their shapes are (B, Q, classes + 1) and (B, Q, H/4, W/4).
+
+    MMDetection's fusion of masks to segments is not part of the graph.
+    """
+
+    outputs = ('classes', 'masks')
+
+    def forward(self, images: Tensor, sizes: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        classes, masks = self.features(images, sizes)[-1]
+        return classes.float(), masks.float()
 
 
 def ends_of(sizes: Tensor) -> Tensor:
