@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.pos_embed import LearnedPosEmbed
-from vit_plugin.zoo.data_config import stated_pixels
+from vit_plugin.zoo.data_config import known_mean_std
 
 from .examined import Examined, Findings
 from .named_weights import START_SETTINGS, file_name
@@ -34,7 +34,7 @@ def _expected(examined: Examined) -> Expected | None:
     arch = backbone.get('arch') or f'timm://{backbone.get("model_name")}'
     for source in reversed(examined.sources_of('backbone')):
         try:
-            found = stated_pixels(arch, source.opened or source.name)
+            found = known_mean_std(arch, source.opened or source.name)
         except ConfigError:
             continue
         if found:

@@ -26,7 +26,7 @@ def shipped(name: str) -> Path:
     return found
 
 
-def recipe(config: str) -> str:
+def config_path(config: str) -> str:
     """The path of a config. ``'vit_plugin::vit/x.py'`` is the package's recipe ``vit/x.py``.
 
     Raises:

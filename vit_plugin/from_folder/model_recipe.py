@@ -35,9 +35,10 @@ class ModelRecipe(TaskRecipe):
     """Recipe of a task with a choice of models.
 
     Attributes:
-        runtime: the file of ``_base_``.
-        changes: of :data:`DENSE_SCHEDULES`.
-        sections: additional sections of the config.
+        runtime: the file of ``_base_`` with the framework's hooks and logging.
+        schedule_overrides: changed fields of :data:`DENSE_SCHEDULES`, by its keys.
+        extra_sections: sections of the config that the task adds; :attr:`more` has these, and the
+            imports and hooks of the model.
 
     Raises:
         ConfigError: if there is no such model, or if the weights are of another complete model.
@@ -45,14 +46,14 @@ class ModelRecipe(TaskRecipe):
 
     takes = CONTINUED_TASKS
     runtime: ClassVar[str]
-    changes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    sections: ClassVar[Mapping[str, Any]] = {}
+    schedule_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    extra_sections: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
-        places = models_of(request.task)
-        self.name = request.model or next(iter(places))
-        if self.name in places:
-            self.row: TaskModel = resolve_name(places[self.name])
+        rows = models_of(request.task)  # name -> where its row is, as 'module:NAME'
+        self.name = request.model or next(iter(rows))
+        if self.name in rows:  # `super` rejects an unknown name
+            self.row: TaskModel = resolve_name(rows[self.name])
             self.packages = (*self.row.imports, *self.packages)  # imports our ops before mmdet
             self.named_arch = self.row.arch
         super().__init__(request, decode_all)
@@ -78,7 +79,7 @@ class ModelRecipe(TaskRecipe):
             return dict(fine_tuned=CONTINUED_DETECTOR)
         return {
             kind: schedule._replace(
-                **{**self.changes.get(kind, {}), **self.row.schedules.get(kind, {})}
+                **{**self.schedule_overrides.get(kind, {}), **self.row.schedules.get(kind, {})}
             )
             for kind, schedule in DENSE_SCHEDULES.items()
         }
@@ -93,7 +94,7 @@ class ModelRecipe(TaskRecipe):
     @property
     def more(self) -> Mapping[str, Any]:  # type: ignore[override]
         """Sections, imports and hooks that the task, the model and mixed images add."""
-        sections: Section = {**self.sections}
+        sections: Section = {**self.extra_sections}
         hooks = [] if self.start.detector else [*self.row.hooks]
         if self.mixing:
             hooks += self.mixing.hooks
@@ -107,10 +108,10 @@ class ModelRecipe(TaskRecipe):
 
     def summary(self) -> str:
         """The images, the length of the training and the model."""
-        said = f'The model is {self.row.title}.'
+        model = f'The model is {self.row.title}.'
         if saved := self.start.detector:
-            said = described(saved, self.listing.classes, str(self.request.weights))
-        return f'{super().summary()} {said}'
+            model = described(saved, self.listing.classes, str(self.request.weights))
+        return f'{super().summary()} {model}'
 
     @property
     def padding(self) -> Section:
@@ -148,8 +149,8 @@ class ModelRecipe(TaskRecipe):
         build = partial(self.start.meta_backbone, min(self.size), **arguments)
         return ModelFacts(len(self.listing.classes), size, arguments, build, **more)
 
-    def built(self, facts: ModelFacts, pixels: Mapping[str, Any]) -> Section:
-        """Complete the section ``model``, with this preprocessor."""
+    def complete_model(self, facts: ModelFacts, preprocessor: Mapping[str, Any]) -> Section:
+        """The section ``model`` that the row builds, with its weights and this preprocessor."""
         model = self.row.build(facts)
         if not self.start.from_scratch:
             weights = dict(type='Pretrained', checkpoint=self.start.weights)
@@ -157,4 +158,4 @@ class ModelRecipe(TaskRecipe):
         if self.row.base:  # entries replace or change those of its base
             changed = ('backbone',) if model['neck']['type'] == 'FPN' else ('backbone', 'neck')
             model |= {name: dict(_delete_=True, **model[name]) for name in changed}
-        return dict(data_preprocessor=dict(pixels), **model)
+        return dict(data_preprocessor=dict(preprocessor), **model)

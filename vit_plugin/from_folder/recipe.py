@@ -65,11 +65,12 @@ def recipe_of(task: TaskRecipe) -> Recipe:
     if listing.classes:
         sections['classes'] = list(listing.classes)
     sections['model'] = task.model()
-    if preprocessor := task.preprocessor():
-        sections['data_preprocessor'] = preprocessor
+    if own := task.preprocessor():
+        sections['data_preprocessor'] = own
     if listing.bands and not start.detector:
-        pixels = sections.get('data_preprocessor') or sections['model']['data_preprocessor']
-        pixels |= {**band_normalization(start, listing), **(task.pixels_of_bands or {})}
+        preprocessor = sections.get('data_preprocessor') or sections['model']['data_preprocessor']
+        preprocessor |= band_normalization(start, listing)
+        preprocessor |= task.multispectral_preprocessor or {}
     sections |= data_sections(task)
     share = task.passes('val') / task.passes('train')
     sections |= training_sections(

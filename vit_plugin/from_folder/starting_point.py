@@ -72,7 +72,8 @@ class StartingPoint:
         arch: see :func:`vit_plugin.arch.parse_arch`. Empty: that of the weights, or one of
             :data:`SMALL_HYBRIDS`.
         weights: see :class:`Request`. None: from scratch.
-        small_rows: the first and the last row of :data:`SMALL_HYBRIDS` that fits the task.
+        hybrid_range: the keys of the first and the last row of :data:`SMALL_HYBRIDS` that fit the
+            task, in pixels.
         takes: the tasks whose complete models are accepted as weights.
 
     Raises:
@@ -81,7 +82,7 @@ class StartingPoint:
 
     arch: str
     weights: str | None
-    small_rows: tuple[int, int]
+    hybrid_range: tuple[int, int]
     takes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -153,7 +154,7 @@ class StartingPoint:
             pooled = 'cls_token' if saved.get('with_cls_token', True) else 'avg_featmap'
             out_type = saved.get('out_type')
             return {**saved, 'out_type': out_type if out_type in POOLED_OUT_TYPES else pooled}
-        least, most = self.small_rows
+        least, most = self.hybrid_range
         size = min(max(size, least), most)
         row = max(pixels for pixels in SMALL_HYBRIDS if pixels <= size)
         return dict(SMALL_HYBRIDS[row], with_cls_token=False, out_type='avg_featmap')
@@ -224,7 +225,7 @@ class StartingPoint:
             for part in ('bbox_head', 'decode_head', 'backbone')
         )
         queries = bool(getattr(backbone, 'added_classifiers', ()))
-        if task := getattr(maps, 'learns', ''):
+        if task := getattr(maps, 'task', ''):
             cfg.tasks = [task]
         elif queries:
             cfg.tasks = (

@@ -57,8 +57,10 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
     with reading_folder(), answering(request.data, request.task):
         listing = task.listing
         bands, decoded = listing.bands, task.probes.summary
-    if bands and task.pixels_of_bands is None:
-        takers = ' and '.join(name for name in TASKS if recipe_class(name).pixels_of_bands)
+    if bands and task.multispectral_preprocessor is None:
+        takers = ' and '.join(
+            name for name in TASKS if recipe_class(name).multispectral_preprocessor
+        )
         raise ConfigError(
             f'--data: the images in {request.data!r} have {bands} bands, of which there is '
             f'no {request.task}, but {takers}; give photographs.'

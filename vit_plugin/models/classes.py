@@ -83,7 +83,7 @@ def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) 
     for name in CLASS_HEADS:
         part = modules.get(name)
         for i, head in [(None, part), *enumerate(part if isinstance(part, nn.ModuleList) else ())]:
-            if getattr(head, 'learns', None):  # a depth head; rooms are classes only in other tasks
+            if getattr(head, 'task', '') == 'depth':  # rooms are classes only in other tasks
                 continue
             asked = getattr(head, 'num_classes', None)
             if isinstance(asked, int) and asked != len(names):

@@ -145,17 +145,18 @@ def meta_of(beside: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, An
 
 
 @contextmanager
-def said_once() -> Iterator[None]:
+def quiet_retries() -> Iterator[None]:
     """Log only the first of the hub library's retry messages, and that there are others.
 
     The error names the reason.
     """
-    logger, said = logging.getLogger('huggingface_hub.utils._http'), list[logging.LogRecord]()
+    logger = logging.getLogger('huggingface_hub.utils._http')
+    retries: list[logging.LogRecord] = []
 
     def is_first(record: logging.LogRecord) -> bool:
-        said.append(record)
+        retries.append(record)
         record.msg = f'{record.msg} Trying again, for up to a minute.'
-        return len(said) == 1
+        return len(retries) == 1
 
     logger.addFilter(is_first)
     try:
@@ -171,7 +172,7 @@ def offline() -> Iterator[None]:
         yield
 
 
-@said_once()
+@quiet_retries()
 def from_hugging_face(name: str) -> Path:
     """Download the weights of a model, and its config next to them.
 
@@ -210,7 +211,7 @@ def from_hugging_face(name: str) -> Path:
     raise AssertionError
 
 
-@said_once()
+@quiet_retries()
 def from_timm(name: str) -> Mapping[str, Tensor]:
     """Download the weights of a timm model."""
     import timm

@@ -165,7 +165,7 @@ def _heads(config: ForeignConfig, width: int) -> int:
 
 def _activation(config: ForeignConfig) -> Section:
     if config.may_have('use_swiglu_ffn') and config['use_swiglu_ffn']:
-        config.leave('hidden_act')  # DINOv2's SwiGLU always uses SiLU
+        config.ignore('hidden_act')  # DINOv2's SwiGLU always uses SiLU
         return ACT_CFGS['silu']
     if (name := config['hidden_act']) not in ACT_CFGS:
         raise config.refuse('hidden_act')

@@ -43,7 +43,7 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
         return None
     name = _class_of(published, kind)
     classifies, tower = 'Classification' in name, _tower(kind, whole)
-    tower.leave(*MAP_FIELDS)  # fields of another class, a backbone for feature maps
+    tower.ignore(*MAP_FIELDS)  # fields of another class, a backbone for feature maps
     mean = tower.may_have('use_mean_pooling') and tower['use_mean_pooling']
     pooling = kind.pooling(name, mean)
     backbone = _backbone(published, kind, tower, name)
@@ -78,13 +78,13 @@ def _tower(kind: ImageKind, whole: ForeignConfig) -> ForeignConfig:
         return whole
     # Files of 2022 have the config twice, and transformers uses the second one.
     older = whole.content.get('vision_config_dict') is not None
-    whole.leave('vision_config', 'vision_config_dict')
+    whole.ignore('vision_config', 'vision_config_dict')
     part = whole.part(
         'vision_config_dict' if older else 'vision_config',
         {whole.content.get('model_type', '') + '_vision_model': kind.config},
         {},
     )
-    part.leave('architectures')
+    part.ignore('architectures')
     return part
 
 

@@ -69,7 +69,7 @@ def inner_backbone(
     """The config of a backbone, in one with :data:`NAMED_BACKBONE`. See ``ForeignConfig.part``."""
     config.only('backbone_kwargs', None, {})
     part = config.part('backbone_config', kinds, absent)
-    part.leave('architectures')  # names the model of origin
+    part.ignore('architectures')  # names the model of origin
     return part
 
 

@@ -39,7 +39,7 @@ def chosen(folder: Path, which: str | None = None) -> str:
 
 def test_the_best_and_without_one_the_last(folder):
     assert chosen(folder) == chosen(folder, 'last') == 'epoch_3.pth'
-    with rejects(r'has no best checkpoint .* give --checkpoint last'):
+    with rejects(r'has no readable best checkpoint; .* give --checkpoint last'):
         chosen(folder, 'best')
     save(folder, f'{BEST}2.pth', 2)
     assert chosen(folder) == chosen(folder, 'best') == f'{BEST}2.pth'

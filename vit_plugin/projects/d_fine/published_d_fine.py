@@ -151,7 +151,7 @@ def fine_head_of(
     """The head with distributions, and the names of its classes."""
     head, classes = head_of(published, config, levels, variant)
     config.only('eval_idx', -1, head['decoder']['num_layers'] - 1)
-    config.leave('layer_scale')  # only scales layers after the one that predicts
+    config.ignore('layer_scale')  # only scales layers after the one that predicts
     head |= dict(type='vit_plugin.DFINEHead', distributions=_distributions(config))
     return head, classes
 
@@ -173,7 +173,7 @@ def head_of(
             'decoder_in_channels', why=f'where {levels} times {encoder_dims} belong'
         )
     config.only('learn_initial_query', False)
-    config.leave(*TRAINING_FIELDS)
+    config.ignore(*TRAINING_FIELDS)
     if not config['tie_word_embeddings'] and not published.count('class_embed.'):
         raise config.refuse('tie_word_embeddings', why='where it lacks class_embed')
     config.agree(head_dim=dims // _heads(config, 'decoder_attention_heads', dims))

@@ -11,7 +11,7 @@ from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.registry import METRICS
 
-from .depth_head import NEAREST, inverse
+from .depth_head import MIN_DEPTH, inverse
 from .depth_losses import fitted
 
 with needed_by('DepthMetric'):
@@ -53,7 +53,7 @@ class DepthMetric(OfMMSegmentation):
 
     def __init__(
         self,
-        min_depth_eval: Positive = NEAREST,
+        min_depth_eval: Positive = MIN_DEPTH,
         max_depth_eval: Positive = 1000.0,
         mode: Literal['depth', 'disparity'] = 'depth',
         crop_type: Literal['nyu_crop'] | None = None,

@@ -90,11 +90,11 @@ def detr(published: Published) -> tuple[Section, list[str]] | None:
 def _queries(published: Published, config: ForeignConfig, two_stages: bool) -> int:
     """The number of queries."""
     if two_stages:
-        config.leave('num_queries')
+        config.ignore('num_queries')
         return config.get('two_stage_num_proposals', PositiveInt)
     queries = published.shape('query_embedding.weight')[0]
     config.agree(num_queries=queries)
-    config.leave('two_stage_num_proposals')
+    config.ignore('two_stage_num_proposals')
     return queries
 
 
@@ -177,7 +177,7 @@ def _is_dilated(
         config.only('backbone', None, f'resnet{depth}')
         config.only('backbone_kwargs', None, {})
         return bool(config.get('dilation', bool | None))
-    config.leave('dilation', 'backbone', 'use_timm_backbone')
+    config.ignore('dilation', 'backbone', 'use_timm_backbone')
     if str(timm.get('backbone', str | None)).partition('.')[0] != f'resnet{depth}':
         raise timm.refuse('backbone', why=f'where its weights are those of a resnet{depth}')
     found = [i % len(RESNET_STAGES) for i in timm.get('out_indices', Sequence[int] | None) or [-1]]

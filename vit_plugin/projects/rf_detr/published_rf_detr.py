@@ -125,7 +125,7 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
         scale = backbone['arch']['patch_size'] / config.get('mask_downsample_ratio', PositiveInt)
         model['bbox_head'] |= dict(type='vit_plugin.RFDETRSegHead', mask_scale=scale)
     else:
-        config.leave(
+        config.ignore(
             'mask_downsample_ratio', 'segmentation_head_activation_function', 'intermediate_size'
         )
     pixels = published.pixels(side)

@@ -53,11 +53,11 @@ def timm_folder(
     config = published.described_by(TIMM_KIND)
     if config is None:
         return None
-    config.leave('architectures', 'architecture', 'do_pooling')
+    config.ignore('architectures', 'architecture', 'do_pooling')
     pixels = config
     if 'pretrained_cfg' in published.config:
         pixels = config.part('pretrained_cfg', {'': PRETRAINED_KIND}, {})
-    config.leave('pretrained_cfg')
+    config.ignore('pretrained_cfg')
     options = _options(config, pixels)
     if arguments := wrapped_timm('', published.config):
         arguments['out_type'] = 'pooled'
@@ -150,7 +150,7 @@ def _options(config: ForeignConfig, pixels: ForeignConfig) -> Section:
     pooling = pixels.get('global_pool', str | None)
     if pooling is not None:
         options.setdefault('global_pool', pooling)
-    config.leave('global_pool')
+    config.ignore('global_pool')
     options.pop('num_classes', None)
     return options
 

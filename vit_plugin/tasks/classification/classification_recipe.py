@@ -34,7 +34,7 @@ class ClassificationRecipe(TaskRecipe):
     schedules: ClassVar = CLASSIFIER_SCHEDULES
     bases = ('_base_/default_runtime.py',)
     held_out = f'held out, a tenth of each class by seed {SEED}'
-    pixels_of_bands: ClassVar = dict(to_rgb=False)
+    multispectral_preprocessor: ClassVar = dict(to_rgb=False)
 
     def read(self, tree: Tree) -> Listing:
         return read_classes(tree, self.request)

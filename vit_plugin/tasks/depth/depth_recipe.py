@@ -25,7 +25,9 @@ MAX_DEPTH_SIDE = 512  # pixels of the longer side
 class DepthRecipe(MapRecipe):
     """Recipe for images and depth maps."""
 
-    changes: ClassVar = dict(small=dict(rate=4e-3, optimizer=muon), **MapRecipe.changes)
+    schedule_overrides: ClassVar = dict(
+        small=dict(rate=4e-3, optimizer=muon), **MapRecipe.schedule_overrides
+    )
     takes = ('depth',)
     monitor = 'delta1'
     list_suffix = '.json'

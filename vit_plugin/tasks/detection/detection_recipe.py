@@ -37,13 +37,15 @@ class DetectionRecipe(ModelRecipe):
     """
 
     packages: Sequence[str] = ('mmdet', 'vit_plugin.detection')
-    small_rows = (SMALL_SIDE, LARGE_SIDE)
+    hybrid_range = (SMALL_SIDE, LARGE_SIDE)
     runtime = '_base_/mmdet_runtime.py'
-    changes: ClassVar = dict(fine_tuned=dict(weight_decay=0.1))
+    schedule_overrides: ClassVar = dict(fine_tuned=dict(weight_decay=0.1))
     list_suffix = '.json'
     monitor = 'coco/bbox_mAP'
     metrics: tuple[str, ...] = ('bbox',)
-    pixels_of_bands: ClassVar = dict(type='vit_plugin.BandsPreprocessor', bgr_to_rgb=False)
+    multispectral_preprocessor: ClassVar = dict(
+        type='vit_plugin.BandsPreprocessor', bgr_to_rgb=False
+    )
     with_masks = False
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
@@ -67,7 +69,7 @@ class DetectionRecipe(ModelRecipe):
         return self.seen.passes(split)
 
     @property
-    def sections(self) -> Mapping[str, Any]:  # type: ignore[override]
+    def extra_sections(self) -> Mapping[str, Any]:  # type: ignore[override]
         """Sections that tiles add."""
         return self.seen.loops
 
@@ -110,12 +112,12 @@ class DetectionRecipe(ModelRecipe):
             levels=levels,
             stuff=listing.stuff,
         )
-        pixels = self.start.normalization
+        preprocessor = self.start.normalization
         if not self.row.base:
-            pixels |= dict(
+            preprocessor |= dict(
                 type='DetDataPreprocessor', bgr_to_rgb=True, pad_size_divisor=32, **self.padding
             )
-        return self.built(facts, pixels)
+        return self.complete_model(facts, preprocessor)
 
     @cached_property
     def resize(self) -> Section:
