@@ -76,7 +76,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def check(args: Namespace) -> None:
-    """Find the images, which takes no torch."""
+    """Find the images, without importing torch."""
     from vit_plugin.inference.demo_model import DEMO_IMAGES, DEMO_ONNX
     from vit_plugin.inference.inputs import find_inputs
     from vit_plugin.inference.targets import without_drawn

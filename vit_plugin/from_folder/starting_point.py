@@ -326,7 +326,7 @@ class StartingPoint:
                 return tried
         native = ' x '.join(map(str, built.img_size))
         raise ConfigError(
-            f'{self.title} takes no images of {height} x {width} pixels, but of {native}'
+            f'{self.title} takes images of {native} pixels, not of {height} x {width}'
             + (
                 '; take another for boxes or masks.'
                 if varies

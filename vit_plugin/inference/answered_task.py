@@ -17,7 +17,7 @@ def task_of(model: Any, cfg: Config) -> str:
     """The task of a model's head, or else of its framework.
 
     Raises:
-        ConfigError: if the ``default_scope`` of the config is no framework.
+        ConfigError: if the ``default_scope`` of the config is not a framework.
     """
     for task, heads in of_tasks('heads').items():
         if any(has_part(model, *head) for head in heads):

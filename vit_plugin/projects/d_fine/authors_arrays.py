@@ -67,7 +67,7 @@ def points_of_arrays(published: Published) -> list[int]:
         counts = counts[number:]
     wanted = torch.tensor([1 / number for number in points for _ in range(number)]).double()
     if counts or not torch.allclose(shares, wanted, atol=1e-3):
-        raise ConfigError(f'its {SCALES} are no reciprocals of numbers of points')
+        raise ConfigError(f'its {SCALES} are not reciprocals of numbers of points')
     return points
 
 

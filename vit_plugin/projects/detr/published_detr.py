@@ -134,7 +134,7 @@ def _maps(
     blocks = tuple(published.count(f'backbone.layer{i}.') for i in range(1, 5))
     depth = DEPTHS.get((blocks, 'backbone.layer1.0.conv3.weight' in published.ours))
     if depth is None:
-        raise ConfigError(f'its backbone is no known ResNet, with {blocks} blocks; give another')
+        raise ConfigError(f'its backbone is not a known ResNet, with {blocks} blocks; give another')
     of_levels, stages = published.kind == DEFORMABLE, range(4 - min(levels, 3), 4)
     return dict(
         backbone=dict(

@@ -136,7 +136,7 @@ def _options(config: ForeignConfig, pixels: ForeignConfig) -> Section:
             or any(isinstance(one, (int, float)) and one > MAX_ARGUMENT for one in single)
         ):
             raise ConfigError(
-                f'its config.json has model_args.{name}={value!r}, which is no argument of a '
+                f'its config.json has model_args.{name}={value!r}, which is not an argument of a '
                 'model; leave it out'
             )
         if name not in OF_TRAINING:

@@ -34,7 +34,7 @@ def vectors(outputs: Any) -> Tensor:
 
 
 def last_map(outputs: Any, images: Tensor, config: 'PreTrainedConfig') -> Tensor | None:
-    """The last map (B, C, h, w) in outputs with hidden states; None if these are no map.
+    """The last map (B, C, h, w) in outputs with hidden states; None if these are not a map.
 
     Args:
         outputs: of a :func:`pooled_model`.

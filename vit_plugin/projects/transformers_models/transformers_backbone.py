@@ -229,7 +229,8 @@ class TransformersBackbone(WrappedBackbone):
             image = torch.empty(1, self.in_channels, *self.img_size, device='meta')
             height, width = self.img_size
             with rejecting(
-                f'TransformersBackbone: {self.kind} takes no images of {height} x {width} pixels',
+                f'TransformersBackbone: {self.kind} does not take images of {height} x {width} '
+                'pixels',
                 'give a config with another image_size',
                 (RuntimeError,),
             ):
@@ -244,8 +245,8 @@ class TransformersBackbone(WrappedBackbone):
             ):
                 raise ConfigError(
                     f'TransformersBackbone: {self.kind} returns {tuple(map.shape)} for an image of '
-                    f'{self.img_size[0]} x {self.img_size[1]}, which is no map with a stride; take '
-                    'another model, or an image_size of whole patches.'
+                    f'{self.img_size[0]} x {self.img_size[1]}, which is not a map with a stride; '
+                    'take another model, or an image_size of whole patches.'
                 )
             strides.append(self.img_size[0] // map.shape[2])
         return tuple(map.shape[1] for map in maps), tuple(strides)
