@@ -79,8 +79,8 @@ class PerCentLogProcessor(LogProcessor):
     """MMEngine's log processor, but all scores of a validation or test are in per cent."""
 
     def _collect_scalars(self, custom_cfg: list, runner: Runner, mode: str, *more: Any) -> dict:
-        found: dict[str, Any] = super()._collect_scalars(custom_cfg, runner, mode, *more)
-        return found if mode == 'train' else in_per_cent(found)
+        scalars: dict[str, Any] = super()._collect_scalars(custom_cfg, runner, mode, *more)
+        return scalars if mode == 'train' else in_per_cent(scalars)
 
 
 @contextmanager

@@ -82,9 +82,9 @@ def missing_ranks(group: 'dist.ProcessGroup', timeout: float) -> str | None:
     try:
         dist.monitored_barrier(group, timedelta(seconds=timeout), wait_all_ranks=True)
     except RuntimeError as error:
-        found = re.search(r'Ranks? ([\d, ]+) failed', str(error))
-        if found:
-            return found[1].strip(' ,')
+        match = re.search(r'Ranks? ([\d, ]+) failed', str(error))
+        if match:
+            return match[1].strip(' ,')
         return '0' if dist.get_rank() else 'unknown'  # a closed connection does not tell its rank
     return None
 

@@ -22,7 +22,7 @@ def record_of_run(cfg: Mapping[str, Any]) -> Provenance:
         cfg: the config. Its ``data_license`` is stated by a person.
     """
     links = [
-        (part, of_address(_file_of(source))) for part, source in dict.fromkeys(begun_with(cfg))
+        (part, of_address(_resolve_file(source))) for part, source in dict.fromkeys(begun_with(cfg))
     ]
     if license := cfg.get('data_license'):
         links.append(('data', Provenance('the training data', str(license), 'the config')))
@@ -30,7 +30,7 @@ def record_of_run(cfg: Mapping[str, Any]) -> Provenance:
     return made_of('distilled' if is_distilled else 'trained', A_RUN, links)
 
 
-def _file_of(source: str) -> str:
+def _resolve_file(source: str) -> str:
     """The checkpoint in the folder of a run; any other source unchanged."""
     folder = Path(source)
     if folder.is_dir() and not weights_in(folder) and not is_checkpoint_folder(folder):

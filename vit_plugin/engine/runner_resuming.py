@@ -83,10 +83,12 @@ class ResumableRunner(BuildingRunner):
         self, filename: str, map_location: str | Callable = 'cpu', *args: Any, **kwargs: Any
     ) -> Any:
         with naming(filename), reading_safely(partial(read_for, self)):
-            found = super().load_checkpoint(filename, map_location, *args, **kwargs)
-        if self.resuming and (record := read_record(found.get('meta', {}).get(PROVENANCE_KEY))):
+            checkpoint = super().load_checkpoint(filename, map_location, *args, **kwargs)
+        if self.resuming and (
+            record := read_record(checkpoint.get('meta', {}).get(PROVENANCE_KEY))
+        ):
             self.provenance = record
-        return found
+        return checkpoint
 
     def resume(
         self,

@@ -133,10 +133,10 @@ def in_per_cent(metrics: Mapping[str, Any]) -> dict[str, float]:
 
     MMDetection's are from 0 to 1, and -1 where there are no objects.
     """
-    found = {}
+    percentages = {}
     for name, value in metrics.items():
         if isinstance(value, Real):  # MMSegmentation's metrics are numpy numbers
             fraction = not FRACTIONS.isdisjoint(name.split('/')[:2])
             if not (fraction and value == UNDEFINED_AP):
-                found[name] = round(100 * float(value), 4) if fraction else float(value)
-    return found
+                percentages[name] = round(100 * float(value), 4) if fraction else float(value)
+    return percentages

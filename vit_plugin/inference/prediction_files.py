@@ -52,6 +52,9 @@ class Table(Output):
     They go to a temporary file that is valid after every image, so even a killed process leaves its
     results. At the end, also when interrupted, it replaces an earlier file, unless writing failed.
 
+    Attributes:
+        start, end: text before the first image, and after the last one.
+
     Raises:
         ConfigError: if the file is an input, or cannot be written.
     """

@@ -172,11 +172,11 @@ class CheckpointHook(EagerCheckpointHook):
 
     def _undoing(self, runner: Runner) -> Callable[[], None]:
         """Return a function that forgets the names of a checkpoint, in case it is not written."""
-        info, own = runner.message_hub.runtime_info, dict(vars(self))
+        info, attributes = runner.message_hub.runtime_info, dict(vars(self))
         known = dict(info)
 
         def undo() -> None:
-            self.__dict__.update(own)
+            self.__dict__.update(attributes)
             info.clear()
             info.update(known)
 

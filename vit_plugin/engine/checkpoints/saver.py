@@ -143,8 +143,8 @@ class Saver:
         broken = first_broken(state, dict(without_ddp(self.runner.model).named_parameters()))
         step = state['meta']['iter'] if state else 0
         if together:
-            found = [one for one in all_gather_object((broken, step)) if one[0]]
-            broken, step = found[0] if found else (None, step)
+            failures = [one for one in all_gather_object((broken, step)) if one[0]]
+            broken, step = failures[0] if failures else (None, step)
         policy = self.runner.find_hook(RuntimeInfoHook) or RuntimeInfoHook()
         return policy.may_save(self.runner, broken, step)
 
