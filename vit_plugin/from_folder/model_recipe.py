@@ -44,6 +44,7 @@ class ModelRecipe(TaskRecipe):
         ConfigError: if there is no such model, or if the weights are of another complete model.
     """
 
+    # Overrides attributes of TaskRecipe, which describes them.
     takes = CONTINUED_TASKS
     runtime: ClassVar[str]
     schedule_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = {}

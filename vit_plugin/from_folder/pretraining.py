@@ -50,6 +50,7 @@ class Pretraining(TaskRecipe):
         ConfigError: if the method is unknown, or does not fit the teacher.
     """
 
+    # Overrides attributes of TaskRecipe, which describes them.
     schedules: ClassVar = {
         kind: schedule._replace(
             batch=(16, 256), rate=1e-3, at=256, length=10, weight_decay=0.05, layer_decay=1.0

@@ -107,6 +107,7 @@ class Table(Output):
 class JsonTable(Table):
     """An object with the list of rows of each image, or of all frames of each video."""
 
+    # Overrides attributes of Table, which describes them.
     start, end = '{', ']\n}\n'
 
     def __init__(self, *arguments: Any) -> None:

@@ -55,10 +55,8 @@ def _through_gram_matrix(x: Tensor, steps: int) -> Tensor:
     a, b, c = QUINTIC
     gram = x @ x.mT
     factor = b * gram + c * gram @ gram  # plus a times the identity
-    scale, remainder = (
-        a,
-        factor,
-    )  # the product of the factors: scale times the identity, and remainder
+    # The product of the factors is scale times the identity, plus remainder.
+    scale, remainder = a, factor
     for _ in range(steps - 1):
         half = a * gram + factor @ gram
         gram = a * half + factor @ half

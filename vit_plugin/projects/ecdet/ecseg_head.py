@@ -36,6 +36,7 @@ class ECSegHead(MaskedHead, Base):
         ConfigError: if there are fewer blocks.
     """
 
+    # Overrides attributes of MaskedHead, which describes them.
     beyond = 'zeros'
 
     def __init__(

@@ -74,6 +74,7 @@ class TimmBackbone(WrappedBackbone):
             not take an option.
     """
 
+    # Overrides attributes of WrappedBackbone, which describes them.
     library = 'timm'
     renamed_arguments = {'name': 'model_name=...'}
 

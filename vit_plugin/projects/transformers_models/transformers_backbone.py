@@ -65,6 +65,7 @@ class TransformersBackbone(WrappedBackbone):
             integer, or if it rejects an option.
     """
 
+    # Overrides attributes of WrappedBackbone, which describes them.
     library = 'hf'
     renamed_arguments = {'model_name': 'config=...'}
 

@@ -31,6 +31,7 @@ FEW_STEPS, FEW_IMAGES = 3000, 10_000  # from scratch
 class ClassificationRecipe(TaskRecipe):
     """Recipe for ``data/{train,val}/<class>/``, ``data/<class>/`` or images and a table."""
 
+    # Overrides attributes of TaskRecipe, which describes them.
     schedules: ClassVar = CLASSIFIER_SCHEDULES
     bases = ('_base_/default_runtime.py',)
     held_out = f'held out, a tenth of each class by seed {SEED}'

@@ -22,6 +22,7 @@ class DepthOutcomes(KeptMaps):
     """
 
     target = 'depth'
+    # Overrides attributes of Outcomes, which describes them.
     error = 'AbsRel of the image'
 
     @classmethod

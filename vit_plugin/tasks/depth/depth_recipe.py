@@ -25,6 +25,7 @@ MAX_DEPTH_SIDE = 512  # pixels of the longer side
 class DepthRecipe(MapRecipe):
     """Recipe for images and depth maps."""
 
+    # Overrides attributes of TaskRecipe, which describes them.
     schedule_overrides: ClassVar = dict(
         small=dict(rate=4e-3, optimizer=muon), **MapRecipe.schedule_overrides
     )

@@ -18,6 +18,7 @@ SIDES = ('left', 'top', 'right', 'bottom')
 class BoxPrediction(Prediction):
     """Boxes of objects with their classes and scores, and masks if the model predicts them."""
 
+    # Overrides attributes of Prediction, which describes them.
     output = 'boxes'
     has_threshold = True
     columns = ('class', 'score', *SIDES)

@@ -36,6 +36,7 @@ class DetectionRecipe(ModelRecipe):
         with_masks: whether each object has a polygon.
     """
 
+    # Overrides attributes of ModelRecipe and TaskRecipe, which describe them.
     packages: Sequence[str] = ('mmdet', 'vit_plugin.detection')
     hybrid_range = (SMALL_SIDE, LARGE_SIDE)
     runtime = '_base_/mmdet_runtime.py'

@@ -33,6 +33,7 @@ class InstanceOutcomes(Outcomes):
     score.
     """
 
+    # Overrides attributes of Outcomes, which describes them.
     expensive, error, per_image = True, 'F1 of the image', 2
 
     _seen: dict[int, SeenInstances]

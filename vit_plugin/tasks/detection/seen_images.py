@@ -88,6 +88,7 @@ class WholeImages:
 class TiledImages(WholeImages):
     """Training on overlapping tiles and whole images; tests use slices of the same size."""
 
+    # Overrides attributes of WholeImages, which describes them.
     packages = ('supervision',)
     steps: ClassVar = [dict(type='vit_plugin.CutTile')]
 

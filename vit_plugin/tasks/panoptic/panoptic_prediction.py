@@ -13,6 +13,7 @@ SEGMENT_OFFSET = 1000  # MMDetection's segment: class + 1000 * number
 class PanopticPrediction(MapPrediction):
     """The class of each segment, without its number."""
 
+    # Overrides attributes of Prediction, which describes them.
     output = ''  # an exported file does not output segments
 
     @classmethod

@@ -23,6 +23,7 @@ class MapOutcomes(KeptMaps):
     The error of an image is 100 - mIoU over its true or predicted classes.
     """
 
+    # Overrides attributes of Outcomes, which describes them.
     error = 'mIoU of the image'
 
     def __init__(self, classes: Sequence[str], size: int) -> None:

@@ -15,6 +15,7 @@ from vit_plugin.inference.predictions import NUM_TOP, Prediction, names_of
 class MapPrediction(Prediction):
     """The class of each pixel, and the classes by their shares of the image."""
 
+    # Overrides attributes of Prediction, which describes them.
     output = 'logits'
     of_pixels = True
     columns = ('class', 'share')
