@@ -10,12 +10,12 @@ from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.provenance import Provenance, begun_with, made_of
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
 
-from .checkpoints.chosen import checkpoint_in
+from .checkpoints.chosen import choose_checkpoint
 
 A_RUN = 'a training'  # replaced by the file name once there is a file
 
 
-def record_of_run(cfg: Mapping[str, Any]) -> Provenance:
+def collect_provenance(cfg: Mapping[str, Any]) -> Provenance:
     """The provenance of a run: its initial weights, its teacher, and the license of its data.
 
     Args:
@@ -35,7 +35,7 @@ def _resolve_file(source: str) -> str:
     folder = Path(source)
     if folder.is_dir() and not weights_in(folder) and not is_checkpoint_folder(folder):
         try:
-            return checkpoint_in(folder)[0]
+            return choose_checkpoint(folder)[0]
         except ConfigError:  # the code that loads it reports the error
             return source
     return source

@@ -61,12 +61,12 @@ def check_same(
             )
 
 
-def facts_of_config(cfg: Mapping[str, Any]) -> dict[str, str]:
+def collect_config_facts(cfg: Mapping[str, Any]) -> dict[str, str]:
     """The values of a config by dotted name, except those that may differ between ranks."""
     return dict(_flat(cfg, ()))
 
 
-def facts_of_data(dataset: Any, name: str) -> dict[str, str]:
+def collect_data_facts(dataset: Any, name: str) -> dict[str, str]:
     """The number of samples, the classes, and a digest of the files and labels below the root.
 
     The digest covers at most 10,000 evenly spaced samples. Without MMEngine's ``get_data_info``
@@ -83,7 +83,7 @@ def facts_of_data(dataset: Any, name: str) -> dict[str, str]:
     return facts
 
 
-def facts_of_bytes(dataset: Any, name: str) -> dict[str, str]:
+def collect_content_facts(dataset: Any, name: str) -> dict[str, str]:
     """A digest of the files' bytes, see :func:`~vit_plugin.data.content.content_digest`.
 
     All ranks call this, but only rank 0 reads: hashing every rank's copy would multiply the cost.
@@ -92,7 +92,7 @@ def facts_of_bytes(dataset: Any, name: str) -> dict[str, str]:
     return {f'{BYTES}{name}': digest} if digest else {}
 
 
-def facts_of_checkpoint(path: str) -> dict[str, str]:
+def collect_checkpoint_facts(path: str) -> dict[str, str]:
     """The size of a checkpoint and a digest of its ends, or of a folder's manifest.
 
     The manifest has names and checksums of the content. A URL has no facts.

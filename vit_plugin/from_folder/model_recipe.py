@@ -10,7 +10,7 @@ from vit_plugin.config.task_model import ModelFacts, TaskModel, has_entries
 from vit_plugin.errors import ConfigError
 
 from .choices import models_of
-from .continued import continued, described
+from .continued import adapt_model, describe_weights
 from .multispectral import multispectral_backbone
 from .request import Request
 from .schedule import CONTINUED_DETECTOR, Schedule
@@ -111,7 +111,7 @@ class ModelRecipe(TaskRecipe):
         """The images, the length of the training and the model."""
         model = f'The model is {self.row.title}.'
         if saved := self.start.detector:
-            model = described(saved, self.listing.classes, str(self.request.weights))
+            model = describe_weights(saved, self.listing.classes, str(self.request.weights))
         return f'{super().summary()} {model}'
 
     @property
@@ -127,7 +127,7 @@ class ModelRecipe(TaskRecipe):
         """A complete model adapted to the classes of the data, or a new one."""
         if not self.start.detector:
             return self.new_model()
-        model = continued(self.start.detector, self.listing)
+        model = adapt_model(self.start.detector, self.listing)
         model['data_preprocessor'] |= self.padding
         return model
 

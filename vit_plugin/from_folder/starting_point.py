@@ -167,8 +167,8 @@ class StartingPoint:
         """
         if self.arch or not self.weights:
             return self.weights
-        found = self._found
-        return as_run(found) if found and not self.wrapped else found
+        checkpoint = self._found
+        return as_run(checkpoint) if checkpoint and not self.wrapped else checkpoint
 
     @cached_property
     def _found(self) -> Checkpoint | None:
@@ -181,7 +181,7 @@ class StartingPoint:
         return wrapped_model(self.arch, self._found)
 
     @cached_property
-    def of_vector(self) -> Section:
+    def pooled_output(self) -> Section:
         """Arguments for another library's backbone to return its classifier's input, or {}."""
         pooled: Section = dict(out_type='pooled')
         try:
@@ -193,7 +193,7 @@ class StartingPoint:
     @cached_property
     def wrapped_classes(self) -> list[str]:
         """The class names of another library's classifier in the weights, or ()."""
-        if not (self.wrapped and self.of_vector and self._found):
+        if not (self.wrapped and self.pooled_output and self._found):
             return []
         return [*as_run(self._found).dataset_meta.get('classes', ())]
 
@@ -267,7 +267,7 @@ class StartingPoint:
     def native_size(self) -> int:
         """The longer side of the training images of the weights, or of the model they name."""
         if self.wrapped:
-            return max(self.meta_backbone(0, **self.of_vector).img_size)
+            return max(self.meta_backbone(0, **self.pooled_output).img_size)
         name = self.weights if str(self.weights).startswith('timm://') else self.arch
         size = (
             parse_arch(name or self.saved_backbone['arch'])

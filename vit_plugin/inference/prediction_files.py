@@ -19,7 +19,7 @@ from .drawing import draw_prediction
 from .inputs import Frame, Input
 from .predictions import Prediction
 from .streams import WEBCAM_FPS, frame_rate
-from .targets import check_apart, targets_of
+from .targets import check_apart, choose_targets
 
 DECIMALS = 4  # decimal places in a .csv
 PredictionRow = Mapping[str, Any]
@@ -170,12 +170,12 @@ class Pictures(Output):
     float32.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.inference.targets.targets_of`.
+        ConfigError: see :func:`~vit_plugin.inference.targets.choose_targets`.
     """
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.targets = targets_of(self.inputs, self.target)
+        self.targets = choose_targets(self.inputs, self.target)
         self._source: Input | None = None  # source of the video that is being written
         self._write: Callable[[np.ndarray], None]
 
@@ -254,7 +254,7 @@ def _check_video(path: Path, count: int, target: Path) -> None:
 TABLES: dict[str, type[Table]] = {'.json': JsonTable, '.jsonl': JsonLines, '.csv': CsvTable}
 
 
-def output_of(target: Path, inputs: Sequence[Input], score_thr: float) -> Output:
+def create_output(target: Path, inputs: Sequence[Input], score_thr: float) -> Output:
     """The writer for a file or a folder.
 
     Raises:

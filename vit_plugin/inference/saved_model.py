@@ -12,7 +12,7 @@ from mmengine.config import Config
 from vit_plugin.arguments import fits
 from vit_plugin.config import apply_options, check_channels, read_config
 from vit_plugin.config.scope import in_scope
-from vit_plugin.engine.checkpoints.chosen import checkpoint_in
+from vit_plugin.engine.checkpoints.chosen import choose_checkpoint
 from vit_plugin.engine.distributed import is_first_rank
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.place import relocated
@@ -74,7 +74,7 @@ def find_checkpoint(path: str, which: str | None = None, otherwise: str | None =
 
     Args:
         path: a file, a folder or a URL, or the name of a published detector.
-        which: see :func:`~vit_plugin.engine.checkpoints.chosen.checkpoint_in`.
+        which: see :func:`~vit_plugin.engine.checkpoints.chosen.choose_checkpoint`.
         otherwise: the default of ``which``.
 
     Raises:
@@ -89,9 +89,9 @@ def find_checkpoint(path: str, which: str | None = None, otherwise: str | None =
     path = path if '://' in path else os.path.expanduser(path)
     of_hub = weights_in(path)
     if os.path.isdir(path) and not of_hub and not is_checkpoint_folder(path):
-        path, said = checkpoint_in(path, which or otherwise)
+        path, sentence = choose_checkpoint(path, which or otherwise)
         if is_first_rank():
-            print(said, file=sys.stderr)
+            print(sentence, file=sys.stderr)
     elif which:
         raise ConfigError(
             f'--checkpoint {which} chooses in the folder of a run, which {path!r} is not; leave it '

@@ -12,7 +12,7 @@ from torch import nn
 from vit_plugin.config import with_pipeline
 from vit_plugin.data.subset import stratified_subset
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.inference.trained_model import vectors_of
+from vit_plugin.inference.trained_model import compute_vectors
 
 with needed_by('vit-plugin probe'):
     from sklearn.base import ClassifierMixin
@@ -97,7 +97,7 @@ def features_of(model: nn.Module, loader: Iterable[dict[str, Any]]) -> Sample:
     features, labels = [], []
     for batch in loader:
         data = model.data_preprocessor(batch, training=False)
-        features.append(vectors_of(model, data['inputs']))
+        features.append(compute_vectors(model, data['inputs']))
         for sample in data['data_samples']:
             if sample.get('gt_label') is None or sample.gt_label.numel() != 1:
                 raise ConfigError(

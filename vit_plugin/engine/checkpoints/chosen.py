@@ -13,7 +13,7 @@ LAST, BEST_ONE = 'last', 'best'
 PEFT_CONFIG = 'adapter_config.json'  # peft's file name
 
 
-def checkpoint_in(folder: str | Path, which: str | None = None) -> tuple[str, str]:
+def choose_checkpoint(folder: str | Path, which: str | None = None) -> tuple[str, str]:
     """The checkpoint to use from a run's folder, and a sentence that names it.
 
     Args:

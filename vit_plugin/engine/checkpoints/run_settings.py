@@ -6,7 +6,7 @@ from typing import Any
 
 from vit_plugin.weights.saved_settings import literals
 
-from ..same_ranks import facts_of_config
+from ..same_ranks import collect_config_facts
 
 Changes = dict[str, tuple[Any, Any]]  # name -> value in the checkpoint, value in this run
 
@@ -85,7 +85,7 @@ def flat_settings(cfg: Mapping[str, Any]) -> dict[str, str]:
         used[name] = {key: value for key, value in hook.items() if key not in ('type', 'priority')}
     return {
         name: _class_name(value) if name.endswith(('.type', '.constructor')) else value
-        for name, value in facts_of_config(used).items()
+        for name, value in collect_config_facts(used).items()
         if name not in FREE_VALUES and not _is_free(name.split('.'))
     }
 

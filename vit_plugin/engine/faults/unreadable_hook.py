@@ -50,7 +50,7 @@ class UnreadableHook(Hook):
         self.left_out: frozenset[int] = frozenset()
         self._logged: set[UnreadableFile] = set()
 
-    def list_of(self, runner: Runner, part: str) -> UnreadableList | None:
+    def open_list(self, runner: Runner, part: str) -> UnreadableList | None:
         """The list of a split, ``'train'``, ``'val'`` or ``'test'``.
 
         None if unreadable samples are errors.
@@ -91,7 +91,7 @@ class UnreadableHook(Hook):
     def _before_epoch(self, runner: Runner, mode: str = 'train') -> None:
         """MMEngine's method before an epoch of training, validation or test."""
         if mode != 'train':
-            self.left_out, self._evaluated = frozenset(), self.list_of(runner, mode)
+            self.left_out, self._evaluated = frozenset(), self.open_list(runner, mode)
             sampler = positioned_sampler_of(_loop(runner, mode).dataloader)
             if self._evaluated and sampler:
                 sampler.begin(0, 0, 0, runner.base_seed)

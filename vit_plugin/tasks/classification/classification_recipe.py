@@ -99,7 +99,7 @@ class ClassificationRecipe(TaskRecipe):
         listing, size, teacher = self.listing, self.size[0], self.request.teacher
         arguments = multispectral_backbone(self.start, size, listing.bands)
         if self.start.wrapped:
-            arguments |= self.start.of_vector
+            arguments |= self.start.pooled_output
         parts = self.parts(self.start.for_size(arguments, size))
         classes: Section = dict(num_classes=len(listing.classes), in_channels=parts.in_channels)
         head = dict(type='MultiLabelLinearClsHead', **classes)
@@ -136,7 +136,7 @@ class ClassificationRecipe(TaskRecipe):
         if not start.from_scratch:
             weights = dict(type='Pretrained', checkpoint=start.weights)
             backbone = dict(backbone, init_cfg=weights)
-        neck = None if start.of_vector else dict(type='GlobalAveragePooling')
+        neck = None if start.pooled_output else dict(type='GlobalAveragePooling')
         channels = start.meta_backbone(0, **backbone).channels[-1]
         return Parts(backbone, neck, channels)
 

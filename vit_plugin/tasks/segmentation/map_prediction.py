@@ -25,10 +25,10 @@ class MapPrediction(Prediction):
         cls, labels: np.ndarray, classes: Sequence[str], sample: Any = None
     ) -> 'MapPrediction':
         """The prediction by the class of each pixel (H, W)."""
-        found, counts = np.unique(labels, return_counts=True)
+        numbers, counts = np.unique(labels, return_counts=True)
         order = np.argsort(-counts, kind='stable')
-        names, shares = names_of(found[order], classes), counts[order] / counts.sum()
-        return cls(sample, found[order], names, shares, map=labels)
+        names, shares = names_of(numbers[order], classes), counts[order] / counts.sum()
+        return cls(sample, numbers[order], names, shares, map=labels)
 
     @classmethod
     def has(cls, sample: Any) -> bool:
