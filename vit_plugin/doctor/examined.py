@@ -127,11 +127,13 @@ class Examined:
     @cached_property
     def sources(self) -> list[NamedWeights]:
         """The weights that the config names, in the order of loading."""
-        found = [*named_weights(self.model, self.model_config, self.settings)]
-        for one in found:
-            if not (one.opened or one.error):
-                self.unseen.append(f'the weights of {one.at}: {one.name} is not on this machine')
-        return found
+        sources = [*named_weights(self.model, self.model_config, self.settings)]
+        for source in sources:
+            if not (source.opened or source.error):
+                self.unseen.append(
+                    f'the weights of {source.at}: {source.name} is not on this machine'
+                )
+        return sources
 
     def sources_of(self, module: str) -> list[NamedWeights]:
         """The weights for a module, a submodule or the whole model."""

@@ -154,14 +154,14 @@ def probe(
     def accuracy(name: str, chosen: np.ndarray | slice) -> float:
         return 100 * float(PROBES[name]().fit(train[0][chosen], train[1][chosen]).score(*val))
 
-    found: dict[str, Any] = {
+    accuracies: dict[str, Any] = {
         name: accuracy(name, slice(None)) for name in probes if name != 'fewshot'
     }
     if 'fewshot' in probes:
-        found['fewshot'] = {
+        accuracies['fewshot'] = {
             number: [
                 accuracy('fewshot', draw_shots(train[1], number, seed)) for seed in range(seeds)
             ]
             for number in shots
         }
-    return found
+    return accuracies

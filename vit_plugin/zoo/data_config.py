@@ -119,8 +119,8 @@ def _from_timm(name: str) -> Section | None:
 
 
 def _resolved(pretrained_cfg: Mapping[str, Any]) -> Section:
-    found = resolve_data_config(pretrained_cfg=dict(pretrained_cfg))
-    values = {key: found[key] for key in AUTHORS_DATA_CONFIG}
+    resolved = resolve_data_config(pretrained_cfg=dict(pretrained_cfg))
+    values = {key: resolved[key] for key in AUTHORS_DATA_CONFIG}
     return {**values, 'mean': tuple(values['mean']), 'std': tuple(values['std'])}
 
 
@@ -158,21 +158,21 @@ def _from_processor(name: str, file: str, processor: Mapping[str, Any]) -> Secti
     readers = dict(
         interpolation=_interpolation, mean=_mean, std=_std, crop_pct=_crop_pct, crop_mode=_crop_mode
     )
-    found, assumed = {}, []
+    config, assumed = {}, []
     for key, read in readers.items():
         try:
-            found[key] = read(processor)
+            config[key] = read(processor)
         except (KeyError, TypeError, ValueError):
-            found[key] = AUTHORS_DATA_CONFIG[key]
+            config[key] = AUTHORS_DATA_CONFIG[key]
             assumed.append(key)
     if assumed:
         print_log(
             f'{name}: {file} does not state {", ".join(assumed)}; assuming '
-            f'{", ".join(f"{key}={found[key]}" for key in assumed)}.',
+            f'{", ".join(f"{key}={config[key]}" for key in assumed)}.',
             'current',
             logging.WARNING,
         )
-    return found
+    return config
 
 
 def _interpolation(file: Mapping[str, Any]) -> str:
