@@ -83,9 +83,9 @@ def is_named(published: Published, word: str, usual: str, title: str) -> bool:
         title: name of the rarer model.
     """
     words = re.findall('[a-z0-9]+', PurePosixPath(published.source).name.lower())
-    found = any(one.startswith(word) for one in words)
-    if found or usual in ''.join(words):
-        return found
+    has_word = any(part.startswith(word) for part in words)
+    if has_word or usual in ''.join(words):
+        return has_word
     print_log(
         f'{published.source} is not taken as {title}, whose files have the same tensors and '
         f'need a word in its name that begins with {word!r}.',

@@ -231,8 +231,8 @@ def _check_reach(published: Published, config: ForeignConfig, points: Sequence[i
     wanted = torch.tensor([1 / number for number in points for _ in range(number)])
     for name in published.weights:
         if name.endswith(('.n_points_scale', '.num_points_scale')):
-            found = published.weights[name].float()
-            if found.shape != wanted.shape or not torch.allclose(found, wanted, atol=1e-3):
+            scales = published.weights[name].float()
+            if scales.shape != wanted.shape or not torch.allclose(scales, wanted, atol=1e-3):
                 raise config.refuse('decoder_n_points', why=f'but its {name} are not of these')
 
 

@@ -49,8 +49,8 @@ def detr(published: Published) -> tuple[Section, list[str]] | None:
     name = DETECTOR_NAMES.get(published.kind)
     if not name:
         return None
-    theirs = f'{name.replace("DETR", "Detr")}ForObjectDetection'
-    config = published.described_by(DETR_KINDS[published.kind], theirs)
+    class_name = f'{name.replace("DETR", "Detr")}ForObjectDetection'
+    config = published.described_by(DETR_KINDS[published.kind], class_name)
     if config is None:
         return None
     timm = _timm(config)
@@ -180,10 +180,10 @@ def _is_dilated(
     config.ignore('dilation', 'backbone', 'use_timm_backbone')
     if str(timm.get('backbone', str | None)).partition('.')[0] != f'resnet{depth}':
         raise timm.refuse('backbone', why=f'where its weights are those of a resnet{depth}')
-    found = [i % len(RESNET_STAGES) for i in timm.get('out_indices', Sequence[int] | None) or [-1]]
-    if (found[-1:] if maps == [4] else found) != maps:  # DETR uses only the last map
+    stages = [i % len(RESNET_STAGES) for i in timm.get('out_indices', Sequence[int] | None) or [-1]]
+    if (stages[-1:] if maps == [4] else stages) != maps:  # DETR uses only the last map
         raise timm.refuse('out_indices', why=f'where the maps {maps} are read')
-    timm.agree(stage_names=RESNET_STAGES, out_features=[RESNET_STAGES[i] for i in found])
+    timm.agree(stage_names=RESNET_STAGES, out_features=[RESNET_STAGES[i] for i in stages])
     timm.only('output_stride', None, 16, 32)
     dilated = timm.get('output_stride', int | None) == 16
     if dilated and depth not in DILATED:

@@ -169,14 +169,14 @@ def _classes(rows: int, config: ForeignConfig, pixels: ForeignConfig) -> list[st
         raise config.refuse('num_classes', why=f'where its classifier has {rows} rows')
     names = config.get('label_names', Labels) or pixels.get('label_names', Labels)
     names = names or config.get('labels', Labels) or pixels.get('labels', Labels)
-    said = config.get('label_descriptions', Mapping[str, str] | None)
-    said = said or pixels.get('label_descriptions', Mapping[str, str] | None) or {}
+    descriptions = config.get('label_descriptions', Mapping[str, str] | None)
+    descriptions = descriptions or pixels.get('label_descriptions', Mapping[str, str] | None) or {}
     if isinstance(names, Mapping):
         names = [names.get(str(i), f'class {i}') for i in range(rows)]
     if names and len(names) != rows:
         raise config.refuse('label_names', why=f'where its classifier has {rows} rows')
     if names:
-        return [said.get(name, name) for name in names]
+        return [descriptions.get(name, name) for name in names]
     return imagenet_names(rows) or [f'class {i}' for i in range(rows)]
 
 

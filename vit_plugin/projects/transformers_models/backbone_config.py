@@ -63,15 +63,15 @@ def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'P
     config_class = CONFIG_MAPPING[kind]
     # Common fields, such as the attention implementation, do not describe the model.
     shared = {field.name for field in fields(PreTrainedConfig)}
-    own = [field.name for field in fields(config_class) if field.name not in shared]
-    defaults = {name: None for name in own if not name.startswith('_')}
+    field_names = [field.name for field in fields(config_class) if field.name not in shared]
+    defaults = {name: None for name in field_names if not name.startswith('_')}
     known = transformers_kind({**defaults, **STAGE_FIELDS})
     config = ForeignConfig(content, known, 'TransformersBackbone: config')
     # STAGE_FIELDS: we choose the outputs ourselves. architectures: may name a classifier, whose
     # backbone we take.
-    config.ignore(*own, *STAGE_FIELDS, 'architectures')
+    config.ignore(*field_names, *STAGE_FIELDS, 'architectures')
     try:
-        built = config_class(**{name: content[name] for name in own if name in content})
+        built = config_class(**{name: content[name] for name in field_names if name in content})
     except Exception as error:  # raised by huggingface_hub's strict classes
         raise ConfigError(
             f'TransformersBackbone: transformers cannot build {kind} from this config '
@@ -82,7 +82,7 @@ def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'P
     config.ignore(*(name for name in content if getattr(built, name, missing) == content[name]))
     config.ignore(*DERIVED_FIELDS.get(kind, ()))
     config.check()  # rejects entries that the fields do not explain
-    for name in own:  # transformers appends to some of these, but defaults to tuples
+    for name in field_names:  # transformers appends to some of these, but defaults to tuples
         if isinstance(getattr(built, name), tuple):
             setattr(built, name, [*getattr(built, name)])
     return built
