@@ -36,9 +36,10 @@ def test_a_hidden_package_seems_not_to_be_installed(tmp_path, monkeypatch):
 def test_mmdetection_is_imported_for_a_detector_alone():
     pytest.importorskip('mmdet')
     code = (
-        'import sys; from vit_plugin.importable import register_models, make_importable\n'
-        'make_importable(); register_models("mmpretrain"); found = ["mmdet" in sys.modules]\n'
-        'register_models("mmdet"); from mmdet.registry import MODELS\n'
+        'import sys; from vit_plugin.importable import register_framework_models, make_importable\n'
+        'make_importable(); register_framework_models("mmpretrain")\n'
+        'found = ["mmdet" in sys.modules]\n'
+        'register_framework_models("mmdet"); from mmdet.registry import MODELS\n'
         'print(*found, MODELS.get("ResLayerExtraNorm").__name__)'
     )
     assert run(code) == 'False ResLayerExtraNorm'

@@ -34,7 +34,7 @@ def make_importable() -> None:
             import_module(OPS_MODULE)
 
 
-def register_models(scope: str | None) -> None:
+def register_framework_models(scope: str | None) -> None:
     """Import only MMPretrain's classifiers, or add the layer that detectors need.
 
     Args:

@@ -195,11 +195,11 @@ def test_the_memory_of_large_images_is_that_of_smaller_ones(seen, monkeypatch):
     )
     used = []
 
-    def learn(runner, model, batch):
+    def compute_gradients(runner, model, batch):
         used.append(batch['inputs'].shape[-1])
         model(batch['inputs']).relu().mean().backward()
 
-    monkeypatch.setattr(duration, 'learn', learn)
+    monkeypatch.setattr(duration, 'compute_gradients', compute_gradients)
     data = dict(train_dataloader=dict(dataset=dict(pipeline=SIZES)))
     model = torch.nn.Conv2d(3, 256, 1)
     model.data_preprocessor = lambda batch, training: batch
@@ -208,7 +208,7 @@ def test_the_memory_of_large_images_is_that_of_smaller_ones(seen, monkeypatch):
     assert used == ([8, 16] if seen < 64 else [64])
     assert images.pipeline == SIZES
     wanted = memory.TrainingMemory(
-        runner.model, lambda *a: learn(runner, *a), images_of(64), 2
+        runner.model, lambda *a: compute_gradients(runner, *a), images_of(64), 2
     ).per_image
     assert found == pytest.approx(wanted, rel=0.05)
 

@@ -16,12 +16,11 @@ from mmengine.utils import import_modules_from_strings
 from anyfolder.cores import cores
 from vit_plugin.errors import EXTRAS, ConfigError, first_line, rejecting
 from vit_plugin.files.shipped import SHIPPED_PREFIX, config_path
+from vit_plugin.importable import OPS_MODULE
 
 from .data import LOADER_SECTIONS
 from .options import check_options
 from .plain_configs import check_base, check_imports, is_plain_config, read_as_data
-
-OPS_MODULE = 'vit_plugin.detection'  # our replacements of mmcv's compiled ops
 
 
 def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:

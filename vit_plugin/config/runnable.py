@@ -12,7 +12,7 @@ from mmengine.registry import MODELS, RUNNERS
 from vit_plugin.arguments import Signature, check, find_class
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import EXTRAS, ConfigError
-from vit_plugin.importable import register_models, register_optimizer
+from vit_plugin.importable import register_framework_models, register_optimizer
 from vit_plugin.suggestions import suggestion
 from vit_plugin.weights.reading.folders import check_checkpoint
 from vit_plugin.weights.saved_settings import value_at
@@ -53,7 +53,7 @@ def check_config(cfg: Config, loaders: Sequence[str] = LOADER_SECTIONS) -> None:
             folder or an annotation file is missing, or if the neck or head does not fit its input.
     """
     settings = cfg.to_dict()
-    register_models(settings.get('default_scope'))
+    register_framework_models(settings.get('default_scope'))
     register_optimizer(settings.get('optim_wrapper'))
     _check_parts(settings, loaders)
     _check_validation(settings, loaders)

@@ -25,7 +25,7 @@ from vit_plugin.config import with_pipeline
 from vit_plugin.config.data import missing_files
 from vit_plugin.config.scope import import_data_sets, in_scope
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.importable import make_importable, register_models
+from vit_plugin.importable import make_importable, register_framework_models
 from vit_plugin.untrusted.admission import registered_in
 from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.hub import offline
@@ -59,7 +59,7 @@ class Examined:
         self.scope: str | None = self.settings.get('default_scope')
         self.unseen: list[str] = []
         make_importable()
-        register_models(self.scope)
+        register_framework_models(self.scope)
         import_data_sets(self.scope)
 
     @cached_property

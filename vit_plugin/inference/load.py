@@ -19,7 +19,7 @@ from vit_plugin.arguments import look_up
 from vit_plugin.config import check_channels
 from vit_plugin.config.scope import import_data_sets, in_scope
 from vit_plugin.errors import ConfigError, naming, rejecting
-from vit_plugin.importable import make_importable, register_models
+from vit_plugin.importable import make_importable, register_framework_models
 from vit_plugin.models.classes import check_classes
 from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
@@ -230,7 +230,7 @@ def _build_from_weights(
 
 def _with_head(parts: Parts, head: Mapping[str, Tensor], num_classes: int) -> nn.Module:
     """MMPretrain's classifier with the layers that the weights of a head have."""
-    register_models(CLASSIFIER_SCOPE)
+    register_framework_models(CLASSIFIER_SCOPE)
     classifier = needed_class('a classifier', 'mmpretrain.models.classifiers:ImageClassifier')
     part: dict[str, Any] = dict(
         type='vit_plugin.ViTClsHead', num_classes=num_classes, in_channels=parts.in_channels

@@ -16,7 +16,7 @@ from vit_plugin.engine.checkpoints.chosen import choose_checkpoint
 from vit_plugin.engine.distributed import is_first_rank
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.place import relocated
-from vit_plugin.importable import register_models
+from vit_plugin.importable import register_framework_models
 from vit_plugin.registry import CLASSIFIER_SCOPE
 from vit_plugin.untrusted import IMPORTED, UNTRUSTED_REMEDY, validate_untrusted
 from vit_plugin.weights.hub import weights_in
@@ -61,7 +61,7 @@ def open_model(
         cfg = saved_config(checkpoint, use)
         apply_options(cfg, options, checkpoint.source)
     else:
-        register_models(cfg.get('default_scope', CLASSIFIER_SCOPE))
+        register_framework_models(cfg.get('default_scope', CLASSIFIER_SCOPE))
     with in_scope(cfg.get('default_scope', CLASSIFIER_SCOPE)):
         check_channels(cfg.model)
     return SavedModel(checkpoint, cfg)
@@ -128,7 +128,7 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
             f'The config in {path!r} has custom_imports.imports={modules!r}, where names of '
             f'modules are expected; {UNTRUSTED_REMEDY}.'
         )
-    register_models(settings.get('default_scope', CLASSIFIER_SCOPE))
+    register_framework_models(settings.get('default_scope', CLASSIFIER_SCOPE))
     for name in IMPORTED:
         if name in modules:
             with needed_by(f'The model in {path!r}'):

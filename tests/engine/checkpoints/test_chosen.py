@@ -87,7 +87,7 @@ def test_the_best_of_another_run_is_left_alone(folder):
 
 
 def test_no_run_is_one_sentence(tmp_path):
-    with rejects('no checkpoints of a run, as after one that ended'):
+    with rejects('no checkpoints of a run, perhaps because the run ended'):
         choose_checkpoint(tmp_path)
 
 

@@ -60,9 +60,10 @@ class _Standardize(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, grad_std: Tensor) -> tuple[Tensor, None]:
         y, std = ctx.saved_tensors
         shifted = std + ctx.eps
-        # Where a filter is constant, std and y are 0; the minimum avoids 0 / 0.
+        # A constant filter has std = 0 and y = 0; the minimum avoids 0 / 0.
         scale = (y[0].numel() * std).clamp_min(torch.finfo(std.dtype).tiny)
-        projection = (y * grad).sum(_FILTER, keepdim=True)  # of the gradient on y
+        # The gradient's component along y, times N.
+        projection = (y * grad).sum(_FILTER, keepdim=True)
         centered = (grad - grad.mean(_FILTER, keepdim=True)) / shifted
         # grad_std is nonzero only in a double backward; d std/dw = y (std + eps) / (N std).
         return torch.addcmul(centered, y, (grad_std * shifted - projection) / scale), None
@@ -169,7 +170,7 @@ def _max_pool_by_rows(x: Tensor, padding: PoolPadding) -> Tensor:
             third = lines[2::2][:number]
             neighbors = [(out[: len(third)], third)]
         for maxima, other in neighbors:
-            maxima.clamp_(min=other)  # maximum_ in place
+            maxima.clamp_(min=other)  # an in-place maximum
         x = out.movedim(0, axis)
     return x.contiguous()
 
