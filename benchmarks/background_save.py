@@ -27,7 +27,7 @@ from mmengine.runner import Runner as PlainRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.tiny_run import build, tiny_cfg
-from vit_plugin.engine.checkpoints.state import on_cpu, split_state, state_of
+from vit_plugin.engine.checkpoints.state import capture_state, on_cpu, split_state
 from vit_plugin.weights.reading.folders import check_complete, read_folder
 from vit_plugin.weights.reading.plain import split_tensors
 
@@ -98,7 +98,7 @@ class SavesInRounds(Hook):
         self.measured['folder'].of(
             lambda: runner.saver.save(out, 'plain', meta=dict(position), folder=True)
         )
-        state = on_cpu(state_of(runner, dict(position)), copy=True)
+        state = on_cpu(capture_state(runner, dict(position)), copy=True)
         self.snapshot = split_state(state, main=True)[0]
         self.bytes = sum(tensor.nbytes for tensor in self.snapshot.values())
         # The first round measures the entire save. In later rounds training continues during the

@@ -326,7 +326,7 @@ NAMES: dict[str, Kind] = {
     '100,000 places': yolo(
         'data.yaml', f'names: [a]\ntrain: [{"a, " * 100_000}b]\nval: images\n', sets=False
     ),
-    'places that are no text': yolo('data.yaml', 'names: [a]\ntrain: [[a]]\n', sets=False),
+    'places that are not text': yolo('data.yaml', 'names: [a]\ntrain: [[a]]\n', sets=False),
 }
 
 

@@ -74,7 +74,7 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     optimizer.step()
 
 
-def state_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+def capture_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     names = {parameter: name for name, parameter in without_ddp(model).named_parameters()}
     parameters = [
         [names[parameter] for parameter in group['params']] for group in optimizer.param_groups
@@ -90,7 +90,7 @@ def save(folder: Path, layout: str) -> None:
     """On every rank: train, and save a folder and a file of whole tensors to compare with."""
     model, optimizer = build(layout, seed=1)
     step(model, optimizer)
-    state, main = state_of(model, optimizer), dist.get_rank() == 0
+    state, main = capture_state(model, optimizer), dist.get_rank() == 0
     if not main:
         without_ddp(model).seen.fill_(-1.0)  # undivided values are those of rank 0
     group = dist.new_group(backend='gloo') if dist.get_world_size() > 1 else None
@@ -113,7 +113,7 @@ def load(folder: Path, layout: str, source: str) -> None:
     without_ddp(model).load_state_dict(state['state_dict'])
     optimizer.load_state_dict(state['optimizer'])
     step(model, optimizer)  # training continues
-    resumed = on_cpu(state_of(model, optimizer), copy=True)
+    resumed = on_cpu(capture_state(model, optimizer), copy=True)
     expected = read_complete(str(folder / 'saved.pth'))
     other, its = build('plain', seed=2)
     other.load_state_dict(expected['state_dict'])
@@ -121,7 +121,9 @@ def load(folder: Path, layout: str, source: str) -> None:
     step(other, its)
     wrong = [
         name
-        for (name, a), (_, b) in zip(tensors(resumed), tensors(state_of(other, its)), strict=True)
+        for (name, a), (_, b) in zip(
+            tensors(resumed), tensors(capture_state(other, its)), strict=True
+        )
         if not torch.equal(a, b)
     ]
     assert not wrong, f'{layout} on {dist.get_world_size()} ranks from {source}: {wrong}'

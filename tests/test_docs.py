@@ -26,7 +26,7 @@ from torch.nn import functional as F
 from vit_plugin import __main__ as vit_plugin_command
 from vit_plugin import registry
 from vit_plugin.config import read_config
-from vit_plugin.files.shipped import recipe
+from vit_plugin.files.shipped import config_path
 
 PAGES = pages.pages()
 REGISTRIES = [kind for kind in vars(registry).values() if isinstance(kind, registry.Registry)]
@@ -154,7 +154,7 @@ def test_paths_in_commands_exist(page):
     ):
         assert Path(path).is_file(), path
     for name in re.findall(r'vit_plugin::[\w./+-]+\.py', text):
-        recipe(name)
+        config_path(name)
 
 
 def python_blocks(wanted=lambda block: True) -> list:

@@ -36,9 +36,10 @@ def test_a_hidden_package_seems_not_to_be_installed(tmp_path, monkeypatch):
 def test_mmdetection_is_imported_for_a_detector_alone():
     pytest.importorskip('mmdet')
     code = (
-        'import sys; from vit_plugin.importable import import_models, make_importable\n'
-        'make_importable(); import_models("mmpretrain"); found = ["mmdet" in sys.modules]\n'
-        'import_models("mmdet"); from mmdet.registry import MODELS\n'
+        'import sys; from vit_plugin.importable import register_framework_models, make_importable\n'
+        'make_importable(); register_framework_models("mmpretrain")\n'
+        'found = ["mmdet" in sys.modules]\n'
+        'register_framework_models("mmdet"); from mmdet.registry import MODELS\n'
         'print(*found, MODELS.get("ResLayerExtraNorm").__name__)'
     )
     assert run(code) == 'False ResLayerExtraNorm'
@@ -50,10 +51,10 @@ def test_transformers_are_imported_for_their_optimizer_alone():
     code = (
         'import sys; from vit_plugin.commands import frameworks\n'
         'from mmengine.registry import OPTIMIZERS\n'
-        'from vit_plugin.importable import import_optimizer\n'
-        'import_optimizer(dict(optimizer=dict(type="AdamW")))\n'
+        'from vit_plugin.importable import register_optimizer\n'
+        'register_optimizer(dict(optimizer=dict(type="AdamW")))\n'
         'found = ["transformers" in sys.modules, OPTIMIZERS.get("Adafactor")]\n'
-        'import_optimizer(dict(optimizer=dict(type="Adafactor")))\n'
+        'register_optimizer(dict(optimizer=dict(type="Adafactor")))\n'
         'print(*found, OPTIMIZERS.get("Adafactor").__module__)'
     )
     assert run(code).startswith('False None transformers.')

@@ -34,7 +34,7 @@ def make_importable() -> None:
             import_module(OPS_MODULE)
 
 
-def import_models(scope: str | None) -> None:
+def register_framework_models(scope: str | None) -> None:
     """Import only MMPretrain's classifiers, or add the layer that detectors need.
 
     Args:
@@ -49,7 +49,7 @@ def import_models(scope: str | None) -> None:
         reload(sys.modules[module])
 
 
-def import_optimizer(wrapper: Any) -> None:
+def register_optimizer(wrapper: Any) -> None:
     """Register transformers' ``Adafactor`` if the section ``optim_wrapper`` of a config names it.
 
     MMEngine does so when it is imported, unless transformers was :func:`hidden` then.

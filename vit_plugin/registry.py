@@ -43,7 +43,7 @@ class Registry(root.Registry):
         if inspect.isclass(module):
             checked(module)
 
-    def import_later(self, modules: Mapping[str, str]) -> None:
+    def register_lazily(self, modules: Mapping[str, str]) -> None:
         """Import classes on demand, since their modules import another framework or an extra.
 
         Args:
@@ -84,7 +84,7 @@ class Registry(root.Registry):
         )
 
 
-def later_of(package: str, *registries: Registry) -> Callable[[str], type]:
+def lazy_getattr(package: str, *registries: Registry) -> Callable[[str], type]:
     """The ``__getattr__`` of a package for classes that its registries import on demand."""
 
     def attribute(name: str) -> type:
@@ -113,7 +113,7 @@ FUNCTIONS = _child(root.FUNCTIONS, 'vit_plugin.engine')
 RUNNERS = _child(root.RUNNERS, 'vit_plugin.engine')
 METRICS = _child(root.METRICS, 'vit_plugin.engine')
 LOOPS = _child(root.LOOPS, __name__)
-LOOPS.import_later(
+LOOPS.register_lazily(
     dict.fromkeys(('SlicedTestLoop', 'SlicedValLoop'), 'vit_plugin.inference.sliced_loops')
 )
 
@@ -127,7 +127,7 @@ def stand_in(scope: str) -> None:
     for kind, parent in vars(root).items():
         if isinstance(parent, root.Registry):
             child = Registry(parent.name, parent=parent, scope=scope, locations=[__name__])
-            child.import_later(declared('stand_ins').get(kind, {}))
+            child.register_lazily(declared('stand_ins').get(kind, {}))
     sys.modules[f'{scope}.registry'] = sys.modules[__name__]
 
 
@@ -154,7 +154,7 @@ if not find_spec(CLASSIFIER_SCOPE):
     stand_in(CLASSIFIER_SCOPE)
 for _registered in [one.registered for one in projects()] + [*of_tasks('registered').values()]:
     for _registry, _modules in _registered.items():
-        globals()[_registry].import_later(_modules)
+        globals()[_registry].register_lazily(_modules)
 MODELS.unavailable.update(
     {name: ConfigError(reason) for name, reason in declared('unavailable').items()}
 )

@@ -1,4 +1,7 @@
-"""Images with boxes or polygons by a layout: of tables, files in a format, or numbered masks."""
+"""Read boxes or polygons from a folder that a layout file (``anyfolder.yaml``) describes.
+
+They come from tables, from annotation files such as COCO's, or from masks with a value per object.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -25,7 +28,7 @@ from .layout_labels import parsed_images
 from .paired_maps import maps_by_fields
 from .row_objects import name_object, objects_in
 
-Found = dict[Path, ImageRecord]
+RecordsByPath = dict[Path, ImageRecord]
 Masks = Mapping[Path, Sequence[Path]]  # by image
 
 
@@ -40,17 +43,22 @@ def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:
         InputError: see :func:`~anyfolder.readers.build_listing.build_listing`.
     """
     layout, findings, names = folder.layout, folder.findings, list[str]()
-    masks = _masks_of(folder) if layout.format == 'objects' else {}
-    is_certain = layout.units is not None or layout.format in ('table', 'objects')
+    is_object_masks = layout.format == 'objects'
+    units_are_stated = layout.units is not None or layout.format in ('table', 'objects')
+    masks = _find_masks(folder) if is_object_masks else {}
     if masks:
-        records = {path: ImageRecord(path, origin=str(found[0])) for path, found in masks.items()}
+        records = {
+            path: ImageRecord(path, origin=str(mask_paths[0])) for path, mask_paths in masks.items()
+        }
+    elif layout.format == 'table':
+        records = _read_tables(folder)
     else:
-        records = (_of_tables if layout.format == 'table' else _of_files)(folder, names)
+        records, names = _read_files(folder)
 
     def compare(records: Records) -> Records:
-        if folder.layout.format == 'objects':
+        if is_object_masks:
             records = _with_pixels(records, folder.codes, masks, findings)
-        check_instances(records, findings, with_masks, is_certain)
+        check_instances(records, findings, with_masks, is_certain=units_are_stated)
         empty = (record.path for record in records if not record.instances)
         findings.warn_all('images without an object', empty)
         return records
@@ -60,55 +68,63 @@ def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:
     return build_listing(draft, findings, compare)
 
 
-def _of_tables(folder: LaidOutFolder, names: list[str]) -> Found:
-    found: Found = {}
+def _read_tables(folder: LaidOutFolder) -> RecordsByPath:
+    records: RecordsByPath = {}
     for path, rows in folder.rows.items():
-        own = next((row['class'] for row in rows.labels if 'class' in row), None)
-        code = own or folder.images.of_path[path].fields.get('class')
+        # A code is what stands for a class in the labels: a number, a name or a color.
+        stated = next((row['class'] for row in rows.labels if 'class' in row), None)
+        code = stated or folder.images.of_path[path].fields.get('class')
         units = folder.layout.units or BoxUnits()
         objects = objects_in(rows, units, folder.codes, code, folder.findings)
-        found[path] = ImageRecord(path, instances=objects, origin=rows.origin)
-    return found
+        records[path] = ImageRecord(path, instances=objects, origin=rows.origin)
+    return records
 
 
-def _of_files(folder: LaidOutFolder, names: list[str]) -> Found:
-    """The images of files in a format such as COCO's. YOLO has no file where there is no object."""
-    found: Found = {}
+def _read_files(folder: LaidOutFolder) -> tuple[RecordsByPath, list[str]]:
+    """Read files in a format such as COCO's: the images, and the class names that the files have.
+
+    In YOLO, images without objects may have no label file.
+    """
+    records: RecordsByPath = {}
+    names: list[str] = []  # filled by `parsed_images`
     for path, image, file in parsed_images(folder, names):
-        record = found.setdefault(
+        record = records.setdefault(
             path, ImageRecord(path, stated=image.stated, origin=str(file.path))
         )
-        for one in image.objects:
+        for instance in image.objects:
             if folder.layout.units:
-                folder.layout.units.apply(one)
-            if name_object(one, one.name, None, folder.codes, folder.findings):
-                record.instances.append(one)
+                folder.layout.units.apply(instance)
+            if name_object(instance, instance.name, None, folder.codes, folder.findings):
+                record.instances.append(instance)
     if folder.layout.format == 'yolo':
-        rest = [path for path in folder.images.of_path if path not in found]
-        what = 'images without a file of labels, taken as without an object'
-        folder.findings.warn_all(what, rest)
-        found |= {path: ImageRecord(path) for path in rest}
-    return found
+        unlabeled = [path for path in folder.images.of_path if path not in records]
+        folder.findings.warn_all('images without a label file, taken as empty', unlabeled)
+        records |= {path: ImageRecord(path) for path in unlabeled}
+    return records, names
 
 
-def _masks_of(folder: LaidOutFolder) -> Masks:
+def _find_masks(folder: LaidOutFolder) -> Masks:
     """The masks of each image: one that numbers its objects, or several."""
-    found = defaultdict[Path, list[Path]](list)
+    masks = defaultdict[Path, list[Path]](list)
     for path, mask, _ in maps_by_fields(folder):
-        found[path].append(mask)
-    return found
+        masks[path].append(mask)
+    return masks
 
 
 def _with_pixels(records: Records, codes: ClassCodes, masks: Masks, findings: Findings) -> Records:
     """The images with an object for each value of their masks that has a name."""
-    each = [replace(record, mask=mask) for record in records for mask in masks[record.path]]
-    objects = defaultdict[Path, list[list[Instance]]](list)
-    for one, found in probe_maps(each, partial(_probe_objects, codes=codes), 'masks', findings):
-        objects[one.path].append(found)
-    whole = [record for record in records if len(objects[record.path]) == len(masks[record.path])]
-    for record in whole:
+    # A record for each mask, since `probe_maps` reads one mask per record.
+    per_mask = [replace(record, mask=mask) for record in records for mask in masks[record.path]]
+    objects = defaultdict[Path, list[list[Instance]]](list)  # by image, and by mask
+    probe = partial(_probe_objects, codes=codes)
+    for record, objects_of_mask in probe_maps(per_mask, probe, 'masks', findings):
+        objects[record.path].append(objects_of_mask)
+    complete = [  # all masks could be read
+        record for record in records if len(objects[record.path]) == len(masks[record.path])
+    ]
+    for record in complete:
         record.instances = [*chain(*objects[record.path])]
-    return whole
+    return complete
 
 
 def _probe_objects(mask: Path, codes: ClassCodes) -> tuple[Sequence[int], list[Instance]]:
@@ -129,7 +145,7 @@ def _probe_objects(mask: Path, codes: ClassCodes) -> tuple[Sequence[int], list[I
 
 
 def runs_of(mask: np.ndarray) -> list[int]:
-    """A mask (H, W) as COCO's run lengths, down the columns and the first outside of the object."""
+    """A mask (H, W) as COCO's run lengths: column by column, starting with the background."""
     pixels = mask.ravel(order='F')
     changes = np.flatnonzero(np.diff(pixels)) + 1
     runs = np.diff([0, *changes, pixels.size]).tolist()

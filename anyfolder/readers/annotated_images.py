@@ -79,7 +79,7 @@ def _of_files(
     if not folder.whole:
         return [*found.values()]
     whole = [path for path in tree.images if path not in pairs.unclear]
-    what = 'images without a file of labels, taken as without an object'
+    what = 'images without a label file, taken as empty'
     findings.warn_all(what, (path for path in whole if path not in found))
     return [found.get(path) or tree.record(path, path, splits.get(path)) for path in whole]
 

@@ -27,10 +27,11 @@ from .split_lists import Lists
 from .voc_folder import voc_folder
 from .yolo_folder import yolo_folder
 
-# Names of classes for regions without one: of LabelMe, VisDrone and KITTI.
+# Class names that mean 'ignore this region' in LabelMe, VisDrone and KITTI; compared without outer
+# underscores.
 IGNORED = ('ignore', 'ignored', 'ignored regions', 'ignored-regions', 'dontcare')
 BACKGROUND_SHAPE = '_background_'  # LabelMe's name
-# Facts about a folder of a format that its files do not say.
+# Per format, what the folder adds to its annotation files: class order, splits, lists.
 FOLDERS: dict[str, Callable[[Tree, Mapping[Path, Any], Findings], FormatFolder]] = {
     'COCO': coco_folder,
     'Open Images': open_images_folder,
@@ -71,7 +72,7 @@ def read_annotated_folder(
             'and ymax, nor labels/*.txt as YOLO with the names of the images'
             f'{others}; put the boxes there, or give {option("task", "classification")} for '
             'folders of classes.',
-            format='table',
+            format='table',  # keywords pre-fill a layout file (UnclearError)
         )
     return read_format(tree, formats, skip_invalid, with_masks)
 
@@ -98,7 +99,7 @@ def read_format(
         firsts = ' and '.join(repr(str(next(iter(one.files)))) for one in formats)
         raise UnclearError(
             f'{str(tree.folder)!r} has boxes as {kinds}, in {firsts}; keep one of them.',
-            labels=[*formats[0].files],
+            labels=[*formats[0].files],  # keywords pre-fill a layout file (UnclearError)
         )
     [(format, files)], findings = formats, Findings(skip_invalid)
     prepare = FOLDERS.get(format.name)
@@ -115,6 +116,7 @@ def read_format(
         findings.warn_all('images without an object', empty)
         return records
 
+    # None: read list files such as test.txt; an empty Lists: the format has its own.
     lists = None if folder.splits is None else Lists()
     draft = Draft(BOXES, format.name, tree, records, names, [*files, *folder.used], lists=lists)
     return build_listing(draft, findings, compare)

@@ -23,7 +23,7 @@ BACKGROUND = 'background'
 
 
 def from_polygons(tree: Tree, findings: Findings) -> Listing:
-    """Masks drawn from the polygons of objects."""
+    """Read a polygon data set as masks."""
     forms = formats_of(tree)
     if not forms:
         check_array_masks(tree)
@@ -34,7 +34,8 @@ def from_polygons(tree: Tree, findings: Findings) -> Listing:
             'YOLO or '
             'LabelMe.'
         )
-    return with_drawn_masks(read_format(tree, forms, findings.skip_invalid, True, True))
+    listing = read_format(tree, forms, findings.skip_invalid, with_masks=True, with_background=True)
+    return with_drawn_masks(listing)
 
 
 def with_drawn_masks(listing: Listing) -> Listing:

@@ -31,7 +31,7 @@ def read_sizes(
         InputError: if none can.
     """
     new = [record for record in records if record.bands is None]
-    probes = tree.probes.at([record.path for record in new], most is None or len(new) <= most)
+    probes = tree.probes.probe([record.path for record in new], most is None or len(new) <= most)
     deep: dict[int, list[tuple[Path, Probe]]] = {}
     unread = set()
     for record, probe in zip(new, probes, strict=True):

@@ -52,7 +52,7 @@ def cells_of(table: ImageTable, tree: Tree) -> Cells:
 
 def sizes_of(images: Sequence[Path], tree: Tree) -> list[Sequence[int]]:
     """Width and height of images in pixels, 0 of those that cannot be read."""
-    return [probe.size if probe else (0, 0) for probe in tree.probes.at(images)]
+    return [probe.size if probe else (0, 0) for probe in tree.probes.probe(images)]
 
 
 def may_have_boxes(table: ImageTable, tree: Tree) -> bool:

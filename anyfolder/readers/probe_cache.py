@@ -1,7 +1,7 @@
 """A cache of probed images, so that a folder of the same images is not decoded twice.
 
-Each line of its file has the name of an image and its :class:`~.probe.Probe`. It is valid as long
-as the image has this size and time, and the decoders their versions.
+Each line of its file has the name of an image and its :class:`~.probe.Probe`. A line is valid until
+the image's size or modification time changes; the file, until OpenCV or Pillow is updated.
 """
 
 import json
@@ -47,7 +47,8 @@ class ProbeCache:
     Attributes:
         images, decoded, unreadable: how many were asked for, were decoded (also earlier), and could
             not be.
-        window: the values that are to be black and white, of images of more than 8 bits.
+        window: the values to show as black and white for images of more than 8 bits per value; set
+            by :func:`~.image_sizes.read_sizes`.
     """
 
     def __init__(
@@ -64,47 +65,46 @@ class ProbeCache:
         """How many images were decoded, as a sentence."""
         if self.decoded == self.images:
             return f'All {self.images} images were decoded.'
-        rest = [f'{self.unreadable} cannot be read'] * bool(self.unreadable)
+        remarks = [f'{self.unreadable} cannot be read'] * bool(self.unreadable)
         if self.decoded + self.unreadable < self.images:
-            rest.append(f'{option("decode_all", True)} decodes all')
-        return f'{self.decoded} of {self.images} images were decoded; {"; ".join(rest)}.'
+            remarks.append(f'{option("decode_all", True)} decodes all')
+        return f'{self.decoded} of {self.images} images were decoded; {"; ".join(remarks)}.'
 
-    def at(self, paths: Sequence[Path], headers: bool = True) -> list[Probe | None]:
-        """Look at images.
+    def probe(self, paths: Sequence[Path], headers: bool = True) -> list[Probe | None]:
+        """Probe images: decode all or a sample of those that are not cached.
 
         Args:
             paths: the images.
-            headers: whether the headers are read of those that are not decoded. Otherwise they are
-                None.
+            headers: whether to read the headers of the others. If not, their probes are None.
         """
         names = list(dict.fromkeys(map(os.fspath, paths)))
-        found = self._cached(names)
-        rest = [name for name in names if name not in found]
+        probes = self._cached(names)
+        new = [name for name in names if name not in probes]
         if self.decode_all:
-            found = self._decode(rest, found)
+            probes = self._decode(new, probes)
         else:
-            found |= _probes(_sample(rest), True)
+            probes |= _probes(_sample(new), True)
         self.images += len(names)
-        unreadable = sum(bool(probe.fault) for probe in found.values())
+        unreadable = sum(bool(probe.fault) for probe in probes.values())
         self.unreadable += unreadable
-        self.decoded += len(found) - unreadable
+        self.decoded += len(probes) - unreadable
         if headers:
-            found |= _probes([name for name in rest if name not in found], False)
-            deep = [name for name in names if found[name].bits > 8]
-            if not any(found[name].values for name in deep):
-                found |= _probes(_sample(deep), True)
-        return [found.get(os.fspath(path)) for path in paths]
+            probes |= _probes([name for name in new if name not in probes], False)
+            high_bit = [name for name in names if probes[name].bits > 8]
+            if not any(probes[name].values for name in high_bit):
+                probes |= _probes(_sample(high_bit), True)
+        return [probes.get(os.fspath(path)) for path in paths]
 
     def _cached(self, names: Iterable[str]) -> dict[str, Probe]:
         """The cached results of these images, unless they have changed."""
         known = dict(self._lines())
-        found = {}
+        valid = {}
         for name in names if known else ():
             probe = known.get(name.removeprefix(self._start))
             with suppress(OSError):  # the image no longer exists
                 if probe and probe.state == state_of(name):
-                    found[name] = probe
-        return found
+                    valid[name] = probe
+        return valid
 
     def _lines(self) -> Iterator[tuple[str, Probe]]:
         if not self.file or not self.file.is_file():
@@ -112,25 +112,28 @@ class ProbeCache:
         with self.file.open(encoding='utf-8') as lines:
             if next(lines, '').strip() == DECODERS:
                 for line in lines:
-                    with suppress(ValueError):  # a check ended within it
+                    with suppress(ValueError):  # a check was interrupted while it wrote the line
                         name, probe = json.loads(line)
                         yield name, Probe(*probe)
 
     def _decode(self, names: Sequence[str], known: dict[str, Probe]) -> dict[str, Probe]:
-        """Decode images, and append each result to the file."""
+        """Decode images, and rewrite the file with the known and the new results.
+
+        It is written line by line, so that an interrupted check keeps what it has.
+        """
         if not names or not self.file:
             return known | _probes(names, True)
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        found = {}
+        probed = {}
         with (
             self.file.open('w', encoding='utf-8') as file,
             closing(_probe_all(names, True)) as probes,
         ):
             file.write(f'{DECODERS}\n')
             for name, probe in chain(known.items(), probes):
-                found[name] = probe
+                probed[name] = probe
                 file.write(f'{json.dumps((name.removeprefix(self._start), probe))}\n')
-        return found
+        return probed
 
 
 def _sample(names: Sequence[str]) -> list[str]:
@@ -194,6 +197,6 @@ def _decoders() -> Iterator[Callable[[Sequence[str]], Sequence[Probe]]]:
     with ExitStack() as stack:
         for _ in range(cores()):
             idle.put(stack.enter_context(start()))
-        if ask([]):
+        if ask([]):  # a working decoder answers [] with []; a dead one gives a fault
             raise RuntimeError(f'{command} does not run')
         yield ask

@@ -164,5 +164,5 @@ def test_other_words_of_its_logger_are_kept(caplog):
     logger = logging.getLogger('torch.utils._pytree')
     logger.warning('%s is an Enum subclass and is now natively supported', 'Kind')
     logger.warning('another')
-    warnings.warn('For binary segmentation, we suggest using', stacklevel=1)  # is no error here
+    warnings.warn('For binary segmentation, we suggest using', stacklevel=1)  # is not an error here
     assert caplog.messages == ['another']

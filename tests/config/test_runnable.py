@@ -154,8 +154,8 @@ def test_a_rate_that_the_schedule_replaces_is_an_error(coco):
 @pytest.mark.parametrize(
     ('changes', 'words'),
     [
-        (dict(val_dataloader=None), 'val_dataloader=None leaves val_cfg and val_evaluator without'),
-        (dict(val_cfg=None), 'val_cfg=None leaves val_dataloader and val_evaluator without it'),
+        (dict(val_dataloader=None), 'val_cfg and val_evaluator need val_dataloader; set it'),
+        (dict(val_cfg=None), 'val_dataloader and val_evaluator need val_cfg; set it'),
         (dict(compile=3), 'compile=3 must be a dict with settings, True or False'),
         (dict(val_evaluator='Accuracy'), "val_evaluator='Accuracy' must be a dict with settings"),
         (

@@ -61,7 +61,7 @@ def test_none_and_other_base_classes_are_replaced_and_classes_stay_the_same():
         'assert issubclass(before, mmdet.models.Mask2FormerHead)',
         'assert utils.ResLayerExtraNorm is utils.res_layer_extra_norm.ResLayerExtraNorm',
         'assert issubclass(utils.ResLayerExtraNorm, mmdet.models.ResLayer)',
-        # Its own function, which is no op.
+        # Its own function, which is not an op.
         'from mmdet.structures.bbox import bbox_overlaps',
         'assert bbox_overlaps is not mmcv.ops.bbox_overlaps',
     )

@@ -16,8 +16,8 @@ from vit_plugin.engine.distributed import (
     dist_settings,
     from_rank_0,
     init_distributed,
+    read_timeout,
     report_of_rank,
-    timeout_of,
 )
 from vit_plugin.engine.faults.explain import explained
 from vit_plugin.errors import ConfigError
@@ -40,12 +40,12 @@ def address(monkeypatch) -> str:
 
 def test_the_time_out_is_set_or_ten_minutes():
     assert (
-        timeout_of({})
-        == timeout_of(dict(dist_cfg=None))
-        == timeout_of(dict(dist_cfg=dict(backend='nccl')))
+        read_timeout({})
+        == read_timeout(dict(dist_cfg=None))
+        == read_timeout(dict(dist_cfg=dict(backend='nccl')))
         == 600
     )
-    assert timeout_of(dict(dist_cfg=dict(timeout=90))) == 90
+    assert read_timeout(dict(dist_cfg=dict(timeout=90))) == 90
 
 
 def test_the_time_out_holds_on_a_cpu(address):

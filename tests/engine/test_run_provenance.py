@@ -16,7 +16,7 @@ from PIL import Image
 
 from vit_plugin.__main__ import main
 from vit_plugin.engine import Runner
-from vit_plugin.engine.run_provenance import record_of_run
+from vit_plugin.engine.run_provenance import collect_provenance
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import open_checkpoint
 from vit_plugin.weights.carried_records import carried, of_file
@@ -53,12 +53,12 @@ def test_a_run_and_one_that_resumes_it_say_what_they_began_with(digits_config, t
 
 def test_the_folder_of_a_run_is_its_checkpoint(tmp_path):
     settings = dict(model=dict(teacher=dict(source=str(tmp_path))))
-    ((part, teacher),) = record_of_run(settings).links  # which has no checkpoint
+    ((part, teacher),) = collect_provenance(settings).links  # which has no checkpoint
     assert (part, teacher.source) == ('teacher', tmp_path.name)
     torch.save(dict(meta={}, state_dict={'a': torch.ones(1)}), tmp_path / 'epoch_3.pth')
-    record = record_of_run(settings)
+    record = collect_provenance(settings)
     assert (record.made, record.links[0][1].source) == ('distilled', 'epoch_3.pth')
-    assert record_of_run(dict(load_from=None)).links == ()
+    assert collect_provenance(dict(load_from=None)).links == ()
 
 
 @pytest.fixture

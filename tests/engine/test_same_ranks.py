@@ -12,9 +12,9 @@ from rejection import rejects
 from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine.same_ranks import (
     RANK_OWN,
-    facts_of_checkpoint,
-    facts_of_config,
-    facts_of_data,
+    collect_checkpoint_facts,
+    collect_config_facts,
+    collect_data_facts,
 )
 
 # A setting of the second of two ranks, and the sentence that both end with.
@@ -63,28 +63,32 @@ class Data(list):
 
 
 def test_facts():
-    facts = facts_of_data(Data('/here', [0, 1, 2]), 'it')
-    assert facts == facts_of_data(Data('/there', [0, 1, 2]), 'it')
+    facts = collect_data_facts(Data('/here', [0, 1, 2]), 'it')
+    assert facts == collect_data_facts(Data('/there', [0, 1, 2]), 'it')
     for other in (Data('/here', [0, 1, 1]), Data('/here', [0, 1]), Data('/here', [0, 1, 2], 'ac')):
-        assert facts != facts_of_data(other, 'it')
-    settings = dict(a=[dict(b=1), ()], f=facts_of_data, **dict.fromkeys(RANK_OWN, 1))
-    assert facts_of_config(settings) == {'a.0.b': '1', 'a.1': '()', 'f': '<function facts_of_data>'}
+        assert facts != collect_data_facts(other, 'it')
+    settings = dict(a=[dict(b=1), ()], f=collect_data_facts, **dict.fromkeys(RANK_OWN, 1))
+    assert collect_config_facts(settings) == {
+        'a.0.b': '1',
+        'a.1': '()',
+        'f': '<function collect_data_facts>',
+    }
 
 
 def test_a_checkpoint_is_known_by_its_size_and_ends(tmp_path):
     def fact(name: str, **weights: float) -> str:
         path = tmp_path / name
         torch.save({key: torch.full((99_999,), value) for key, value in weights.items()}, path)
-        return facts_of_checkpoint(str(path))[f'the checkpoint {str(path)!r}']
+        return collect_checkpoint_facts(str(path))[f'the checkpoint {str(path)!r}']
 
     first = fact('a.pth', x=1.0, y=2.0)
     assert first == fact('a.pth', x=1.0, y=2.0)
     assert first != fact('a.pth', x=1.5, y=2.0)
     missing = str(tmp_path / 'none.pth')
-    assert facts_of_checkpoint(missing) == {
+    assert collect_checkpoint_facts(missing) == {
         f'the checkpoint {missing!r}': 'No such file or directory'
     }
-    assert facts_of_checkpoint('https://there.org/a.pth') == {}
+    assert collect_checkpoint_facts('https://there.org/a.pth') == {}
 
 
 def resume_apart(folder: Path) -> None:

@@ -1,10 +1,10 @@
 from types import SimpleNamespace
 
-from vit_plugin.engine.validation_record import ValidationRecord, in_per_cent
+from vit_plugin.engine.validation_record import ValidationRecord, to_per_cent
 
 
 def test_metrics_are_in_per_cent():
-    assert in_per_cent(
+    assert to_per_cent(
         {
             'coco/bbox_mAP': 0.123,
             'coco/bbox_mAP_s': -1.0,

@@ -137,7 +137,7 @@ def test_an_unknown_recipe_names_the_nearest():
 def test_an_installation_that_lacks_files_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(shipped, 'PACKAGE_FOLDER', tmp_path / 'vit_plugin')
     with rejects('lacks configs .*install vit_plugin again'):
-        shipped.recipe('vit_plugin::vit/x.py')
+        shipped.config_path('vit_plugin::vit/x.py')
 
 
 @pytest.mark.nightly

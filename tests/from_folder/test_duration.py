@@ -47,7 +47,7 @@ def test_times_are_said_as_people_say_them(seconds, words):
 
 def test_within_an_hour_nothing_is_proposed():
     assert (
-        duration.plan_of(runner_of(10), 600.0)
+        duration.describe_duration(runner_of(10), 600.0)
         == 'The training takes about 10 minutes on this machine.'
     )
 
@@ -61,7 +61,7 @@ def test_within_an_hour_nothing_is_proposed():
     ],
 )
 def test_over_an_hour_flags_are_proposed_that_make_it_one(img_size, proposed):
-    text = duration.plan_of(runner_of(40, img_size), 4 * 3600.0)
+    text = duration.describe_duration(runner_of(40, img_size), 4 * 3600.0)
     said = 'The training takes about 4.0 hours on this machine. About an hour:'
     assert text == f'{said} {proposed}.'
 
@@ -72,26 +72,26 @@ def test_a_batch_takes_as_long_as_its_images(monkeypatch):
     monkeypatch.setattr(duration, 'cores', lambda: 2)
     used, loader = [], DataLoader(range(100), batch_size=16, collate_fn=list)
     model, use = torch.nn.Linear(1, 1), lambda batch: used.append(len(batch))
-    seconds = duration.seconds_of_batches(10, loader, use, model)
+    seconds = duration.time_batches(10, loader, use, model)
     assert used == [2, 2]  # a second for two images is enough to know
     assert seconds == 10 * (1 + 1 / 2) * 16 / 2
     used.clear()
     monkeypatch.setattr(duration, 'ENOUGH_SECONDS', 10)
-    assert duration.seconds_of_batches(10, loader, use, model) == 15
+    assert duration.time_batches(10, loader, use, model) == 15
     assert used == [2, 2, 4, 4, 8, 8, 16, 16]
     used.clear()
     monkeypatch.setattr(duration, 'LONG_SECONDS', 1)
-    assert duration.seconds_of_batches(10, loader, use, model) == 15
+    assert duration.time_batches(10, loader, use, model) == 15
     assert used == [2, 4, 8, 16]  # a step that long is not repeated
 
 
 def test_more_steps_are_timed_for_a_long_training(monkeypatch):
     """The speed of a machine varies, so one fast step would promise too short a training."""
     steps = iter([1, 1, 1, 1, 4, 1])
-    monkeypatch.setattr(duration, 'seconds_of_use', lambda use, batch, model: next(steps))
+    monkeypatch.setattr(duration, 'time_use', lambda use, batch, model: next(steps))
     monkeypatch.setattr(duration, 'time_call', lambda read, *call: (read(*call), 0.0))
     loader = DataLoader(range(4), batch_size=2, collate_fn=list)
-    seconds = duration.seconds_of_batches(1000, loader, print, torch.nn.Linear(1, 1))
+    seconds = duration.time_batches(1000, loader, print, torch.nn.Linear(1, 1))
     assert seconds == 1000 * (1 + 1 + 1 + 4) / 4
     assert next(steps) == 1
 
@@ -100,11 +100,11 @@ def test_a_run_takes_its_steps_validations_saves_and_epochs(monkeypatch):
     """Each part is counted as often as the run has it, and the run's own parameters stay."""
     each, models = iter((0.5, 0.25)), []
 
-    def seconds_of_batches(batches, loader, use, model):
+    def time_batches(batches, loader, use, model):
         models.append(model)
         return batches * next(each)
 
-    monkeypatch.setattr(duration, 'seconds_of_batches', seconds_of_batches)
+    monkeypatch.setattr(duration, 'time_batches', time_batches)
     monkeypatch.setattr(duration, 'time_call', lambda *call: (None, 2.0))
     model = torch.nn.Linear(1, 1)
     model.train_step = model.val_step = print
@@ -134,7 +134,7 @@ def test_a_batch_of_another_shape_is_timed(monkeypatch):
     monkeypatch.setattr(duration, 'ENOUGH_SECONDS', 0.0)
     used: list[int] = []
     loader = DataLoader(range(100), batch_size=16)
-    duration.seconds_of_batches(1, loader, lambda batch: used.extend(batch), torch.nn.Linear(1, 1))
+    duration.time_batches(1, loader, lambda batch: used.extend(batch), torch.nn.Linear(1, 1))
     assert used == [0, 1]
 
 
@@ -151,7 +151,7 @@ def step(model: torch.nn.Module, batch: torch.Tensor) -> None:
 
 def test_the_memory_grows_with_the_batch(caplog, monkeypatch):
     model = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.Linear(1024, 256))
-    needed = memory.Needed(model, step, torch.zeros(2, 512, 256), 2)
+    needed = memory.TrainingMemory(model, step, torch.zeros(2, 512, 256), 2)
     parameters = 2 * 256 * 1024 + 1024 + 256
     assert needed.learned == 3 * 4 * parameters
     # The two maps of an image, and what the backward makes of them.
@@ -159,22 +159,22 @@ def test_the_memory_grows_with_the_batch(caplog, monkeypatch):
     assert all(part.grad is None for part in model.parameters())
     logger = logging.getLogger('of memory')
     needed.held = memory.GIB
-    monkeypatch.setattr(memory, 'free_on', lambda device: None)
+    monkeypatch.setattr(memory, 'free_memory', lambda device: None)
     with caplog.at_level(logging.INFO, 'of memory'):
-        needed.say(logger, 2)
+        needed.log(logger, 2)
     assert caplog.messages == ['The training takes about 1.0 GiB of memory.']
     room = needed.learned + 5.5 * memory.OVERHEAD['cpu'] * needed.per_image
-    monkeypatch.setattr(memory, 'free_on', lambda device: room)
-    needed.say(logger, 5)
+    monkeypatch.setattr(memory, 'free_memory', lambda device: room)
+    needed.log(logger, 5)
     caplog.clear()
-    needed.say(logger, 6)  # the tensors alone would fit
+    needed.log(logger, 6)  # the tensors alone would fit
     advice = 'the machine has 1.1: give --batch-size 5, a smaller'
     assert advice in caplog.messages[0]
     with rejects(advice):
-        needed.say(logger, 9)
-    monkeypatch.setattr(memory, 'free_on', lambda device: 1)
+        needed.log(logger, 9)
+    monkeypatch.setattr(memory, 'free_memory', lambda device: 1)
     with rejects('give a smaller --arch, a smaller --img-size'):
-        needed.say(logger, 6)
+        needed.log(logger, 6)
 
 
 @pytest.mark.parametrize('seen', [16, 64])
@@ -195,19 +195,21 @@ def test_the_memory_of_large_images_is_that_of_smaller_ones(seen, monkeypatch):
     )
     used = []
 
-    def learn(runner, model, batch):
+    def compute_gradients(runner, model, batch):
         used.append(batch['inputs'].shape[-1])
         model(batch['inputs']).relu().mean().backward()
 
-    monkeypatch.setattr(duration, 'learn', learn)
+    monkeypatch.setattr(duration, 'compute_gradients', compute_gradients)
     data = dict(train_dataloader=dict(dataset=dict(pipeline=SIZES)))
     model = torch.nn.Conv2d(3, 256, 1)
     model.data_preprocessor = lambda batch, training: batch
     runner = SimpleNamespace(train_dataloader=loader, model=model, cfg=Config(data))
-    found = duration.memory_of(runner).per_image
+    found = duration.estimate_memory(runner).per_image
     assert used == ([8, 16] if seen < 64 else [64])
     assert images.pipeline == SIZES
-    wanted = memory.Needed(runner.model, lambda *a: learn(runner, *a), images_of(64), 2).per_image
+    wanted = memory.TrainingMemory(
+        runner.model, lambda *a: compute_gradients(runner, *a), images_of(64), 2
+    ).per_image
     assert found == pytest.approx(wanted, rel=0.05)
 
 
@@ -215,9 +217,9 @@ def test_what_is_frozen_needs_no_gradient():
     layers = [torch.nn.Linear(256, 1024), torch.nn.Linear(1024, 256)]
     model = torch.nn.Sequential(*layers)
     batch = torch.zeros(2, 512, 256)
-    all_learn = memory.Needed(model, step, batch, 2)
+    all_learn = memory.TrainingMemory(model, step, batch, 2)
     layers[0].requires_grad_(False)
-    last_learns = memory.Needed(model, step, batch, 2)
+    last_learns = memory.TrainingMemory(model, step, batch, 2)
     assert last_learns.learned == 3 * 4 * (1024 * 256 + 256)
     assert 0 < last_learns.per_image < all_learn.per_image
 
@@ -225,8 +227,8 @@ def test_what_is_frozen_needs_no_gradient():
 def test_linux_says_its_memory():
     if not Path('/proc/meminfo').is_file():
         pytest.skip('not on Linux')
-    assert memory.held_on(torch.device('cpu')) > 1 << 20
-    assert memory.free_on(torch.device('cpu')) > 1 << 20
+    assert memory.memory_in_use(torch.device('cpu')) > 1 << 20
+    assert memory.free_memory(torch.device('cpu')) > 1 << 20
 
 
 @pytest.mark.nightly

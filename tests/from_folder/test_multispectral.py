@@ -21,7 +21,7 @@ from vit_plugin.data.image_reader import use_our_image_reader
 from vit_plugin.deploy.exported_photographs import photographs
 from vit_plugin.deploy.pipeline_steps import steps_of
 from vit_plugin.deploy.pixel_steps import apply_steps
-from vit_plugin.from_folder.continued import continued
+from vit_plugin.from_folder.continued import adapt_model
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import write_config
 from vit_plugin.inference.image_transforms import PipelineTransform
@@ -140,10 +140,10 @@ def test_boxes_of_images_of_bands(folder, task, model, bands):
 def test_a_complete_model_keeps_its_bands():
     saved = Config(dict(model=dict(data_preprocessor=dict(mean=[1.0] * 4)), classes=['a']))
     listing = SimpleNamespace(bands=4, classes=('a',), stuff=None)
-    assert continued(saved, listing) == saved.model.to_dict()
+    assert adapt_model(saved, listing) == saved.model.to_dict()
     listing.bands = 0
     with rejects('takes images of 4 bands, but the images have 3'):
-        continued(saved, listing)
+        adapt_model(saved, listing)
 
 
 def test_other_numbers_of_bands_are_one_sentence(folder):

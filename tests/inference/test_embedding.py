@@ -15,7 +15,7 @@ import vit_plugin
 from vit_plugin.inference.embedding import embed, save_embeddings
 from vit_plugin.inference.inputs import Reading, find_inputs
 from vit_plugin.inference.load import from_arch
-from vit_plugin.inference.trained_model import TrainedModel, vectors_of
+from vit_plugin.inference.trained_model import TrainedModel, compute_vectors
 
 
 @pytest.fixture
@@ -93,4 +93,4 @@ def test_maps_are_refused():
     model = nn.Module()
     model.extract_feat = lambda inputs: (inputs,)
     with rejects(r'features of shape \(1, 3, 4, 4\)'):
-        vectors_of(model, torch.zeros(1, 3, 4, 4))
+        compute_vectors(model, torch.zeros(1, 3, 4, 4))

@@ -15,7 +15,7 @@ from rejection import rejects
 from vit_plugin.inference import predicting
 from vit_plugin.inference.inputs import Reading, find_inputs
 from vit_plugin.inference.predicting import batches, predict_all
-from vit_plugin.inference.prediction_files import output_of
+from vit_plugin.inference.prediction_files import create_output
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.tasks.classification.class_prediction import ClassPrediction
 
@@ -149,7 +149,7 @@ def test_what_can_be_read_is_predicted_with_a_line_each(files, tmp_path, capsys)
 @pytest.mark.parametrize('outputs', [0, 1])
 def test_without_outputs_it_ends_with_its_reader(files, tmp_path, monkeypatch, outputs):
     monkeypatch.setattr(predicting, 'is_read', lambda: False)
-    tables = [output_of(tmp_path / 'found.jsonl', (), 0.3)] * outputs
+    tables = [create_output(tmp_path / 'found.jsonl', (), 0.3)] * outputs
     sizes = []
 
     def predict(frames):

@@ -11,7 +11,7 @@ import pytest
 from rejection import rejects
 
 from vit_plugin.inference.inputs import Frame, Input
-from vit_plugin.inference.prediction_files import output_of, written_video
+from vit_plugin.inference.prediction_files import create_output, written_video
 from vit_plugin.inference.predictions import Prediction
 from vit_plugin.tasks.detection.box_prediction import BoxPrediction
 from vit_plugin.tasks.segmentation.map_prediction import MapPrediction
@@ -64,7 +64,7 @@ def read(path: Path) -> dict[str, list[tuple[int | None, str]]]:
 def test_a_table_is_complete_after_each_image(tmp_path, suffix):
     path = tmp_path / f'new/found{suffix}'
     expected: dict[str, list[tuple[int | None, str]]] = {}
-    with output_of(path, [STILL, CLIP, OTHER], 0.3) as table:
+    with create_output(path, [STILL, CLIP, OTHER], 0.3) as table:
         for frame, prediction in frames():
             table.add(frame, prediction)
             rows = expected.setdefault(frame.source.name, [])
@@ -80,16 +80,16 @@ def test_a_table_is_complete_after_each_image(tmp_path, suffix):
 def test_a_table_of_nothing_is_empty_and_an_error_before_the_first_image_loses_nothing(tmp_path):
     path = tmp_path / 'found.json'
     path.write_text('{"old": []}')
-    with pytest.raises(KeyboardInterrupt), output_of(path, [STILL], 0.3):
+    with pytest.raises(KeyboardInterrupt), create_output(path, [STILL], 0.3):
         raise KeyboardInterrupt
     assert json.loads(path.read_text()) == {'old': []}
-    with output_of(path, [STILL], 0.3):
+    with create_output(path, [STILL], 0.3):
         pass
     assert json.loads(path.read_text()) == {}
 
 
 def predict(path: Path, count: int, then: Exception | None = None) -> None:
-    with output_of(path, [STILL], 0.3) as table:
+    with create_output(path, [STILL], 0.3) as table:
         for _ in range(count):
             table.add(Frame(STILL, None, IMAGE), boxes('cat'))
         if then:
@@ -130,7 +130,7 @@ def test_names_are_true_in_json_and_harmless_in_csv(tmp_path):
     name = os.fsdecode(b'=\x1b\xff"\xc3\xbc.png')
     for suffix in ('.json', '.jsonl', '.csv'):
         path = tmp_path / f'found{suffix}'
-        with output_of(path, [Input(name)], 0.3) as table:
+        with create_output(path, [Input(name)], 0.3) as table:
             table.add(Frame(Input(name), None, IMAGE), boxes('=1+1'))
         shown = ('\'=\\x1b\\udcff"ü.png', "'=1+1") if suffix == '.csv' else (name, '=1+1')
         assert read(path) == {shown[0]: [(None, shown[1])]}
@@ -145,7 +145,7 @@ def test_columns_are_those_of_the_task_and_numbers_have_four_digits(tmp_path):
         (boxes(), 'class,score,left,top,right,bottom', []),
         (found, 'class,share', ['a.png,sky,0.3333']),
     ):
-        with output_of(tmp_path / 'found.csv', [STILL], 0.3) as table:
+        with create_output(tmp_path / 'found.csv', [STILL], 0.3) as table:
             table.add(Frame(STILL, None, IMAGE), prediction)
         assert (tmp_path / 'found.csv').read_text().splitlines() == [f'image,{columns}', *rows]
 
@@ -154,7 +154,7 @@ def test_no_input_is_written_over(tmp_path):
     path = tmp_path / 'a.png'
     cv2.imwrite(str(path), IMAGE)
     with rejects('would be overwritten while it is read'):
-        output_of(tmp_path, [Input(str(path), tmp_path)], 0.3)
+        create_output(tmp_path, [Input(str(path), tmp_path)], 0.3)
 
 
 def test_pictures_and_videos_are_below_the_folder(tmp_path):
@@ -166,7 +166,7 @@ def test_pictures_and_videos_are_below_the_folder(tmp_path):
     with VideoSink(clip.name, VideoInfo(64, 48, 10.0)) as sink:
         sink.write_frame(IMAGE)
     still = Input(str(tmp_path / 'set/x/a.bmp'), tmp_path / 'set')
-    pictures = output_of(tmp_path / 'out', [still, clip], 0.3)
+    pictures = create_output(tmp_path / 'out', [still, clip], 0.3)
     assert pictures.add(Frame(still, None, IMAGE), boxes('cat')) == str(tmp_path / 'out/x/a.png')
     for number in range(3):
         pictures.add(Frame(clip, number, IMAGE), boxes('cat'))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vit_plugin.inference.inputs import Input, find_inputs
-from vit_plugin.inference.targets import targets_of, without_drawn
+from vit_plugin.inference.targets import choose_targets, without_drawn
 
 
 def photo(path: Path, value: int = 7) -> Path:
@@ -17,7 +17,7 @@ def photo(path: Path, value: int = 7) -> Path:
 
 
 def relative(found: list[Input], folder: Path) -> list[str]:
-    return [str(path.relative_to(folder)) for path in targets_of(found, folder).values()]
+    return [str(path.relative_to(folder)) for path in choose_targets(found, folder).values()]
 
 
 def test_pictures_keep_the_folders_of_their_images(tmp_path):

@@ -40,7 +40,7 @@ def test_classes_are_compared_with_the_data(heads, field):
 
 def test_depth_has_no_classes():
     head = Head(1)
-    head.learns = 'depth'
+    head.task = 'depth'
     check_classes(torch.nn.ModuleDict({'decode_head': head}), dict(classes=('a', 'b')), 'NYU')
 
 

@@ -54,7 +54,7 @@ FIGURE = re.compile(r'(Published[^:.]*|Ours, [\d-]+): ([\d.]+) % top-1')
 def recipes(folder: str) -> list[Path]:
     """The recipes of one folder of the index, in the order of their names.
 
-    One to choose variants by is no model.
+    One to choose variants by is not a model.
     """
     return sorted(
         path for path in ROOT.joinpath('configs', folder).glob('*.py') if '-choice' not in path.stem

@@ -70,7 +70,7 @@ def outcome(entry: str, tiny: dict, name: str, content: Any, path: Path) -> str:
             and isinstance(error, (RuntimeError, TypeError))
             and ('loading state_dict' in str(error) or not isinstance(content, dict))
         ):
-            return "torch's own"  # of missing keys, shapes, and what is no dict
+            return "torch's own"  # of missing keys, shapes, and what is not a dict
         return f'{type(error).__name__} {entry} {name}: {error}'
     return 'loaded'
 

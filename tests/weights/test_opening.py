@@ -21,7 +21,7 @@ from rejection import rejects
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.weights import FORMATS
 from vit_plugin.weights.for_mmengine import reading_safely
-from vit_plugin.weights.hub import said_once
+from vit_plugin.weights.hub import quiet_retries
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 
 
@@ -291,7 +291,7 @@ class Counting(http.server.SimpleHTTPRequestHandler):
 def test_a_hub_that_does_not_answer_is_one_line(caplog):
     logger = logging.getLogger('huggingface_hub.utils._http')
     for _ in range(2):
-        with said_once():
+        with quiet_retries():
             for retry in range(5):
                 logger.warning('Retrying [Retry %s/5].', retry)
     said = 'Retrying [Retry 0/5]. Trying again, for up to a minute.'

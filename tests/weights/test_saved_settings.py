@@ -91,7 +91,7 @@ def test_an_address_is_read_and_the_name_in_a_hub_is_not(tmp_path, monkeypatch):
 
 
 def test_every_setting_that_mmengine_writes_is_read():
-    """A name that is no identifier, usual in ``custom_keys``, makes it write ``dict({'.conv1':
+    """A name that is not an identifier, usual in ``custom_keys``, makes it write ``dict({'.conv1':
     ...})``.
     """
     settings = dict(

@@ -1,4 +1,4 @@
-"""A folder of transformers that is no model here is named in a sentence."""
+"""A folder of transformers that is not a model here is named in a sentence."""
 
 import json
 

@@ -99,9 +99,7 @@ def said(monkeypatch) -> list[str]:
 def test_hugging_face_says_it_in_a_file(hub, said, file, expected):
     assert hub(file) == expected
     assert hub({}) == AUTHORS_DATA_CONFIG
-    assert said[0].startswith(
-        'hf://org/name does not say in its preprocessor_config.json the mean, std'
-    )
+    assert said[0].startswith('hf://org/name: preprocessor_config.json does not state mean, std')
 
 
 TIMM = dict(mean=[0.1, 0.2, 0.3], std=[0.4, 0.5, 0.6], interpolation='bicubic', crop_pct=0.9)
@@ -191,6 +189,6 @@ def test_a_field_changes_its_own_word_alone(hub, entries, expected):
 def test_an_unknown_field_is_named_and_the_others_stay(hub, said):
     assert hub(dict(FILE, resample=9))['mean'] == tuple(FILE['image_mean'])
     assert said == [
-        'hf://org/name does not say in its preprocessor_config.json the interpolation that its '
-        'weights expect: interpolation=bilinear is assumed.'
+        'hf://org/name: preprocessor_config.json does not state interpolation; assuming '
+        'interpolation=bilinear.'
     ]

@@ -55,17 +55,17 @@ def look_up(kind: Any, registry: 'Registry', scope: str | None) -> Any:
             return None
 
 
-def find_class(at: str, kind: Any, registry: 'Registry', scope: str | None) -> Any:
+def find_class(place: str, kind: Any, registry: 'Registry', scope: str | None) -> Any:
     """The class that :func:`look_up` finds.
 
     Raises:
-        ConfigError: if there is none. The sentence begins with ``at``.
+        ConfigError: if there is none. The sentence begins with ``place``.
     """
-    found = look_up(kind, registry, scope)
-    if found is None:
+    kind_class = look_up(kind, registry, scope)
+    if kind_class is None:
         with registry.switch_scope_and_registry(scope) as here:
-            raise ConfigError(f'{at}: {unknown(kind, here)}')
-    return found
+            raise ConfigError(f'{place}: {unknown(kind, here)}')
+    return kind_class
 
 
 def why_not_built(error: BaseException) -> str | None:

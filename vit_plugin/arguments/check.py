@@ -51,18 +51,22 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
 
     For a union, the sentence is about the member that fits best.
     """
-    found = [(_path(values, problem), problem) for problem in error.errors(include_url=False)]
-    argument = min(found, key=_order)[0][:1]
-    depth = max(len(path) for path, _ in found if path[:1] == argument)
-    found = _of_the_type([one for one in found if one[0][:1] == argument and len(one[0]) == depth])
-    path = min(found, key=_order)[0]
-    problems = [problem for other, problem in found if other == path]
+    problems_by_path = [
+        (_path(values, problem), problem) for problem in error.errors(include_url=False)
+    ]
+    argument = min(problems_by_path, key=_order)[0][:1]
+    depth = max(len(path) for path, _ in problems_by_path if path[:1] == argument)
+    problems_by_path = _of_the_type(
+        [one for one in problems_by_path if one[0][:1] == argument and len(one[0]) == depth]
+    )
+    path = min(problems_by_path, key=_order)[0]
+    problems = [problem for other, problem in problems_by_path if other == path]
     kind, value, (*outer, name) = problems[0]['type'], problems[0]['input'], path
-    at = f': {_text(outer)}' if outer else ''
+    place = f': {_text(outer)}' if outer else ''
     if kind == 'missing' and isinstance(name, int):
         return f': {_text(outer)} has {counted(name, "item")}; give more.'
     if kind == 'missing':
-        return f'{at} needs {name}; give it.'
+        return f'{place} needs {name}; give it.'
     if kind == 'extra_forbidden':
         if not outer and name in signature.renamed:
             return f' takes no {name} any more; write {signature.renamed[name]}.'
@@ -76,7 +80,7 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
                 ' To drop the arguments that a base config has for another class, add '
                 '_delete_=True.'
             )
-        return f'{at} takes no {name} (given {name}={_short(value)}); {remedy}'
+        return f'{place} takes no {name} (given {name}={_short(value)}); {remedy}'
     demands = dict.fromkeys(_demand(problem) for problem in problems)
     choices = [
         choice
@@ -96,15 +100,15 @@ def _order(one: tuple[Any, Any]) -> tuple[bool, int]:
     return len(path) > 1 or kind not in FIRST_ERRORS, rank
 
 
-def _of_the_type(found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+def _of_the_type(problems: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """The problems of the given type, among dicts that are distinguished by ``type``."""
     of_type = [
-        one
-        for one in found
-        if one[0][-1] == 'type' and one[1]['type'] in ('literal_error', 'missing')
+        pair
+        for pair in problems
+        if pair[0][-1] == 'type' and pair[1]['type'] in ('literal_error', 'missing')
     ]
     others = {problem['loc'][:-1] for _, problem in of_type}
-    return [one for one in found if one[1]['loc'][:-1] not in others] or of_type
+    return [pair for pair in problems if pair[1]['loc'][:-1] not in others] or of_type
 
 
 def _path(value: Any, problem: Any) -> tuple[str | int, ...]:

@@ -43,17 +43,17 @@ def checked(called: Checked) -> Checked:
 
         return cast(Checked, call)
 
-    own: Callable[..., None] | None = vars(made).get('__init__')
+    constructor: Callable[..., None] | None = vars(made).get('__init__')
 
     @wraps(made.__init__)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         check(made.__name__, signature(), args, kwargs)
         # Raised by OpenMMLab's base classes.
         with as_config_error(made.__name__, (AssertionError,)):
-            if own is None:
+            if constructor is None:
                 super(made, self).__init__(*args, **kwargs)
             else:
-                own(self, *args, **kwargs)
+                constructor(self, *args, **kwargs)
         if type(self) is made:  # not in the constructor of a base class: all layers are built
             _check_layers(self)
 

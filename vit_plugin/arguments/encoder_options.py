@@ -204,9 +204,9 @@ def read_options(
                 f'encoder: {name} has {len(value)} values for {num_layers} blocks; give one for '
                 'each, or one for all.'
             )
-    each = {
+    per_block = {
         name: value if isinstance(value, (list, tuple)) else [value] * num_layers
         for name, value in given.items()
     }
-    blocks = ({name: values[i] for name, values in each.items()} for i in range(num_layers))
+    blocks = ({name: values[i] for name, values in per_block.items()} for i in range(num_layers))
     return EncoderOptions(**once), [BlockOptions(**block) for block in blocks]

@@ -54,35 +54,38 @@ class Signature:
                 Otherwise arguments are typed by their name, see :mod:`.foreign`.
         """
         exact = {'vit_plugin', _package(called)} if own else {'vit_plugin'}
-        found = cls(renamed=_renamed(called))
+        signature = cls(renamed=_renamed(called))
         takes_names = takes_positions = True
         for number, init in enumerate(_constructors(called)):
             if not (takes_names or takes_positions):
                 break
             is_exact = _package(init) in exact
-            hints, rest, spread = _hints(init), None, False
+            hints, more, spread = _hints(init), None, False
             for parameter in _parameters(init):
                 name = parameter.name
                 if parameter.kind is parameter.VAR_POSITIONAL:
                     spread = True
                 elif parameter.kind is parameter.VAR_KEYWORD:
-                    rest = hints.get(name, Any)
+                    more = hints.get(name, Any)
                 else:
                     hint = hints.get(name, Any)
                     if takes_positions and parameter.kind is not parameter.KEYWORD_ONLY:
-                        found.positions += [name] * (name not in found.positions)
-                    if takes_names and name not in {*found.fields, *found.renamed}:
-                        found.fields[name] = hint if is_exact else shared(parameter)
+                        signature.positions += [name] * (name not in signature.positions)
+                    if takes_names and name not in {*signature.fields, *signature.renamed}:
+                        signature.fields[name] = hint if is_exact else shared(parameter)
                         # A subclass may set an argument of its base class.
                         if number == 0 and parameter.default is parameter.empty:
-                            found.required.append(name)
-            if takes_names and get_origin(rest) is Unpack:
-                (options,) = get_args(rest)
-                found.fields = {**get_type_hints(options, include_extras=True), **found.fields}
-                rest = None
-            takes_names, takes_positions = takes_names and rest is not None, spread
-            found.takes_any |= takes_names and _package(called) not in exact
-        return found
+                            signature.required.append(name)
+            if takes_names and get_origin(more) is Unpack:
+                (options,) = get_args(more)
+                signature.fields = {
+                    **get_type_hints(options, include_extras=True),
+                    **signature.fields,
+                }
+                more = None
+            takes_names, takes_positions = takes_names and more is not None, spread
+            signature.takes_any |= takes_names and _package(called) not in exact
+        return signature
 
 
 def names_within(annotation: Any, path: Sequence[str | int], name: str | int = '') -> list[str]:

@@ -201,8 +201,8 @@ def write_names(args: Namespace) -> None:
 
     checkpoint = open_checkpoint(args.checkpoint)
     with naming(args.checkpoint):
-        found = recognize(checkpoint.weights)
-        state = dict(found)
+        recognized = recognize(checkpoint.weights)
+        state = dict(recognized)
     exported, left, written = export(state, args.to, find_heads(args, checkpoint, state))
     lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
     if lost:
@@ -213,7 +213,7 @@ def write_names(args: Namespace) -> None:
     exported = {key: plain(key, value, args) for key, value in exported.items()}
     with replacing(args.out, [args.checkpoint]) as path:
         write(exported, path, args.out.suffix, record_of(args, checkpoint))
-    names = f'{found.format.name} to {written.name}'
+    names = f'{recognized.format.name} to {written.name}'
     print(f'{len(exported)} tensors from the format {names}: {args.out}')
     if left:
         print(f'{written.name} has no name for {", ".join(left)}, which were left out')

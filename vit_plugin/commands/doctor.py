@@ -15,7 +15,7 @@ from pathlib import Path
 
 from anyfolder.terminal import printable_lines
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.shipped import CONFIG_SUFFIXES, SHIPPED_PREFIX, recipe
+from vit_plugin.files.shipped import CONFIG_SUFFIXES, SHIPPED_PREFIX, config_path
 
 from .flags import add_flags
 
@@ -37,7 +37,7 @@ def check(args: Namespace) -> None:
     """Find the config or the run, without importing torch."""
     try:
         if args.subject.startswith(SHIPPED_PREFIX) or Path(args.subject).suffix in CONFIG_SUFFIXES:
-            recipe(args.subject)
+            config_path(args.subject)
         elif not Path(args.subject).exists():
             raise ConfigError(f'There is no config or run {args.subject!r}.')
     except ConfigError as error:

@@ -80,5 +80,5 @@ def _neighbor(path: str, others: Collection[str] = ()) -> str:
         *closest(path, others),
         *(str(Path(path).with_name(name)) for name in closest(Path(path).name, names)),
     ]
-    near = [one for one in near if one != path]  # the path exists, but is no checkpoint
+    near = [one for one in near if one != path]  # the path exists, but is not a checkpoint
     return f'; did you mean {near[0]!r}?' if near else '.'

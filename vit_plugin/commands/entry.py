@@ -9,7 +9,7 @@ from types import ModuleType
 
 from anyfolder.terminal import printable_lines
 from vit_plugin.errors import ConfigError, MissingExtraError
-from vit_plugin.files.shipped import recipe
+from vit_plugin.files.shipped import config_path
 from vit_plugin.files.standard_streams import interrupted
 from vit_plugin.threads import share_cores
 
@@ -48,7 +48,7 @@ def run_command(command: ModuleType) -> None:
         check_rules(getattr(command, 'RULES', rules), parser, args)
         check_process(args)
         for config in [given] if isinstance(given, str) else given:
-            recipe(config)
+            config_path(config)
         if hasattr(command, 'check'):
             command.check(args)
         check_checkpoints(args)

@@ -137,12 +137,12 @@ def main(args: Namespace) -> None:
     facts = facts_of(trained, sizes, steps) if has_facts else ''
     source = find_checkpoint(args.checkpoint, args.which)
     record = converted(of_address(source), str(args.out), made='exported')
-    found: list[str] = []
+    differences: list[str] = []
 
     def compare(path: Path) -> None:
         if has_facts and trained.has_pixels and 'features' not in model.outputs:
             exact = args.dtype == 'float32' and sizes.of_test
-            found.append(compare_photographs(trained, path, exact))
+            differences.append(compare_photographs(trained, path, exact))
 
     batch = None if args.dynamic else 1
     apart = export(
@@ -159,7 +159,7 @@ def main(args: Namespace) -> None:
         timed_stage,
     )
     said = export_summary(args, model, size, apart)
-    print(said, *found, '' if sizes.of_test or args.img_size else SHRUNK, sep='')
+    print(said, *differences, '' if sizes.of_test or args.img_size else SHRUNK, sep='')
 
 
 def export_summary(

@@ -5,6 +5,6 @@ import vit_plugin.registry  # noqa: F401
 from vit_plugin.errors import needed_by
 from vit_plugin.importable import hidden
 
-# transformers has an optimizer, which `import_optimizer` adds where a config names it.
+# transformers has an optimizer, which `register_optimizer` adds where a config names it.
 with needed_by('The command'), hidden('transformers'):
     import mmengine.runner  # noqa: F401  which imports OpenCV

@@ -76,7 +76,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def check(args: Namespace) -> None:
-    """Find the images, which takes no torch."""
+    """Find the images, without importing torch."""
     from vit_plugin.inference.demo_model import DEMO_IMAGES, DEMO_ONNX
     from vit_plugin.inference.inputs import find_inputs
     from vit_plugin.inference.targets import without_drawn
@@ -103,24 +103,29 @@ def needs_torch(args: Namespace) -> bool:
 
 def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """The model that predicts frames."""
+    # A TrainedModel may read files itself; an exported model takes only pixels.
     takes = getattr(model, 'takes', lambda frame: frame.image)
     if side := args.slices or model.slices:
         from vit_plugin.inference.slices import Sliced
 
         if not args.slices:
-            said = f'The model was trained on tiles: it sees slices of {side} pixels, too.'
-            print(said, file=sys.stderr)
+            note = f'The model was trained on tiles: it sees slices of {side} pixels, too.'
+            print(note, file=sys.stderr)
         sliced = Sliced(model.predict, side, model.classes, args.score_thr, args.batch_size)
         read = getattr(model, 'read', lambda image: image)
         return lambda frames: sliced([read(takes(frame)) for frame in frames])
 
     def predict(frames: Sequence[Any]) -> Sequence[Any]:
-        found = model.predict([takes(one) for one in frames], [one.source.name for one in frames])
-        if 'score_thr' in args.given and any(one.boxes is None for one in found):
+        predictions = model.predict(
+            [takes(frame) for frame in frames], [frame.source.name for frame in frames]
+        )
+        if 'score_thr' in args.given and any(
+            prediction.boxes is None for prediction in predictions
+        ):
             raise ConfigError(
                 '--score-thr is for models that find boxes, and this one finds none; leave it out.'
             )
-        return found
+        return predictions
 
     return predict
 
@@ -151,9 +156,9 @@ def predict(args: Namespace) -> None:
     """Run the model on the images, and write what it predicts."""
     from vit_plugin.inference.inputs import Reading
     from vit_plugin.inference.predicting import predict_all
-    from vit_plugin.inference.prediction_files import output_of
+    from vit_plugin.inference.prediction_files import create_output
 
-    outputs = [output_of(target, args.images, args.score_thr) for target in args.out]
+    outputs = [create_output(target, args.images, args.score_thr) for target in args.out]
     if needs_torch(args):
         model: Any = load_model(args).optimized()
     else:

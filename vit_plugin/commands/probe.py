@@ -66,18 +66,18 @@ def main(args: Namespace) -> None:
 
     if args.out:
         check_target(args.out, [path for path in (args.config, *args.checkpoint) if path])
-    found = accuracies(args)
-    for name, accuracy in found.items():
+    results = accuracies(args)
+    for name, accuracy in results.items():
         if name != 'fewshot':
             print(f'{name}: {accuracy:.2f} %')
-    for number, draws in found.get('fewshot', {}).items():
+    for number, draws in results.get('fewshot', {}).items():
         print(
             f'fewshot, {number} of each class: {statistics.mean(draws):.2f} % '
             f'({min(draws):.2f} to {max(draws):.2f} in {len(draws)} draws)'
         )
     if args.out:
         with replacing(args.out) as path:
-            mmengine.dump(found, path)
+            mmengine.dump(results, path)
 
 
 def accuracies(args: Namespace) -> dict[str, Any]:

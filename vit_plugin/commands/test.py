@@ -169,7 +169,7 @@ def main(args: Namespace) -> None:
 
     from anyfolder.complete import replacing
     from vit_plugin.commands.command_line import build_runner, load_config
-    from vit_plugin.engine.validation_record import in_per_cent
+    from vit_plugin.engine.validation_record import to_per_cent
     from vit_plugin.inference.saved_model import open_model
     from vit_plugin.models.loading import load_trained
 
@@ -190,7 +190,7 @@ def main(args: Namespace) -> None:
             runner.test_evaluator.metrics.append(DumpResults(out_file_path=str(path or args.out)))
         metrics = runner.test()
         if written and args.out_item == 'metrics':
-            mmengine.dump({**metrics, **in_per_cent(metrics)}, path)
+            mmengine.dump({**metrics, **to_per_cent(metrics)}, path)
     if number := len(runner.unreadable.left_out):
         size = len(runner.test_dataloader.dataset)
         raise ConfigError(

@@ -83,10 +83,10 @@ def class_number(label: str | None, classes: list[str]) -> int | None:
 def check(args: Namespace) -> None:
     """Find the images, without importing torch."""
     from vit_plugin.inference.inputs import find_inputs
-    from vit_plugin.inference.targets import targets_of, without_drawn
+    from vit_plugin.inference.targets import choose_targets, without_drawn
 
     args.images = without_drawn(find_inputs(args.images, videos=False), [args.out])
-    args.targets = targets_of(args.images, args.out) if args.picture in IMAGE_PICTURES else {}
+    args.targets = choose_targets(args.images, args.out) if args.picture in IMAGE_PICTURES else {}
 
 
 def draw_pictures(trained: Any, args: Namespace, reading: 'Reading') -> Iterator[tuple[Path, Any]]:

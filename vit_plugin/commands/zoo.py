@@ -61,20 +61,20 @@ def main(args: Namespace) -> None:
         print(Config(catalog_config(args.pattern.removeprefix('timm://'))).pretty_text, end='')
         return
     offered = detectors() if args.detectors else {}
-    found = [
+    matching = [
         name
         for name in offered or names(pretrained=args.pretrained or args.licenses)
         if fnmatch(name, args.pattern)
     ]
-    if not found:
+    if not matching:
         raise ConfigError(
             f'No name matches {args.pattern!r}; try a pattern such as vit_base* or *dinov3*.'
         )
     if args.detectors:
-        for name in found:
+        for name in matching:
             print(offered[name])
         return
-    for line in (licenses if args.licenses else lines)(found):
+    for line in (licenses if args.licenses else lines)(matching):
         print(line, flush=True)
 
 

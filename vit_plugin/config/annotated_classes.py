@@ -13,14 +13,14 @@ from vit_plugin.suggestions import suggestion
 UNREADABLE = (OSError, ValueError, LookupError, TypeError)
 
 
-def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
+def check_annotations(place: str, dataset: Mapping, kind: Any) -> None:
     """Compare the classes and the pipeline of a data set of MMDetection with its annotations.
 
     MMDetection silently drops boxes whose class is not listed, and ``CocoDataset`` numbers the
     classes in the order of the file, whatever their order in the config.
 
     Args:
-        at: its place in the config.
+        place: its place in the config.
         dataset: its config.
         kind: its class. No file is read if the class names are those of an MMDetection class, such
             as COCO's: the file may be large, or on another machine.
@@ -38,23 +38,23 @@ def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
     if not classes or '://' in file:
         return
     with rejecting(
-        f'{at}.ann_file={file!r}, or a file that it names, cannot be read as annotations',
+        f'{place}.ann_file={file!r}, or a file that it names, cannot be read as annotations',
         'correct it, or take the data set class for its format',
         UNREADABLE,
     ):
-        CLASS_NAME_CHECKS[forms.pop()](at, dataset, file, classes)
+        CLASS_NAME_CHECKS[forms.pop()](place, dataset, file, classes)
 
 
-def _check_coco(at: str, dataset: Mapping, file: str, classes: Sequence[str]) -> None:
+def _check_coco(place: str, dataset: Mapping, file: str, classes: Sequence[str]) -> None:
     content = read_json(file)
     names = {category['id']: category['name'] for category in content['categories']}
-    _check_known(at, classes, names.values(), file)
+    _check_known(place, classes, names.values(), file)
     numbered = [name for name in names.values() if name in classes]
     if numbered != classes[: len(numbered)]:
         raise ConfigError(
-            f'{at}.metainfo.classes: MMDetection numbers the categories in the order of {file!r}, '
-            f'so they would get wrong names; begin with {", ".join(numbered)}, or, for a trained '
-            'model, list all of its classes as categories of the file, in their order.'
+            f'{place}.metainfo.classes: MMDetection numbers the categories in the order of '
+            f'{file!r}, so they would get wrong names; begin with {", ".join(numbered)}, or, for a '
+            'trained model, list all of its classes as categories of the file, in their order.'
         )
     steps = dataset.get('pipeline') or ()
     if not any(isinstance(step, Mapping) and step.get('with_mask') for step in steps):
@@ -62,13 +62,13 @@ def _check_coco(at: str, dataset: Mapping, file: str, classes: Sequence[str]) ->
     for one in content['annotations']:
         if names.get(one.get('category_id')) in classes and not one.get('segmentation'):
             raise ConfigError(
-                f'{at}.ann_file: the annotation {one.get("id")} has no segmentation, but the '
+                f'{place}.ann_file: the annotation {one.get("id")} has no segmentation, but the '
                 'pipeline loads masks (with_mask=True); give the outlines, or leave out with_mask '
                 'and the mask head.'
             )
 
 
-def _check_voc(at: str, dataset: Mapping, file: str, classes: Sequence[str]) -> None:
+def _check_voc(place: str, dataset: Mapping, file: str, classes: Sequence[str]) -> None:
     prefix = (dataset.get('data_prefix') or {}).get('sub_data_root', '')
     root = os.path.join(dataset.get('data_root') or '', prefix)
     folder = os.path.join(root, dataset.get('ann_subdir', 'Annotations'))
@@ -76,7 +76,7 @@ def _check_voc(at: str, dataset: Mapping, file: str, classes: Sequence[str]) -> 
     for image in read_lines(file):
         content = read_xml(Path(folder, f'{image}.xml'))
         names |= {node.text or '' for node in content.iterfind('object/name')}
-    _check_known(at, classes, names, folder)
+    _check_known(place, classes, names, folder)
 
 
 CLASS_NAME_CHECKS: dict[str, Callable[[str, Mapping, str, Sequence[str]], None]] = {
@@ -85,11 +85,11 @@ CLASS_NAME_CHECKS: dict[str, Callable[[str, Mapping, str, Sequence[str]], None]]
 }
 
 
-def _check_known(at: str, classes: Sequence[str], names: Collection[str], where: str) -> None:
+def _check_known(place: str, classes: Sequence[str], names: Collection[str], where: str) -> None:
     """Reject a class that has no objects while objects of another name would be left out."""
     absent = [name for name in classes if name not in names]
     if absent and not set(names) <= set(classes):
         raise ConfigError(
-            f'{at}.metainfo.classes: there is no {absent[0]!r} in {where!r}; '
+            f'{place}.metainfo.classes: there is no {absent[0]!r} in {where!r}; '
             f'{suggestion(absent[0], sorted(names), takes="it has")}'
         )

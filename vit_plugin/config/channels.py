@@ -69,14 +69,14 @@ class MetaOutputs(NamedTuple):
         """The outputs of a neck, or None if it takes more than features."""
         try:
             with torch.device('meta'), torch.no_grad():
-                found = MODELS.build(dict(neck)).eval()(self.features)
+                outputs = MODELS.build(dict(neck)).eval()(self.features)
         except ConfigError:
             raise
         except Exception:  # noqa: BLE001  of any framework's neck
             return None
-        found = (found,) if isinstance(found, Tensor) else tuple(found)
-        known = all(isinstance(x, Tensor) and x.ndim > 1 for x in found)
-        return MetaOutputs('neck', found, self.pixels) if known else None
+        outputs = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+        known = all(isinstance(x, Tensor) and x.ndim > 1 for x in outputs)
+        return MetaOutputs('neck', outputs, self.pixels) if known else None
 
 
 def check_channels(model: Mapping) -> None:
@@ -97,7 +97,7 @@ def check_channels(model: Mapping) -> None:
     if not isinstance(built, HasStrides):
         return
     outputs = MetaOutputs.of(built)
-    for field, neck in components_of(model, 'neck'):
+    for field, neck in iter_components(model, 'neck'):
         if neck.get('type') == POOLING and getattr(built, 'out_type', None) == 'raw':
             _settle_prefix_tokens(neck, built)
         if str(neck.get('type')).rpartition('.')[2] in TAKES_MAPS and not outputs.strides:
@@ -111,7 +111,7 @@ def check_channels(model: Mapping) -> None:
             return
         outputs = made
     for name in model:
-        for field, head in components_of(model, name) if name.endswith('head') else ():
+        for field, head in iter_components(model, name) if name.endswith('head') else ():
             _compare(field, head, outputs)
 
 
@@ -125,15 +125,15 @@ def _untrained(backbone: Mapping) -> dict:
     return backbone
 
 
-def components_of(parent: Mapping, name: str, at: str = 'model') -> Iterator[tuple[str, Any]]:
+def iter_components(parent: Mapping, name: str, place: str = 'model') -> Iterator[tuple[str, Any]]:
     """A component of a config, or each of several, with its place."""
     value = parent.get(name)
     if isinstance(value, Mapping):
-        yield f'{at}.{name}', value
+        yield f'{place}.{name}', value
     elif isinstance(value, (list, tuple)):
         for i, part in enumerate(value):
             if isinstance(part, Mapping):
-                yield f'{at}.{name}.{i}', part
+                yield f'{place}.{name}.{i}', part
 
 
 def _settle_prefix_tokens(neck: Any, backbone: BaseModule) -> None:
@@ -207,15 +207,17 @@ def _compare_strides(
         elif name == 'strides' and field.endswith('_generator'):
             wanted = strides
         elif name == 'featmap_strides':
-            wanted = [min(strides, key=lambda stride: abs(stride - own)) for own in stated]
+            wanted = [
+                min(strides, key=lambda stride: abs(stride - of_layer)) for of_layer in stated
+            ]
         if stated and wanted is not None and not _alike(stated, wanted):
             raise ConfigError(
                 f'{field}.{name}={value} does not fit the {outputs.source}, whose maps have the '
                 f'strides {", ".join(map(str, strides))}: set it to '
                 f'{wanted if isinstance(value, Sequence) else wanted[0]}.'
             )
-        for at, inner in components_of(part, name, field):
-            _compare_strides(at, inner, outputs)
+        for place, inner in iter_components(part, name, field):
+            _compare_strides(place, inner, outputs)
 
 
 def _numbers(value: Any) -> list[float]:

@@ -16,11 +16,11 @@ LOADER_SECTIONS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 PACKAGES = {'FasterCocoMetric': 'faster_coco_eval'}
 
 
-def check_dataset(at: str, dataset: Mapping, kind: Callable) -> None:
+def check_dataset(place: str, dataset: Mapping, kind: Callable) -> None:
     """Check the folders and files of a data set; one that downloads them needs none.
 
     Args:
-        at: its place in the config.
+        place: its place in the config.
         dataset: its config.
         kind: its class.
 
@@ -32,13 +32,13 @@ def check_dataset(at: str, dataset: Mapping, kind: Callable) -> None:
     missing = next(missing_files(dataset), None)
     if missing and not downloads:
         raise ConfigError(
-            f'{at}: there is no {missing} in {os.getcwd()}; put or link the data there, or give '
-            f'--cfg-options {at}.data_root=FOLDER.'
+            f'{place}: there is no {missing} in {os.getcwd()}; put or link the data there, or give '
+            f'--cfg-options {place}.data_root=FOLDER.'
         )
-    check_annotations(at, dataset, kind)
+    check_annotations(place, dataset, kind)
 
 
-def check_metric(at: str, metric: Mapping, kind: Callable) -> None:
+def check_metric(place: str, metric: Mapping, kind: Callable) -> None:
     """Check what a metric would need only after the first epoch.
 
     Arguments as in :func:`check_dataset`.
@@ -50,11 +50,11 @@ def check_metric(at: str, metric: Mapping, kind: Callable) -> None:
     file = metric.get('ann_file')
     if file and '://' not in file and not os.path.isfile(file):
         raise ConfigError(
-            f'{at}: there is no file {file!r} in {os.getcwd()}; give --cfg-options '
-            f'{at}.ann_file=FILE.'
+            f'{place}: there is no file {file!r} in {os.getcwd()}; give --cfg-options '
+            f'{place}.ann_file=FILE.'
         )
     if package := PACKAGES.get(kind.__name__):
-        with needed_by(f'{at} ({kind.__name__})'):
+        with needed_by(f'{place} ({kind.__name__})'):
             import_module(package)
 
 

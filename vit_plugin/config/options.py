@@ -52,23 +52,23 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
     """
     settings = cfg.to_dict()
     for option in options:
-        at: Any = settings
+        section: Any = settings
         names = option.split('.')
         for i, name in enumerate(names):
             path = '.'.join(names[:i])
-            if isinstance(at, (list, tuple)):
-                if not name.isdecimal() or int(name) >= len(at):
+            if isinstance(section, (list, tuple)):
+                if not name.isdecimal() or int(name) >= len(section):
                     raise ConfigError(
                         f'--cfg-options {option}: {path} is a list, whose items are named by their '
-                        f'indices from 0 to {len(at) - 1}.'
+                        f'indices from 0 to {len(section) - 1}.'
                     )
-                at = at[int(name)]
-            elif isinstance(at, Mapping) or at is None:
-                if not at or name not in at:
-                    _check_new(option, path, name, at or {})
-                at = (at or {}).get(name, {})
+                section = section[int(name)]
+            elif isinstance(section, Mapping) or section is None:
+                if not section or name not in section:
+                    _check_new(option, path, name, section or {})
+                section = (section or {}).get(name, {})
             else:
-                raise ConfigError(f'--cfg-options {option}: {path}={at!r} has no settings.')
+                raise ConfigError(f'--cfg-options {option}: {path}={section!r} has no settings.')
         if option.startswith('model.data_preprocessor') and 'data_preprocessor' in settings:
             raise ConfigError(
                 f'--cfg-options {option}: data_preprocessor is next to the model in this config; '

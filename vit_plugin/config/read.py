@@ -15,13 +15,12 @@ from mmengine.utils import import_modules_from_strings
 
 from anyfolder.cores import cores
 from vit_plugin.errors import EXTRAS, ConfigError, first_line, rejecting
-from vit_plugin.files.shipped import SHIPPED_PREFIX, recipe
+from vit_plugin.files.shipped import SHIPPED_PREFIX, config_path
+from vit_plugin.importable import OPS_MODULE
 
 from .data import LOADER_SECTIONS
 from .options import check_options
 from .plain_configs import check_base, check_imports, is_plain_config, read_as_data
-
-DETECTION = 'vit_plugin.detection'  # the module that detection recipes import
 
 
 def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
@@ -34,7 +33,7 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
         ConfigError: if the file does not exist or cannot be read, or if an option has an impossible
             name.
     """
-    path = recipe(str(path))
+    path = config_path(str(path))
     try:
         with _known_bases(), read_as_data(path):
             cfg = Config.fromfile(path, import_custom_modules=False)
@@ -44,17 +43,17 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
     except ConfigError:
         raise
     except Exception as error:  # a config is a program and may raise anything
-        said, remedy = first_line(error), 'correct it or its bases'
-        if (package := said.partition(' is not installed')[0]) in EXTRAS:  # MMEngine's wording
-            said, remedy = f'{package} is not installed', f'pip install {EXTRAS[package]}'
+        reason, remedy = first_line(error), 'correct it or its bases'
+        if (package := reason.partition(' is not installed')[0]) in EXTRAS:  # MMEngine's wording
+            reason, remedy = f'{package} is not installed', f'pip install {EXTRAS[package]}'
         raise ConfigError(
-            f'The config file {path!r} cannot be read ({type(error).__name__}: {said}); {remedy}.'
+            f'The config file {path!r} cannot be read ({type(error).__name__}: {reason}); {remedy}.'
         ) from error
     apply_options(cfg, options, path)
     if not isinstance(cfg.get('model'), Mapping):
         raise ConfigError(
-            f'The config file {path!r} has no model=dict(...): it is a part of recipes, not a '
-            'complete one.'
+            f'The config file {path!r} has no model=dict(...); it is a base for recipes, not '
+            'a complete config.'
         )
     return cfg
 
@@ -71,9 +70,10 @@ def framework_model(base: str) -> dict[str, Any]:
 
 
 def _import_custom(path: str, imports: Any = (), allow_failed_imports: bool = False) -> None:
-    """Import the modules that a config names, with the ops of detectors first.
+    """Import the modules that a config names.
 
-    A config in Python also finds modules in its own folder and in the working directory, after the
+    Our replacements of mmcv's compiled ops come first, since mmdet needs them when it is imported.
+    A Python config can also import modules from its own folder and the working directory, after the
     installed ones.
 
     Raises:
@@ -90,7 +90,7 @@ def _import_custom(path: str, imports: Any = (), allow_failed_imports: bool = Fa
             f'The config file {path!r} imports {missing[0]!r}, and no such module is installed, in '
             'the folder of the config or in the working directory; put its folder into PYTHONPATH.'
         )
-    first = [name for name in names if name == DETECTION]
+    first = [name for name in names if name == OPS_MODULE]
     import_modules_from_strings([*first, *names], allow_failed_imports)
 
 
@@ -118,17 +118,18 @@ def apply_options(cfg: Config, options: Mapping[str, Any] | None, path: str) -> 
 def _known_bases() -> Iterator[None]:
     """Let MMEngine find base configs in this package, installed or not, and in the fork of mmseg.
 
-    Our configs name classes of their framework without a prefix, and MMEngine would look these up
-    in this package only. The fork of MMSegmentation has another package name than MMEngine's table.
+    The fork of MMSegmentation has another package name than MMEngine's table.
     """
-    theirs = Config._get_cfg_path
+    original = Config._get_cfg_path
 
     def path_of(base: str, filename: str) -> tuple[str, str | None]:
         check_base(base, filename)
         if base.startswith(SHIPPED_PREFIX):
-            return recipe(base), None
-        found: tuple[str, str | None] = theirs(base, filename)
-        return found
+            # For `pkg::base`, MMEngine also returns the scope `pkg`, and would resolve every `type`
+            # in it. Our recipes use their framework's types without a prefix, so return no scope.
+            return config_path(base), None
+        path_and_scope: tuple[str, str | None] = original(base, filename)
+        return path_and_scope
 
     with (
         mock.patch.dict(MODULE2PACKAGE, mmseg='mmseg'),

@@ -12,7 +12,7 @@ from mmengine.registry import MODELS, RUNNERS
 from vit_plugin.arguments import Signature, check, find_class
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import EXTRAS, ConfigError
-from vit_plugin.importable import import_models, import_optimizer
+from vit_plugin.importable import register_framework_models, register_optimizer
 from vit_plugin.suggestions import suggestion
 from vit_plugin.weights.reading.folders import check_checkpoint
 from vit_plugin.weights.saved_settings import value_at
@@ -31,7 +31,8 @@ NEEDED = {
 }
 # Substrings in the names of hooks and schedules that follow the metrics of a validation.
 AFTER_VALIDATION = 'EarlyStopping', 'ReduceOnPlateau'
-VALUES = Signature(
+# Top-level entries of a config whose values are checked.
+TOP_LEVEL_FIELDS = Signature(
     {
         'log_level': Literal['CRITICAL', 'ERROR', 'WARNING', 'INFO', 'DEBUG'],
         'schedule_length': PositiveInt | None,
@@ -49,12 +50,11 @@ def check_config(cfg: Config, loaders: Sequence[str] = LOADER_SECTIONS) -> None:
     Raises:
         ConfigError: if a part is missing, if a name is unknown, a number out of range or a learning
             rate without effect, if the work directory cannot be written, if the checkpoint, a data
-            folder or an annotation file is missing, or if the neck or head does not fit what
-            it gets.
+            folder or an annotation file is missing, or if the neck or head does not fit its input.
     """
     settings = cfg.to_dict()
-    import_models(settings.get('default_scope'))
-    import_optimizer(settings.get('optim_wrapper'))
+    register_framework_models(settings.get('default_scope'))
+    register_optimizer(settings.get('optim_wrapper'))
     _check_parts(settings, loaders)
     _check_validation(settings, loaders)
     _check_names(settings)
@@ -63,12 +63,13 @@ def check_config(cfg: Config, loaders: Sequence[str] = LOADER_SECTIONS) -> None:
     check_sections(settings, loaders)
     _check_work_dir(cfg.work_dir)
     check_checkpoint(cfg.get('load_from'))
-    check_checkpoint(cfg.get('begin_from'))
+    check_checkpoint(cfg.get('begin_from'))  # weights for a new run, not used on resume
     with in_scope(settings.get('default_scope')):
         check_channels(cfg.model)
 
 
 def _check_parts(settings: Mapping[str, Any], loaders: Sequence[str]) -> None:
+    # The command's own loader, the first, must be there; the others only if configured.
     used = [loader for loader in loaders if settings.get(loader) or loader == loaders[0]]
     for name in (
         *(name for loader in used for name in (loader, *NEEDED[loader])),
@@ -84,10 +85,10 @@ def _check_validation(settings: Mapping[str, Any], loaders: Sequence[str]) -> No
     parts = [f'val_{part}' for part in ('dataloader', 'cfg', 'evaluator')]
     absent = [name for name in parts if settings.get(name) is None]
     if 'val_dataloader' in loaders and 0 < len(absent) < len(parts):
-        others = [name for name in parts if name not in absent]
+        present = [name for name in parts if name not in absent]
         raise ConfigError(
-            f'{absent[0]}=None leaves {" and ".join(others)} without it; give it, or validate '
-            'nothing with --no-validate.'
+            f'{" and ".join(present)} {"need" if len(present) > 1 else "needs"} '
+            f'{" and ".join(absent)}; set it, or validate nothing with --no-validate.'
         )
     if 'train_dataloader' in loaders and len(absent) == len(parts):
         _check_unvalidated(settings)
@@ -129,8 +130,8 @@ def _check_names(settings: Mapping[str, Any]) -> None:
         remedy = f'pip install {EXTRAS[scope]}.' if scope in EXTRAS else known
         raise ConfigError(f'default_scope={scope!r} is not an installed package; {remedy}')
     find_class('runner_type', settings.get('runner_type', 'Runner'), RUNNERS, scope)
-    given = {name: value for name, value in settings.items() if name in VALUES.fields}
-    check('The config', VALUES, (), given)
+    given = {name: value for name, value in settings.items() if name in TOP_LEVEL_FIELDS.fields}
+    check('The config', TOP_LEVEL_FIELDS, (), given)
 
 
 def _check_rate(settings: Mapping[str, Any]) -> None:
@@ -146,7 +147,8 @@ def _check_rate(settings: Mapping[str, Any]) -> None:
         if kind == 'OneCycleLR' and rate not in (None, highest):
             raise ConfigError(
                 f'optim_wrapper.optimizer.lr={rate} has no effect, because OneCycleLR has its own '
-                f'eta_max={highest}; set param_scheduler.eta_max, and lr to the same or not at all.'
+                f'eta_max={highest}; set param_scheduler.eta_max, and set lr to the same value or '
+                'omit it.'
             )
 
 

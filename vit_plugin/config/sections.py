@@ -103,11 +103,11 @@ def check_sections(settings: Mapping[str, Any], loaders: Sequence[str] = LOADER_
         _check(f'default_hooks.{name}', 'custom_hooks', root.HOOKS, hook, scope)
 
 
-def _check(at: str, name: str, reader: Any, value: Any, scope: str | None) -> None:
+def _check(place: str, name: str, reader: Any, value: Any, scope: str | None) -> None:
     """Check a section, and the sections in it.
 
     Args:
-        at: its place in the config, for messages.
+        place: its place in the config, for messages.
         name: its name.
         reader: what takes it.
         value: its entries, or a list of sections.
@@ -115,7 +115,7 @@ def _check(at: str, name: str, reader: Any, value: Any, scope: str | None) -> No
     """
     if isinstance(value, (list, tuple)):
         for i, part in enumerate(value):
-            _check(f'{at}.{i}', name, reader, part, scope)
+            _check(f'{place}.{i}', name, reader, part, scope)
     if not isinstance(value, Mapping):
         return
     needs = None
@@ -124,7 +124,7 @@ def _check(at: str, name: str, reader: Any, value: Any, scope: str | None) -> No
         registry = root.EVALUATOR if is_evaluator else reader
         default = 'Evaluator' if is_evaluator else _default_type(name, value)
         kind, needs = value.get('type', default), NEEDS.get(registry)
-        reader = kind and find_class(at, kind, registry, scope)
+        reader = kind and find_class(place, kind, registry, scope)
     if reader is None:
         return
     signature = reader if isinstance(reader, Signature) else Signature.of(reader)
@@ -135,12 +135,12 @@ def _check(at: str, name: str, reader: Any, value: Any, scope: str | None) -> No
         and (key in signature.fields or not signature.takes_any)
     }
     fields = {key: Any if key in SECTION_PARTS else hint for key, hint in signature.fields.items()}
-    check(at, replace(signature, fields=fields, required=[]), (), given)
+    check(place, replace(signature, fields=fields, required=[]), (), given)
     if needs:
-        needs(at, value, reader)
+        needs(place, value, reader)
     for key, part in value.items():
         if key in SECTION_PARTS and not (key == 'paramwise_cfg' and value.get('constructor')):
-            _check(f'{at}.{key}', key, SECTION_PARTS[key], part, scope)
+            _check(f'{place}.{key}', key, SECTION_PARTS[key], part, scope)
 
 
 def _default_type(name: str, value: Mapping[str, Any]) -> str | None:

@@ -1,16 +1,20 @@
-"""Datasets and transforms that the framework lacks."""
+"""Datasets, samplers and transforms that the frameworks lack.
+
+Classes that need another framework or an extra are imported on first use.
+"""
 
 # isort: off
 # This import comes first, since its error says what to install if MMEngine is missing.
-from vit_plugin.registry import DATASETS, TRANSFORMS, later_of
+from vit_plugin.registry import DATASETS, TRANSFORMS, lazy_getattr
 # isort: on
 
 from .digits import Digits
 from .samplers import DefaultSampler, InfiniteSampler
 from .subset import stratified_subset
 
-TRANSFORMS.import_later(
+TRANSFORMS.register_lazily(
     {
+        # Detection code, but named by data pipelines as `vit_plugin.CopyBlend`
         'CopyBlend': 'vit_plugin.detection.mixed_images',
         'CutTile': 'vit_plugin.detection.tiled_images',
         'FloorCenterCrop': 'vit_plugin.data.center_crop',
@@ -20,11 +24,11 @@ TRANSFORMS.import_later(
         'RandomMix': 'vit_plugin.detection.mixed_images',
     }
 )
-DATASETS.import_later(
+DATASETS.register_lazily(
     {
         'HuggingFaceImages': 'vit_plugin.data.hugging_face_images',
         'TiledCocoDataset': 'vit_plugin.detection.tiled_images',
     }
 )
-__getattr__ = later_of(__name__, TRANSFORMS, DATASETS)
+__getattr__ = lazy_getattr(__name__, TRANSFORMS, DATASETS)
 __all__ = ['DefaultSampler', 'Digits', 'InfiniteSampler', 'stratified_subset']

@@ -68,10 +68,10 @@ def _facts_of_files(paths: Sequence[str]) -> list[tuple[int, str]]:
 
 def _size(path: str) -> int:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return -1
-    return found.st_size if stat.S_ISREG(found.st_mode) else -1
+    return status.st_size if stat.S_ISREG(status.st_mode) else -1
 
 
 def _digest(path: str) -> str:

@@ -115,8 +115,8 @@ def _load(path: str, split: str, name: str | None, data_files: Any) -> Any:
         'give a folder of save_to_disk, a folder of images, or a name on the Hub',
     ):
         if saved:
-            found = datasets.load_from_disk(path)
-            found = found[split] if isinstance(found, datasets.DatasetDict) else found
+            dataset = datasets.load_from_disk(path)
+            dataset = dataset[split] if isinstance(dataset, datasets.DatasetDict) else dataset
         else:
-            found = datasets.load_dataset(path, name, split=split, data_files=data_files)
-    return found
+            dataset = datasets.load_dataset(path, name, split=split, data_files=data_files)
+    return dataset

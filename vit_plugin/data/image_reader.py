@@ -26,8 +26,10 @@ def use_our_image_reader(cfg: Any) -> Any:
     """
     if isinstance(cfg, Mapping):
         name = cfg.get('type')
-        theirs = isinstance(name, str) and name.rpartition('.')[2] == 'LoadImageFromFile'
-        if theirs and cfg.keys() - {'type', '_scope_'} <= LOADED_BY_US:
+        is_framework_reader = (
+            isinstance(name, str) and name.rpartition('.')[2] == 'LoadImageFromFile'
+        )
+        if is_framework_reader and cfg.keys() - {'type', '_scope_'} <= LOADED_BY_US:
             return dict(cfg, type='vit_plugin.LoadImage')
         entries = {key: use_our_image_reader(value) for key, value in cfg.items()}
         return ConfigDict(entries) if isinstance(cfg, ConfigDict) else entries

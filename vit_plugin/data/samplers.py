@@ -79,8 +79,8 @@ class DefaultSampler(_Skipping):
     ) -> None:
         super().__init__(dataset, shuffle, seed)
         self.round_up, self.epoch = round_up, 0
-        own = self.size if round_up else self.size - self.rank
-        self.num_samples = math.ceil(own / self.world_size)
+        samples = self.size if round_up else self.size - self.rank
+        self.num_samples = math.ceil(samples / self.world_size)
         self.total_size = self.num_samples * self.world_size if round_up else self.size
 
     def set_epoch(self, epoch: int) -> None:
@@ -90,15 +90,15 @@ class DefaultSampler(_Skipping):
         first, self._skipped = self._skipped, 0
         indices = epoch_order(self.size, self.shuffle, self.seed + self.epoch)
         begin = self.rank + first * self.world_size
-        own = every(indices, begin, self.world_size)
+        share = every(indices, begin, self.world_size)
         # The repeated samples at the end are taken from the start, several times over if there are
         # few samples.
-        after = begin + len(own) * self.world_size
+        after = begin + len(share) * self.world_size
         repeated = indices[
             torch.arange(after, max(after, self.total_size), self.world_size) % len(indices)
         ]
         del indices  # this process keeps only its share
-        yield from as_ints(own)
+        yield from as_ints(share)
         yield from as_ints(repeated)
 
     def __len__(self) -> int:

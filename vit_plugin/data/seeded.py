@@ -75,16 +75,17 @@ class Seeded:
                 return self._dataset[index]
             except Exception as error:
                 listed = self._unreadable
-                found = (
+                unreadable = (
                     unreadable_file(error, self._dataset, index) if isinstance(index, int) else None
                 )
-                if not listed or not found:
+                if not listed or not unreadable:
                     raise
-                listed.add(UnreadableFile(position, *found))
+                listed.add(UnreadableFile(position, *unreadable))
                 index = words[3] % len(self._dataset)
         raise ConfigError(
-            f'{ATTEMPTS} samples in a row cannot be read, the last one {found[0]!r} '
-            f'({found[1]}); they are listed in {str(listed.path)!r}: look at the path to the data.'
+            f'{ATTEMPTS} samples in a row cannot be read, the last one {unreadable[0]!r} '
+            f'({unreadable[1]}); they are listed in {str(listed.path)!r}: look at the path to the '
+            'data.'
         )
 
     def __len__(self) -> int:

@@ -33,11 +33,11 @@ def retry() -> None:
 
 def _imported() -> list[ModuleType]:
     """The imported modules of the frameworks, with dependencies first."""
-    found = {framework: list[ModuleType]() for framework in FRAMEWORKS}
+    by_framework = {framework: list[ModuleType]() for framework in FRAMEWORKS}
     for name, module in [*sys.modules.items()]:
-        if module and (of_framework := found.get(name.partition('.')[0])) is not None:
+        if module and (of_framework := by_framework.get(name.partition('.')[0])) is not None:
             of_framework.append(module)
-    return [module for of_framework in found.values() for module in of_framework]
+    return [module for of_framework in by_framework.values() for module in of_framework]
 
 
 def _attempts(module: ModuleType) -> Iterator[ast.Try]:

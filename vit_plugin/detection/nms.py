@@ -65,29 +65,29 @@ def softnms(
     Returns:
         Indices (K,) of the kept boxes, by descending new score.
     """
-    scores, rest = scores.clone(), torch.arange(len(boxes))
+    scores, remaining = scores.clone(), torch.arange(len(boxes))
     kept: list[Tensor] = []
-    while len(rest):
-        best = rest[scores[rest].argmax()]
+    while len(remaining):
+        best = remaining[scores[remaining].argmax()]
         dets[len(kept), :4], dets[len(kept), 4] = boxes[best], scores[best]
         kept.append(best)
-        rest = rest[rest != best]
-        iou = overlaps(boxes[best], boxes[rest], offset)
+        remaining = remaining[remaining != best]
+        iou = overlaps(boxes[best], boxes[remaining], offset)
         if method in (NAIVE_MODE, LINEAR_MODE):
             decay = torch.where(iou >= iou_threshold, 0 if method == NAIVE_MODE else 1 - iou, 1)
         else:
             decay = torch.exp(-iou.square() / sigma)
-        scores[rest] *= decay
-        rest = rest[scores[rest] >= min_score]
-    return torch.stack(kept) if kept else rest
+        scores[remaining] *= decay
+        remaining = remaining[scores[remaining] >= min_score]
+    return torch.stack(kept) if kept else remaining
 
 
 def nms_match(dets: Tensor, iou_threshold: float) -> list[list[int]]:
     """Group boxes (N, 5) with scores: a kept box, then those it suppresses, by descending score."""
-    rest, groups = dets[:, 4].argsort(descending=True), []
-    while len(rest):
-        matched = overlaps(dets[rest[0], :4], dets[rest, :4], 0) >= iou_threshold
+    remaining, groups = dets[:, 4].argsort(descending=True), []
+    while len(remaining):
+        matched = overlaps(dets[remaining[0], :4], dets[remaining, :4], 0) >= iou_threshold
         matched[0] = True
-        groups.append(rest[matched].tolist())
-        rest = rest[~matched]
+        groups.append(remaining[matched].tolist())
+        remaining = remaining[~matched]
     return groups

@@ -34,8 +34,8 @@ class TiledCocoDataset(CocoDataset):
             (
                 (
                     (image['width'], image['height']),
-                    [found['bbox'] for found in image['instances']],
-                    [found['ignore_flag'] for found in image['instances']],
+                    [instance['bbox'] for instance in image['instances']],
+                    [instance['ignore_flag'] for instance in image['instances']],
                 )
                 for image in images
             ),
@@ -51,10 +51,10 @@ def _sample_of(image: dict[str, Any], view: View) -> dict[str, Any]:
     for number, box, ignored in zip(
         view.objects, view.boxes.tolist(), view.ignored.tolist(), strict=True
     ):
-        found = dict(image['instances'][number], bbox=box, ignore_flag=int(ignored))
-        if 'mask' in found:
-            found['mask'] = _cut(found['mask'], view.area, (image['width'], image['height']))
-        instances.append(found)
+        instance = dict(image['instances'][number], bbox=box, ignore_flag=int(ignored))
+        if 'mask' in instance:
+            instance['mask'] = _cut(instance['mask'], view.area, (image['width'], image['height']))
+        instances.append(instance)
     size = dict(width=right - left, height=bottom - top)
     return dict(image, instances=instances, tile=view.area, **size)
 

@@ -101,10 +101,10 @@ def one_class(examined: Examined) -> Findings:
 def _label(data: Any, index: int) -> Any:
     """The label of an image, or None if it has none or several."""
     try:
-        found = data.get_cat_ids(int(index))
+        labels = data.get_cat_ids(int(index))
     except (AttributeError, KeyError, NotImplementedError, TypeError):
         return None
-    return found[0] if isinstance(found, (list, tuple)) and len(found) == 1 else None
+    return labels[0] if isinstance(labels, (list, tuple)) and len(labels) == 1 else None
 
 
 def validation(examined: Examined) -> Findings:
@@ -115,15 +115,15 @@ def validation(examined: Examined) -> Findings:
         given = examined.settings.get(f'{part}_evaluator') or []
         metrics = [given] if isinstance(given, Mapping) else given
         files = [
-            one['ann_file']
-            for one in metrics
-            if isinstance(one, Mapping) and isinstance(one.get('ann_file'), str)
+            metric['ann_file']
+            for metric in metrics
+            if isinstance(metric, Mapping) and isinstance(metric.get('ann_file'), str)
         ]
         if not file or not files or '://' in f'{file}{files}':
             continue
-        own = os.path.normpath(os.path.join(dataset.get('data_root') or '', file))
-        if own not in map(os.path.normpath, files):
+        loaded = os.path.normpath(os.path.join(dataset.get('data_root') or '', file))
+        if loaded not in map(os.path.normpath, files):
             yield (
-                f'{part}_evaluator.ann_file={files[0]!r}, where {part}_dataloader has {own!r}',
-                f'set {part}_evaluator.ann_file={own!r}',
+                f'{part}_evaluator.ann_file={files[0]!r}, where {part}_dataloader has {loaded!r}',
+                f'set {part}_evaluator.ann_file={loaded!r}',
             )

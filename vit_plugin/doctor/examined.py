@@ -25,7 +25,7 @@ from vit_plugin.config import with_pipeline
 from vit_plugin.config.data import missing_files
 from vit_plugin.config.scope import import_data_sets, in_scope
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.importable import import_models, make_importable
+from vit_plugin.importable import make_importable, register_framework_models
 from vit_plugin.untrusted.admission import registered_in
 from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.hub import offline
@@ -59,7 +59,7 @@ class Examined:
         self.scope: str | None = self.settings.get('default_scope')
         self.unseen: list[str] = []
         make_importable()
-        import_models(self.scope)
+        register_framework_models(self.scope)
         import_data_sets(self.scope)
 
     @cached_property
@@ -127,11 +127,13 @@ class Examined:
     @cached_property
     def sources(self) -> list[NamedWeights]:
         """The weights that the config names, in the order of loading."""
-        found = [*named_weights(self.model, self.model_config, self.settings)]
-        for one in found:
-            if not (one.opened or one.error):
-                self.unseen.append(f'the weights of {one.at}: {one.name} is not on this machine')
-        return found
+        sources = [*named_weights(self.model, self.model_config, self.settings)]
+        for source in sources:
+            if not (source.opened or source.error):
+                self.unseen.append(
+                    f'the weights of {source.at}: {source.name} is not on this machine'
+                )
+        return sources
 
     def sources_of(self, module: str) -> list[NamedWeights]:
         """The weights for a module, a submodule or the whole model."""

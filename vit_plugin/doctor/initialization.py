@@ -94,12 +94,12 @@ class Initialization(NamedTuple):
                     reports[source.at] = part.load_entry(source.entry)
         return reports
 
-    def _try(self, at: str, call: Callable[..., Any], *args: Any) -> None:
+    def _try(self, place: str, call: Callable[..., Any], *args: Any) -> None:
         try:
             with self.building(), offline():
                 call(*args)
         except Exception as error:  # noqa: BLE001  of any framework's class
-            self.errors[at] = f'{error}' if isinstance(error, ConfigError) else first_line(error)
+            self.errors[place] = f'{error}' if isinstance(error, ConfigError) else first_line(error)
 
 
 def _start(model: nn.Module, name: str) -> None:

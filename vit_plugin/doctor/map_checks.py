@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vit_plugin.config.channels import MetaOutputs, check_channels, components_of
+from vit_plugin.config.channels import MetaOutputs, check_channels, iter_components
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.outputs import MAP_OUT_TYPES
 from vit_plugin.models.protocol import HasStrides
@@ -62,7 +62,7 @@ def _takers(
     examined: Examined, outputs: MetaOutputs
 ) -> Iterator[tuple[str, Mapping[str, Any], MetaOutputs]]:
     """Necks and heads with their places, and their inputs."""
-    for field, neck in components_of(examined.model_config, 'neck'):
+    for field, neck in iter_components(examined.model_config, 'neck'):
         yield field, neck, outputs
         with examined.building():
             made = outputs.through(neck)
@@ -71,6 +71,6 @@ def _takers(
         outputs = made
     for name in examined.model_config:
         for field, head in (
-            components_of(examined.model_config, name) if name.endswith('head') else ()
+            iter_components(examined.model_config, name) if name.endswith('head') else ()
         ):
             yield field, head, outputs

@@ -52,29 +52,29 @@ def named_weights(
         config: the section ``model``.
         settings: the whole config.
     """
-    for at, section in sections_of(config, 'model'):
+    for place, section in sections_of(config, 'model'):
         file = _file_of(section)
         if file or section.get('pretrained') is True:
             name = file or f'timm://{section.get("model_name")}'
-            yield _source(at, at.removeprefix('model.'), name, section)
+            yield _source(place, place.removeprefix('model.'), name, section)
     for name, module in model.named_modules() if model else ():
         for entry in _entries(module):
-            at = '.'.join(filter(None, ('model', name, INIT)))
-            yield _source(at, name, str(entry['checkpoint']), entry)
+            place = '.'.join(filter(None, ('model', name, INIT)))
+            yield _source(place, name, str(entry['checkpoint']), entry)
     if key := next((key for key in START_SETTINGS if settings.get(key)), None):
         yield _source(key, '', str(settings[key]), {})
 
 
-def _source(at: str, module: str, name: str, entry: Mapping[str, Any]) -> NamedWeights:
+def _source(place: str, module: str, name: str, entry: Mapping[str, Any]) -> NamedWeights:
     opened, error = None, ''
     try:
         if may_be_here(name):
             with offline():
                 opened = open_checkpoint(name)
-    except ConfigError as found:
-        if '://' not in name or OFFLINE not in f'{found}':
-            error = f'{found}'
-    return NamedWeights(at, module, name, entry, opened, error)
+    except ConfigError as raised:
+        if '://' not in name or OFFLINE not in f'{raised}':
+            error = f'{raised}'
+    return NamedWeights(place, module, name, entry, opened, error)
 
 
 def _entries(module: nn.Module) -> list[Mapping[str, Any]]:
@@ -93,14 +93,14 @@ def leave_out(module: Any) -> None:
     module.init_cfg = [one for one in entries if one not in named]
 
 
-def sections_of(value: Any, at: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def sections_of(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """All sections in a config, with their places."""
     if isinstance(value, Mapping):
-        yield at, value
+        yield place, value
     inner = value.items() if isinstance(value, Mapping) else enumerate(value)
     for key, part in inner:
         if isinstance(part, (Mapping, list, tuple)):
-            yield from sections_of(part, f'{at}.{key}')
+            yield from sections_of(part, f'{place}.{key}')
 
 
 def _file_of(section: Mapping[str, Any]) -> str:
@@ -113,13 +113,13 @@ def _file_of(section: Mapping[str, Any]) -> str:
 def without_downloads(model: Mapping[str, Any], keep: Container[str] = ()) -> ConfigDict:
     """A config of a model whose constructors load only the weights at these places."""
 
-    def part(value: Any, at: str) -> Any:
+    def part(value: Any, place: str) -> Any:
         if isinstance(value, (list, tuple)):
-            return type(value)(part(one, f'{at}.{i}') for i, one in enumerate(value))
+            return type(value)(part(one, f'{place}.{i}') for i, one in enumerate(value))
         if not isinstance(value, Mapping):
             return value
-        changed = {key: part(one, f'{at}.{key}') for key, one in value.items()}
-        if changed.get('pretrained') is True and at not in keep:
+        changed = {key: part(one, f'{place}.{key}') for key, one in value.items()}
+        if changed.get('pretrained') is True and place not in keep:
             changed['pretrained'] = False
         return changed
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.pos_embed import LearnedPosEmbed
-from vit_plugin.zoo.data_config import stated_pixels
+from vit_plugin.zoo.data_config import known_mean_std
 
 from .examined import Examined, Findings
 from .named_weights import START_SETTINGS, file_name
@@ -34,11 +34,11 @@ def _expected(examined: Examined) -> Expected | None:
     arch = backbone.get('arch') or f'timm://{backbone.get("model_name")}'
     for source in reversed(examined.sources_of('backbone')):
         try:
-            found = stated_pixels(arch, source.opened or source.name)
+            expected = known_mean_std(arch, source.opened or source.name)
         except ConfigError:
             continue
-        if found:
-            mean, std = ([round(255 * one, 3) for one in found[key]] for key in ('mean', 'std'))
+        if expected:
+            mean, std = ([round(255 * one, 3) for one in expected[key]] for key in ('mean', 'std'))
             return Expected(mean, std, file_name(source.name))
     return None
 
@@ -58,26 +58,26 @@ def normalization(examined: Examined) -> Findings:
     if not sources or (normalizes and not mean):
         return
     expected = _expected(examined)
-    said = f'mean={expected.mean}, std={expected.std}' if expected else 'those of the weights'
+    values = f'mean={expected.mean}, std={expected.std}' if expected else 'those of the weights'
     name = expected.name if expected else file_name(sources[-1].name)
     if not mean or not std:
         if _takes_images(examined):
             yield (
                 f'data_preprocessor has no mean and std, so that {name} gets pixels from 0 to 255',
-                f'give data_preprocessor {said}',
+                f'give data_preprocessor {values}',
             )
     elif max(*mean, *std) <= LARGEST_FRACTION:
         yield (
             f'data_preprocessor: mean={[*mean]} and std={[*std]} are of values from 0 to 1, and '
             'MMEngine has pixels from 0 to 255',
-            f'give {said}' if expected else 'multiply them by 255',
+            f'give {values}' if expected else 'multiply them by 255',
         )
     elif expected and len(mean) == 3 and not _alike(mean, std, expected):
         turned = _alike(mean[::-1], std[::-1], expected)
         yield (
-            f'data_preprocessor: mean={[*mean]} and std={[*std]}, where {name} expects {said}'
+            f'data_preprocessor: mean={[*mean]} and std={[*std]}, where {name} expects {values}'
             + (': their channels stand in the order of BGR' if turned else ''),
-            f'give {said}',
+            f'give {values}',
         )
 
 
@@ -120,12 +120,12 @@ def positions(examined: Examined) -> Findings:
     if not side or not isinstance(getattr(backbone, 'position', None), LearnedPosEmbed):
         return
     sources = [one for one in examined.sources_of('backbone') if one.at not in START_SETTINGS]
-    own = min(backbone.img_size)
-    if sources and not own / STRETCH <= side <= own * STRETCH:
+    table_side = min(backbone.img_size)
+    if sources and not table_side / STRETCH <= side <= table_side * STRETCH:
         yield (
-            f'model.backbone.img_size={own}, and images of about {side} pixels: the table of '
-            f'{file_name(sources[0].name)} is fitted to {own} pixels when it is loaded, and '
-            'stretched in each forward',
+            f'model.backbone.img_size={table_side}, and images of about {side} pixels: the table '
+            f'of {file_name(sources[0].name)} is fitted to {table_side} pixels when it is loaded, '
+            'and stretched in each forward',
             f'set model.backbone.img_size={side}, or the (height, width) of a padded batch',
         )
 

@@ -45,9 +45,9 @@ def _of_run(subject: str) -> Checkpoint:
     folder = Path(subject)
     configs = [*folder.glob('*/vis_data/config.py'), *folder.glob('*.py')]
     for path in sorted(configs, key=lambda path: path.stat().st_mtime, reverse=True):
-        found = Checkpoint(str(path), dict(meta=dict(cfg=read_text(path))))
-        if isinstance(read_settings(found).get('model'), Mapping):
-            return found
+        checkpoint = Checkpoint(str(path), dict(meta=dict(cfg=read_text(path))))
+        if isinstance(read_settings(checkpoint).get('model'), Mapping):
+            return checkpoint
     return open_checkpoint(find_checkpoint(subject), payload=False)
 
 
@@ -57,7 +57,7 @@ def _with_starts(model: Any, settings: Any) -> Any:
         return type(model)(map(_with_starts, model, settings))
     if not isinstance(model, Mapping):
         return model
-    found = {key: _with_starts(value, settings.get(key)) for key, value in model.items()}
+    entries_of_model = {key: _with_starts(value, settings.get(key)) for key, value in model.items()}
     given = settings.get(INIT)
     entries = [given] if isinstance(given, Mapping) else given or []
     named = [
@@ -65,4 +65,4 @@ def _with_starts(model: Any, settings: Any) -> Any:
         for one in entries
         if isinstance(one, Mapping) and one.get('type') == 'Pretrained'
     ]
-    return {**found, INIT: named} if named else found
+    return {**entries_of_model, INIT: named} if named else entries_of_model

@@ -29,8 +29,8 @@ def arrive(examined: Examined) -> Findings:
     state = examined.initialized
     if state is None:
         return
-    for at, error in state.errors.items():
-        yield f'{at}: {error}', ''
+    for place, error in state.errors.items():
+        yield f'{place}: {error}', ''
     if state.errors:
         return
     for source in examined.sources:
@@ -89,15 +89,15 @@ def _no_start(source: NamedWeights, what: str) -> tuple[str, str]:
 
 def _others(model: nn.Module, module: str) -> list[str]:
     """Other initializations of a module and of its parents, by place."""
-    found = []
+    places = []
     parts = module.split('.')
     for end in range(len(parts), -1, -1):
         name = '.'.join(parts[:end])
         given: Any = getattr(model.get_submodule(name), 'init_cfg', None) or []
         entries = [given] if hasattr(given, 'keys') else given
         if any(one.get('type') not in ('Pretrained', PretrainedInit) for one in entries):
-            found.append('.'.join(filter(None, ('model', name, 'init_cfg'))))
-    return found
+            places.append('.'.join(filter(None, ('model', name, 'init_cfg'))))
+    return places
 
 
 def replaced(examined: Examined) -> Findings:
@@ -121,8 +121,8 @@ def skipped(examined: Examined) -> Findings:
         if not report or not source.entry.get('skip'):
             continue
         lost = [ours for ours, why in report.initialized.items() if why == 'skipped']
-        theirs = [key for key, why in report.ignored.items() if why == 'skipped']
-        names = [name for name in (*lost, *theirs) if _of_encoder(name)]
+        left_out = [key for key, why in report.ignored.items() if why == 'skipped']
+        names = [name for name in (*lost, *left_out) if _of_encoder(name)]
         if names:
             scale = any('.ls' in name or 'gamma' in name for name in names)
             yield (
@@ -169,8 +169,8 @@ def numerics(examined: Examined) -> Findings:
         report = state.reports.get(source.at) if state else None
         for note in report.notes if report else ():
             if note.startswith(OTHER_CODE):
-                found, _, cure = note.partition(': ')
-                yield f'{source.at}: {found}', cure
+                difference, _, cure = note.partition(': ')
+                yield f'{source.at}: {difference}', cure
 
 
 def frozen(examined: Examined) -> Findings:

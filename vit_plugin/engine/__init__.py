@@ -12,11 +12,11 @@ from vit_plugin.registry import (
     OPTIM_WRAPPERS,
     OPTIMIZERS,
     RUNNERS,
-    later_of,
+    lazy_getattr,
 )
 # isort: on
 
-HOOKS.import_later(
+HOOKS.register_lazily(
     {
         'CheckpointHook': 'vit_plugin.engine.checkpoints.hook',
         'EMAHook': 'vit_plugin.engine.sharding.ema',
@@ -29,15 +29,15 @@ HOOKS.import_later(
         'UnreadableHook': 'vit_plugin.engine.faults.unreadable_hook',
     }
 )
-OPTIMIZERS.import_later({'Muon': 'vit_plugin.engine.optim.muon'})
-OPTIM_WRAPPERS.import_later(
+OPTIMIZERS.register_lazily({'Muon': 'vit_plugin.engine.optim.muon'})
+OPTIM_WRAPPERS.register_lazily(
     dict.fromkeys(('AmpOptimWrapper', 'OptimWrapper'), 'vit_plugin.engine.optim.wrappers')
 )
-OPTIM_WRAPPER_CONSTRUCTORS.import_later(
+OPTIM_WRAPPER_CONSTRUCTORS.register_lazily(
     {'LayerDecayOptimWrapperConstructor': 'vit_plugin.engine.optim.layer_decay'}
 )
-RUNNERS.import_later({'Runner': 'vit_plugin.engine.runner'})
-METRICS.import_later({'FasterCocoMetric': 'vit_plugin.detection.coco_metric'})
-__getattr__ = later_of(
+RUNNERS.register_lazily({'Runner': 'vit_plugin.engine.runner'})
+METRICS.register_lazily({'FasterCocoMetric': 'vit_plugin.detection.coco_metric'})
+__getattr__ = lazy_getattr(
     __name__, HOOKS, METRICS, OPTIMIZERS, OPTIM_WRAPPERS, OPTIM_WRAPPER_CONSTRUCTORS, RUNNERS
 )

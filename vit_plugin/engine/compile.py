@@ -37,8 +37,8 @@ def compile_blocks(model: nn.Module, **options: Any) -> int:
     """
     parts = [
         part
-        for each in (model, *frozen_models(model))
-        for part in named_parts(each)
+        for network in (model, *frozen_models(model))
+        for part in named_parts(network)
         if any(part.children())
     ]  # a single layer gains nothing
     if not parts:

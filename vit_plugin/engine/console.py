@@ -16,7 +16,7 @@ from anyfolder.wording import counted
 from vit_plugin.data.dataset_facts import trained_on
 
 from .sharding import without_ddp
-from .validation_record import in_per_cent
+from .validation_record import to_per_cent
 
 # Prefixes of messages that only the log file gets while ProgressHook shows the same numbers.
 TRAIN_TAGS = ('Epoch(train)', 'Iter(train)')
@@ -79,8 +79,8 @@ class PerCentLogProcessor(LogProcessor):
     """MMEngine's log processor, but all scores of a validation or test are in per cent."""
 
     def _collect_scalars(self, custom_cfg: list, runner: Runner, mode: str, *more: Any) -> dict:
-        found: dict[str, Any] = super()._collect_scalars(custom_cfg, runner, mode, *more)
-        return found if mode == 'train' else in_per_cent(found)
+        scalars: dict[str, Any] = super()._collect_scalars(custom_cfg, runner, mode, *more)
+        return scalars if mode == 'train' else to_per_cent(scalars)
 
 
 @contextmanager

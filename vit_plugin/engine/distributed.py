@@ -29,14 +29,14 @@ OF_RANK_0 = 30.0
 GRACE = 10.0  # seconds until a launcher ends the other processes after a failure
 
 
-def timeout_of(env_cfg: Mapping[str, Any] | None) -> float:
+def read_timeout(env_cfg: Mapping[str, Any] | None) -> float:
     """Seconds that ranks wait for one another, ``env_cfg.dist_cfg.timeout``."""
     return ((env_cfg or {}).get('dist_cfg') or {}).get('timeout') or DIST_TIMEOUT
 
 
 def dist_settings(env_cfg: Mapping[str, Any]) -> dict[str, Any]:
     """``env_cfg.dist_cfg`` with the time-out, and with the backend as torch's one string."""
-    settings = {**(env_cfg.get('dist_cfg') or {}), 'timeout': timeout_of(env_cfg)}
+    settings = {**(env_cfg.get('dist_cfg') or {}), 'timeout': read_timeout(env_cfg)}
     # --cfg-options splits cpu:gloo,cuda:nccl at the comma.
     if isinstance(settings.get('backend'), list):
         settings['backend'] = ','.join(settings['backend'])
@@ -64,7 +64,7 @@ def init_distributed(launcher: str, env_cfg: Mapping[str, Any] | None) -> None:
         dist.init_process_group(
             'gloo',
             settings.get('init_method'),
-            timedelta(seconds=timeout_of(env_cfg)),
+            timedelta(seconds=read_timeout(env_cfg)),
             rank=int(os.environ['RANK']),
             world_size=int(os.environ['WORLD_SIZE']),
         )
@@ -82,9 +82,9 @@ def missing_ranks(group: 'dist.ProcessGroup', timeout: float) -> str | None:
     try:
         dist.monitored_barrier(group, timedelta(seconds=timeout), wait_all_ranks=True)
     except RuntimeError as error:
-        found = re.search(r'Ranks? ([\d, ]+) failed', str(error))
-        if found:
-            return found[1].strip(' ,')
+        match = re.search(r'Ranks? ([\d, ]+) failed', str(error))
+        if match:
+            return match[1].strip(' ,')
         return '0' if dist.get_rank() else 'unknown'  # a closed connection does not tell its rank
     return None
 
@@ -104,7 +104,7 @@ def naming_lost_ranks(runner: Runner) -> Iterator[None]:
     group: Any = None
     if get_world_size() > 1:
         barrier()  # the timeout below also covers the creation of the group
-        timeout = min(OF_RANK_0, timeout_of(runner.cfg.get('env_cfg')))
+        timeout = min(OF_RANK_0, read_timeout(runner.cfg.get('env_cfg')))
         group = dist.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
     try:
         yield

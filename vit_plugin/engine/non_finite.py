@@ -187,7 +187,7 @@ def first_broken(state: Mapping[str, Any], learned: Container[str]) -> str | Non
 
 def write_report(runner: Runner, step: RecordedStep, together: bool) -> str:
     """Write a step's losses and files as JSON, for all processes or this one. Returns the path."""
-    own = dict(
+    record = dict(
         losses={
             name: value if math.isfinite(value) else str(value)
             for name, value in step.values.items()
@@ -195,7 +195,7 @@ def write_report(runner: Runner, step: RecordedStep, together: bool) -> str:
         files=step.files,
     )
     path = Path(runner.work_dir, f'non_finite_step_{step.number}.json')
-    processes = all_gather_object(own) if together else [own]
+    processes = all_gather_object(record) if together else [record]
     if is_main_process() or not together:
         write_text(
             path,

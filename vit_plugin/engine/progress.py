@@ -19,7 +19,7 @@ from vit_plugin.registry import HOOKS
 from .console import SHOWN_LIVE, TRAIN_TAGS
 from .loggers import in_terminal, quieten
 from .pace import Pace, seconds_left
-from .validation_record import in_per_cent
+from .validation_record import to_per_cent
 
 LOSS_WINDOW = 10  # steps over which the loss is averaged, as in MMEngine's lines
 LR_SCALARS = ('train/base_lr', 'train/lr')  # the second is only the rate of the first group
@@ -147,7 +147,7 @@ def numbers_of(scalars: Mapping[str, Any], steps: int) -> list[str]:
 
 def judged_by(runner: Runner, metrics: Mapping[str, float]) -> str:
     """The metric that selects the best checkpoint, or the first one, in per cent."""
-    numbers = in_per_cent(metrics)
+    numbers = to_per_cent(metrics)
     wanted: list[str] = []
     for hook in runner.hooks:
         wanted += getattr(hook, 'key_indicators', ())  # set on a CheckpointHook with save_best

@@ -10,19 +10,19 @@ from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.provenance import Provenance, begun_with, made_of
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
 
-from .checkpoints.chosen import checkpoint_in
+from .checkpoints.chosen import choose_checkpoint
 
 A_RUN = 'a training'  # replaced by the file name once there is a file
 
 
-def record_of_run(cfg: Mapping[str, Any]) -> Provenance:
+def collect_provenance(cfg: Mapping[str, Any]) -> Provenance:
     """The provenance of a run: its initial weights, its teacher, and the license of its data.
 
     Args:
         cfg: the config. Its ``data_license`` is stated by a person.
     """
     links = [
-        (part, of_address(_file_of(source))) for part, source in dict.fromkeys(begun_with(cfg))
+        (part, of_address(_resolve_file(source))) for part, source in dict.fromkeys(begun_with(cfg))
     ]
     if license := cfg.get('data_license'):
         links.append(('data', Provenance('the training data', str(license), 'the config')))
@@ -30,12 +30,12 @@ def record_of_run(cfg: Mapping[str, Any]) -> Provenance:
     return made_of('distilled' if is_distilled else 'trained', A_RUN, links)
 
 
-def _file_of(source: str) -> str:
+def _resolve_file(source: str) -> str:
     """The checkpoint in the folder of a run; any other source unchanged."""
     folder = Path(source)
     if folder.is_dir() and not weights_in(folder) and not is_checkpoint_folder(folder):
         try:
-            return checkpoint_in(folder)[0]
+            return choose_checkpoint(folder)[0]
         except ConfigError:  # the code that loads it reports the error
             return source
     return source

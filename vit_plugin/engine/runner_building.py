@@ -33,7 +33,7 @@ from .loggers import print_safely, quieten
 from .lora_adapters import Lora, adapt
 from .model_settings import model_setting
 from .optim.schedules import scaled
-from .same_ranks import check_same, facts_of_bytes, facts_of_config, facts_of_data
+from .same_ranks import check_same, collect_config_facts, collect_content_facts, collect_data_facts
 from .sharding import Sharding, check_steps, is_sharded, without_ddp
 from .throughput import ThroughputHook
 
@@ -47,7 +47,7 @@ class BuildingRunner(mmengine.runner.Runner):
         unreadable: the hook that counts unreadable samples.
         base_seed: the seed of the run, the same in all processes.
         data_facts: facts about the training data, see
-            :func:`~vit_plugin.engine.same_ranks.facts_of_data`.
+            :func:`~vit_plugin.engine.same_ranks.collect_data_facts`.
         sharding: how the model is sharded; None if it is not.
         lora: the adapters that learn in place of the backbone; None if there are none.
     """
@@ -80,7 +80,7 @@ class BuildingRunner(mmengine.runner.Runner):
                     'device_ids': None,
                 }
         super().setup_env(env_cfg)
-        check_same(facts_of_config(self.cfg.to_dict()))
+        check_same(collect_config_facts(self.cfg.to_dict()))
 
     def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
         """Add adapters to the model, then wrap it in DDP. Sharding waits until the run begins."""
@@ -203,17 +203,17 @@ class BuildingRunner(mmengine.runner.Runner):
         name = f'_{part}_dataloader'
         given = getattr(self, name)
         if isinstance(loop, dict) and isinstance(given, dict):
-            listed = self.unreadable.list_of(self, part)
+            listed = self.unreadable.open_list(self, part)
             setattr(self, name, seeded_loader(given, self.base_seed, listed))
         with printing_logged(self.logger):
             built = build(loop)
         setattr(self, name, given)
         check_head(self.model)
         dataset = built.dataloader.dataset
-        facts = facts_of_data(dataset, f'{part}_dataloader')
+        facts = collect_data_facts(dataset, f'{part}_dataloader')
         check_same(facts)
         if part == 'train':
-            self.data_facts = {**facts, **facts_of_bytes(dataset, f'{part}_dataloader')}
+            self.data_facts = {**facts, **collect_content_facts(dataset, f'{part}_dataloader')}
         kind = type(getattr(dataset, 'unseeded', dataset)).__name__
         check_classes(self.model, getattr(dataset, 'metainfo', None), f'the data set, a {kind}')
         return built

@@ -16,9 +16,9 @@ from .checkpoints.run_settings import flat_settings
 from .checkpoints.saver import Saver
 from .console import run_summary
 from .distributed import from_rank_0
-from .run_provenance import record_of_run
+from .run_provenance import collect_provenance
 from .runner_building import BuildingRunner
-from .same_ranks import check_same, facts_of_checkpoint
+from .same_ranks import check_same, collect_checkpoint_facts
 from .sharding import is_sharded, without_ddp
 
 
@@ -66,7 +66,7 @@ class ResumableRunner(BuildingRunner):
                 )
         if self._load_from and not self._has_loaded:
             check_same(
-                facts_of_checkpoint(self._load_from),
+                collect_checkpoint_facts(self._load_from),
                 'put the same file or folder at this path for all ranks, such as on a shared disk',
             )
         super().load_or_resume()
@@ -83,10 +83,12 @@ class ResumableRunner(BuildingRunner):
         self, filename: str, map_location: str | Callable = 'cpu', *args: Any, **kwargs: Any
     ) -> Any:
         with naming(filename), reading_safely(partial(read_for, self)):
-            found = super().load_checkpoint(filename, map_location, *args, **kwargs)
-        if self.resuming and (record := read_record(found.get('meta', {}).get(PROVENANCE_KEY))):
+            checkpoint = super().load_checkpoint(filename, map_location, *args, **kwargs)
+        if self.resuming and (
+            record := read_record(checkpoint.get('meta', {}).get(PROVENANCE_KEY))
+        ):
             self.provenance = record
-        return found
+        return checkpoint
 
     def resume(
         self,
@@ -138,7 +140,7 @@ class ResumableRunner(BuildingRunner):
     @cached_property
     def provenance(self) -> Provenance:
         """The provenance of its weights; for a resumed run, as recorded at its start."""
-        return record_of_run(self.cfg.to_dict())
+        return collect_provenance(self.cfg.to_dict())
 
     @cached_property
     def settings(self) -> dict[str, str]:

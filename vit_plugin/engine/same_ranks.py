@@ -47,26 +47,26 @@ def check_same(
     if len(set(all_gather_object(_digest(repr(sorted(facts.items())))))) == 1:
         return
     known = all_gather_object(dict(facts))
-    for name in dict.fromkeys(name for one in known for name in one):
+    for name in dict.fromkeys(name for facts_of_rank in known for name in facts_of_rank):
         ranks: dict[str, list[str]] = {}
-        for rank, one in enumerate(known):
-            ranks.setdefault(one.get(name, 'nothing'), []).append(str(rank))
+        for rank, facts_of_rank in enumerate(known):
+            ranks.setdefault(facts_of_rank.get(name, 'nothing'), []).append(str(rank))
         if len(ranks) > 1:
-            found = [
-                f'{value[:SHOWN_CHARACTERS]} (rank {shortened_list(which)})'
-                for value, which in ranks.items()
+            values = [
+                f'{value[:SHOWN_CHARACTERS]} (rank {shortened_list(of_ranks)})'
+                for value, of_ranks in ranks.items()
             ]
             raise ConfigError(
-                f'The processes of this run differ in {name}: {" or ".join(found[:3])}; {remedy}.'
+                f'The processes of this run differ in {name}: {" or ".join(values[:3])}; {remedy}.'
             )
 
 
-def facts_of_config(cfg: Mapping[str, Any]) -> dict[str, str]:
+def collect_config_facts(cfg: Mapping[str, Any]) -> dict[str, str]:
     """The values of a config by dotted name, except those that may differ between ranks."""
     return dict(_flat(cfg, ()))
 
 
-def facts_of_data(dataset: Any, name: str) -> dict[str, str]:
+def collect_data_facts(dataset: Any, name: str) -> dict[str, str]:
     """The number of samples, the classes, and a digest of the files and labels below the root.
 
     The digest covers at most 10,000 evenly spaced samples. Without MMEngine's ``get_data_info``
@@ -83,7 +83,7 @@ def facts_of_data(dataset: Any, name: str) -> dict[str, str]:
     return facts
 
 
-def facts_of_bytes(dataset: Any, name: str) -> dict[str, str]:
+def collect_content_facts(dataset: Any, name: str) -> dict[str, str]:
     """A digest of the files' bytes, see :func:`~vit_plugin.data.content.content_digest`.
 
     All ranks call this, but only rank 0 reads: hashing every rank's copy would multiply the cost.
@@ -92,7 +92,7 @@ def facts_of_bytes(dataset: Any, name: str) -> dict[str, str]:
     return {f'{BYTES}{name}': digest} if digest else {}
 
 
-def facts_of_checkpoint(path: str) -> dict[str, str]:
+def collect_checkpoint_facts(path: str) -> dict[str, str]:
     """The size of a checkpoint and a digest of its ends, or of a folder's manifest.
 
     The manifest has names and checksums of the content. A URL has no facts.
@@ -105,10 +105,10 @@ def facts_of_checkpoint(path: str) -> dict[str, str]:
             ends, size = stream.read(END), file.stat().st_size
             stream.seek(max(size - END, 0))
             digest = blake2b(ends + stream.read(), digest_size=8).hexdigest()
-        found = f'{size} bytes, {digest}'
+        fact = f'{size} bytes, {digest}'
     except OSError as error:
-        found = error.strerror or 'nothing'
-    return {f'the checkpoint {path!r}': found}
+        fact = error.strerror or 'nothing'
+    return {f'the checkpoint {path!r}': fact}
 
 
 def _flat(value: Any, place: tuple[str, ...]) -> Iterator[tuple[str, str]]:

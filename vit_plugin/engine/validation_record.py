@@ -72,14 +72,14 @@ class ValidationRecord:
             training['train/lr'] = float(scalars['train/lr'].data[0][-1])
         for name in (one for one in scalars if one.startswith(TRAINING) and 'loss' in one):
             training[name] = float(np.mean(scalars[name].data[0][-max(since, 1) :]))
-        self.rows.append({**place, **training, **in_per_cent(metrics)})
+        self.rows.append({**place, **training, **to_per_cent(metrics)})
 
     @property
     def history(self) -> dict[str, list[tuple[int, float]]]:
         """The points (epoch or iteration, value) of each metric."""
         history: dict[str, list[tuple[int, float]]] = {}
         for row in self.rows:
-            for name in metrics_in(row):
+            for name in metric_names(row):
                 history.setdefault(name, []).append((row[self.unit], row[name]))
         return history
 
@@ -111,7 +111,7 @@ class ValidationRecord:
             epochs=runner.epoch,
             iterations=runner.iter,
             seconds=self.seconds,
-            clock=[(row[self.unit], row['seconds']) for row in self.rows if metrics_in(row)],
+            clock=[(row[self.unit], row['seconds']) for row in self.rows if metric_names(row)],
             scores=scores,
             confusion_matrix=None if confusion is None else confusion.tolist(),
         )
@@ -123,20 +123,20 @@ class ValidationRecord:
         write_text(Path(runner.work_dir, RESULTS_FILE), as_csv(self.rows))
 
 
-def metrics_in(row: Mapping[str, Any]) -> list[str]:
+def metric_names(row: Mapping[str, Any]) -> list[str]:
     """The names of the metrics in a row."""
     return [name for name in row if name not in POSITION_COLUMNS and not name.startswith(TRAINING)]
 
 
-def in_per_cent(metrics: Mapping[str, Any]) -> dict[str, float]:
+def to_per_cent(metrics: Mapping[str, Any]) -> dict[str, float]:
     """The metrics that are numbers, in per cent.
 
     MMDetection's are from 0 to 1, and -1 where there are no objects.
     """
-    found = {}
+    percentages = {}
     for name, value in metrics.items():
         if isinstance(value, Real):  # MMSegmentation's metrics are numpy numbers
             fraction = not FRACTIONS.isdisjoint(name.split('/')[:2])
             if not (fraction and value == UNDEFINED_AP):
-                found[name] = round(100 * float(value), 4) if fraction else float(value)
-    return found
+                percentages[name] = round(100 * float(value), 4) if fraction else float(value)
+    return percentages

@@ -99,10 +99,10 @@ def blind_rank(folder: str | Path) -> str | None:
     path, end = Path(folder, token), time.monotonic() + SIGHT
     while not path.is_file() and time.monotonic() < end:
         time.sleep(0.1)
-    found = all_gather_object((path.is_file(), f'{str(folder)!r} of {socket.gethostname()}'))
+    answers = all_gather_object((path.is_file(), f'{str(folder)!r} of {socket.gethostname()}'))
     if is_main_process():
         path.unlink(missing_ok=True)
-    for rank, (is_there, place) in enumerate(found):
+    for rank, (is_there, place) in enumerate(answers):
         if not is_there:
-            return f'rank {rank} does not see in {place} what rank 0 writes in {found[0][1]}'
+            return f'rank {rank} does not see in {place} what rank 0 writes in {answers[0][1]}'
     return None

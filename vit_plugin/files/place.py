@@ -27,9 +27,9 @@ def placed(text: str, before: str, folder: str) -> str:
 def relocated(value: Any, before: str, folder: str) -> Any:
     """Settings with paths in a run's former folder replaced by those in its present one."""
     if isinstance(value, str):
-        rest = value.removeprefix(before.rstrip(os.sep) + os.sep)
-        path = os.path.join(folder, rest)
-        return path if rest != value and os.path.exists(path) else value
+        below = value.removeprefix(before.rstrip(os.sep) + os.sep)
+        path = os.path.join(folder, below)
+        return path if below != value and os.path.exists(path) else value
     if isinstance(value, Mapping):
         return {name: relocated(item, before, folder) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -20,13 +20,13 @@ def shipped(name: str) -> Path:
         ConfigError: if they are in neither folder.
     """
     paths = [PACKAGE_FOLDER / '.mim' / name, PACKAGE_FOLDER.parent / name]
-    found = next((path for path in paths if path.exists()), None)
-    if found is None:
+    present = next((path for path in paths if path.exists()), None)
+    if present is None:
         raise ConfigError(f'The installation lacks {name} ({paths[0]}); install vit_plugin again.')
-    return found
+    return present
 
 
-def recipe(config: str) -> str:
+def config_path(config: str) -> str:
     """The path of a config. ``'vit_plugin::vit/x.py'`` is the package's recipe ``vit/x.py``.
 
     Raises:

@@ -41,11 +41,11 @@ class TaskFlag(NamedTuple):
 
 
 def _task_flags() -> dict[str, TaskFlag]:
-    found: dict[str, list[str]] = {}
+    takers: dict[str, list[str]] = {}
     for name in TASKS[:-1]:
         for flag in (*tasks()[name].flags, *tasks()[name].options):
-            found.setdefault(flag, []).append(name)
-    rows = {flag: TaskFlag(tuple(names)) for flag, names in found.items()}
+            takers.setdefault(flag, []).append(name)
+    rows = {flag: TaskFlag(tuple(names)) for flag, names in takers.items()}
     if 'teacher' in rows:
         remedy = 'leave it out, or pre-train the backbone with it by vit-plugin pretrain'
         rows['teacher'] = TaskFlag((*rows['teacher'].tasks, PRETRAINING), remedy)

@@ -45,7 +45,7 @@ def image_size(start: StartingPoint, listing: Listing) -> int:
     Then it has at least 4 x 4 patches and at most 224 px, unless another library's config states
     the size.
     """
-    if not start.from_scratch or (start.wrapped and start.of_vector):
+    if not start.from_scratch or (start.wrapped and start.pooled_output):
         return start.native_size()
     shorter = min(typical_size(listing.train))
     stride = start.patch_side(shorter)

@@ -19,7 +19,7 @@ CLASS_COUNT_ARGUMENTS = {
 }
 
 
-def continued(saved: Config, listing: Listing) -> dict[str, Any]:
+def adapt_model(saved: Config, listing: Listing) -> dict[str, Any]:
     """The section ``model`` of its config, with a head for the new classes.
 
     Raises:
@@ -57,7 +57,7 @@ def continued(saved: Config, listing: Listing) -> dict[str, Any]:
     return model
 
 
-def described(saved: Config, classes: Sequence[str], weights: str) -> str:
+def describe_weights(saved: Config, classes: Sequence[str], weights: str) -> str:
     """A sentence about which weights are kept."""
     new = saved.classes != list(classes)
     return f'The model is that of {weights}' + (

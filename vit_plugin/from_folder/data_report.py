@@ -29,7 +29,7 @@ def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
         lines += [
             f'## {markdown(kind["what"])}: {kind["count"]}',
             '',
-            *(f'- {markdown(each)}' for each in kind['examples'][:MAX_EXAMPLES]),
+            *(f'- {markdown(example)}' for example in kind['examples'][:MAX_EXAMPLES]),
             '',
         ]
     return lines

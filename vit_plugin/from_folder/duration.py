@@ -20,7 +20,7 @@ from vit_plugin.engine.pace import validations
 from vit_plugin.errors import ConfigError
 from vit_plugin.report.pictures.data_pictures import preserved_rng
 
-from .memory import TRACED_IMAGES, Needed
+from .memory import TRACED_IMAGES, TrainingMemory
 
 HOUR, MINUTE = 3600.0, 60.0  # seconds
 # A batch grows until it takes ENOUGH_SECONDS, and a first step of LONG_SECONDS is not repeated.
@@ -40,11 +40,11 @@ FEWEST_PIXELS = 64  # smallest side to propose
 class DurationHook(Hook):
     """Logs the memory and the duration of the training and, over an hour, how to shorten it.
 
-    It traces the memory of a step of two images, see :class:`~.memory.Needed`, and times steps of a
-    copy of the model and its optimizer on the first images, with more and more of them until a step
-    takes half a second or has a whole batch. The run stays bit-identical: the copy is dropped, and
-    the random generators are restored. Runs with several processes and compiled runs are not
-    estimated.
+    It traces the memory of a step of two images, see :class:`~.memory.TrainingMemory`, and times
+    steps of a copy of the model and its optimizer on the first images, with more and more of them
+    until a step takes half a second or has a whole batch. The run stays bit-identical: the copy is
+    dropped, and the random generators are restored. Runs with several processes and compiled runs
+    are not estimated.
 
     Raises:
         ConfigError: if the training needs more memory than this machine or its GPU has.
@@ -56,27 +56,27 @@ class DurationHook(Hook):
         if runner.distributed or runner.cfg.get('compile'):
             return
         runner.logger.info('Measuring memory and time on a few images.')
-        for say in (say_memory, say_duration):
+        for log in (log_memory, log_duration):
             with preserved_rng():
                 try:
-                    say(runner)
+                    log(runner)
                 except ConfigError:
                     raise
                 except Exception:  # noqa: BLE001  what is wrong with the data, the run says
                     pass
 
 
-def say_memory(runner: Runner) -> None:
-    """Log the memory of a run, see :meth:`.memory.Needed.say`."""
-    memory_of(runner).say(runner.logger, runner.train_dataloader.batch_size)
+def log_memory(runner: Runner) -> None:
+    """Log the memory of a run, see :meth:`.memory.TrainingMemory.log`."""
+    estimate_memory(runner).log(runner.logger, runner.train_dataloader.batch_size)
 
 
-def say_duration(runner: Runner) -> None:
+def log_duration(runner: Runner) -> None:
     """Log how long a run takes."""
-    runner.logger.info(plan_of(runner, forecast(runner)))
+    runner.logger.info(describe_duration(runner, forecast(runner)))
 
 
-def learn(runner: Runner, model: Any, batch: Any) -> None:
+def compute_gradients(runner: Runner, model: Any, batch: Any) -> None:
     """Run a step up to the gradients."""
     optim_wrapper: Any = runner.optim_wrapper
     with optim_wrapper.optim_context(model):
@@ -84,7 +84,7 @@ def learn(runner: Runner, model: Any, batch: Any) -> None:
     model.parse_losses(losses)[0].backward()
 
 
-def memory_of(runner: Runner) -> Needed:
+def estimate_memory(runner: Runner) -> TrainingMemory:
     """The memory of a run.
 
     Images of more than :data:`SEEN` pixels would take minutes. Their memory is extrapolated
@@ -93,22 +93,22 @@ def memory_of(runner: Runner) -> Needed:
     loader: Any = runner.train_dataloader
     images = min(TRACED_IMAGES, loader.batch_size, len(loader.dataset))
 
-    def needed(batch: Any) -> Needed:
-        return Needed(runner.model, partial(learn, runner), batch, images)
+    def measure(batch: Any) -> TrainingMemory:
+        return TrainingMemory(runner.model, partial(compute_gradients, runner), batch, images)
 
     whole = first_batch(loader, images)
     pixels = pixels_per_image(runner, whole)
     share = math.sqrt(SEEN / pixels)
     if share >= 1 or 'pipeline' not in runner.cfg.train_dataloader.dataset:
-        return needed(whole)
-    batches = [smaller(runner, loader, images, part) for part in (share / 2, share)]
+        return measure(whole)
+    batches = [first_scaled_batch(runner, loader, images, part) for part in (share / 2, share)]
     few, many = (pixels_per_image(runner, batch) for batch in batches)
     if few == many:  # padded to one size
-        return needed(whole)
-    less, more = map(needed, batches)
-    for_a_pixel = (more.per_image - less.per_image) / (many - few)
-    more.per_image += (pixels - many) * for_a_pixel
-    return more
+        return measure(whole)
+    at_small, at_large = map(measure, batches)
+    for_a_pixel = (at_large.per_image - at_small.per_image) / (many - few)
+    at_large.per_image += (pixels - many) * for_a_pixel
+    return at_large
 
 
 def pixels_per_image(runner: Runner, batch: Any) -> int:
@@ -118,7 +118,7 @@ def pixels_per_image(runner: Runner, batch: Any) -> int:
     return inputs.shape[-2:].numel() if isinstance(inputs, torch.Tensor) else 1
 
 
-def smaller(runner: Runner, loader: Any, images: int, share: float) -> Any:
+def first_scaled_batch(runner: Runner, loader: Any, images: int, share: float) -> Any:
     """The first batch, with images scaled by this factor."""
     steps = copy.deepcopy(runner.cfg.train_dataloader.dataset.pipeline)
     for step in steps:
@@ -142,43 +142,42 @@ def forecast(runner: Runner) -> float:
     model, optim_wrapper = copy.deepcopy((runner.model, runner.optim_wrapper))
     learn_from = partial(model.train_step, optim_wrapper=optim_wrapper)
     steps = runner.max_iters - runner.iter
-    seconds = seconds_of_batches(steps, runner.train_dataloader, learn_from, model.train())
+    seconds = time_batches(steps, runner.train_dataloader, learn_from, model.train())
     if runner._val_loop is not None:
-        by_slices = getattr(runner.val_loop, 'found_in', None)
+        # Only SlicedValLoop has this method; the other loops call the model.
+        by_slices = getattr(runner.val_loop, 'predict_slices', None)
         use = partial(by_slices, model) if by_slices else model.val_step
         with torch.no_grad():
             batches = validations(runner) * len(runner.val_dataloader)
-            seconds += seconds_of_batches(batches, runner.val_dataloader, use, model.eval())
+            seconds += time_batches(batches, runner.val_dataloader, use, model.eval())
     state = dict(state_dict=model.state_dict(), optimizer=optim_wrapper.state_dict())
-    seconds += saves(runner) * time_call(torch.save, state, os.devnull)[1]
+    seconds += count_saves(runner) * time_call(torch.save, state, os.devnull)[1]
     if isinstance(runner.train_loop, EpochBasedTrainLoop):
         seconds += (runner.max_epochs - runner.epoch) * EPOCH_SECONDS
     return seconds + END_SECONDS
 
 
-def saves(runner: Runner) -> int:
+def count_saves(runner: Runner) -> int:
     """The number of checkpoints left, without the last."""
     hooks = [hook for hook in runner.hooks if isinstance(hook, CheckpointHook)]
     left = {True: runner.max_epochs - runner.epoch, False: runner.max_iters - runner.iter}
     return sum(left[hook.by_epoch] // hook.interval for hook in hooks if hook.interval > 0)
 
 
-def seconds_of_batches(
-    batches: int, loader: Any, use: Callable[[Any], Any], model: nn.Module
-) -> float:
+def time_batches(batches: int, loader: Any, use: Callable[[Any], Any], model: nn.Module) -> float:
     """Seconds of so many batches: reading them, and their use by the model."""
     whole = min(loader.batch_size or 1, len(loader.dataset))
     images, using = 1, 0.0
     while not using or (images < whole and using < ENOUGH_SECONDS):
         images = min(2 * images, whole)
         batch, reading = time_call(first_batch, loader, images)
-        using = seconds_of_use(use, batch, model)
+        using = time_use(use, batch, model)
         # The first call also prepared caches for its shape. Another batch may have another shape.
         if using < LONG_SECONDS:
-            using = seconds_of_use(use, first_batch(loader, images), model)
+            using = time_use(use, first_batch(loader, images), model)
     spent, timed = using, 1
     while spent < min(TIMED_SHARE * batches * using, MOST_SECONDS):
-        spent += seconds_of_use(use, batch, model)
+        spent += time_use(use, batch, model)
         timed += 1
         using = spent / timed
     if next(model.parameters()).device.type == 'cpu':
@@ -188,7 +187,7 @@ def seconds_of_batches(
     return batches * together * whole / images
 
 
-def seconds_of_use(use: Callable[[Any], Any], batch: Any, model: nn.Module) -> float:
+def time_use(use: Callable[[Any], Any], batch: Any, model: nn.Module) -> float:
     """Seconds per batch in the model."""
     model.zero_grad()
     # A copy, since the preprocessors of the frameworks change the samples.
@@ -210,7 +209,7 @@ def time_call(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float
     return result, time.perf_counter() - start
 
 
-def plan_of(runner: Runner, seconds: float) -> str:
+def describe_duration(runner: Runner, seconds: float) -> str:
     """A sentence about the duration and, over an hour, flags that reduce it to about an hour."""
     text = f'The training takes about {time_in_words(seconds)} on this machine.'
     if seconds <= HOUR:

@@ -1,4 +1,4 @@
-"""What the recipes of MMSegmentation's models share."""
+"""The base of the recipes for dense prediction with MMSegmentation."""
 
 from typing import ClassVar
 
@@ -10,24 +10,33 @@ from .starting_point import SMALL_SIDE
 
 
 class MapRecipe(ModelRecipe):
-    """Recipe for images and maps of the same size, by MMSegmentation."""
+    """Base of the recipes for dense prediction with MMSegmentation (segmentation, depth).
+
+    The data are images and per-pixel targets of the same size. Attributes: see
+    :class:`~.task_recipe.TaskRecipe` and :class:`~.model_recipe.ModelRecipe`.
+    """
 
     packages = ('mmseg',)
-    # The maps of the last small hybrid begin at a stride of 4 and miss thin shapes
-    # (docs/results.md).
-    small_rows = (SMALL_SIDE, SMALL_SIDE)
-    changes: ClassVar = dict(scratch=dict(rate=1e-3))
+    # Never the largest row of SMALL_HYBRIDS: its finest feature map has stride 4, which misses
+    # thin shapes (docs/results.md).
+    hybrid_range = (SMALL_SIDE, SMALL_SIDE)
+    schedule_overrides: ClassVar = dict(scratch=dict(rate=1e-3))
     runtime = '_base_/mmseg_runtime.py'
-    pixels_of_bands: ClassVar = dict(bgr_to_rgb=False)
-    sections: ClassVar = dict(log_processor=dict(by_epoch=True))
+    multispectral_preprocessor: ClassVar = dict(bgr_to_rgb=False)
+    extra_sections: ClassVar = dict(log_processor=dict(by_epoch=True))
 
     def segmentor(self, kind: str, facts: ModelFacts) -> Section:
-        """The section ``model`` for MMSegmentation."""
-        pixels = dict(
+        """The section ``model`` for MMSegmentation.
+
+        Args:
+            kind: the class of the segmentor.
+            facts: what the model's row needs to know.
+        """
+        preprocessor = dict(
             type='SegDataPreProcessor',
             **self.start.normalization,
             bgr_to_rgb=True,
             **self.padding,
         )
         model = dict(type=kind, train_cfg=dict(), test_cfg=dict(mode='whole'))
-        return model | self.built(facts, pixels)
+        return model | self.complete_model(facts, preprocessor)

@@ -16,7 +16,7 @@ QUERY_SCHEDULES: Section = dict(
 )
 
 
-def of_width(section: Any, width: int) -> Any:
+def resize_decoder(section: Any, width: int) -> Any:
     """The section of a query decoder of this width, with fewer layers unless the width is 256."""
     sizes = dict(
         embed_dims=width,
@@ -26,13 +26,15 @@ def of_width(section: Any, width: int) -> Any:
         **({} if width == 256 else dict(feedforward_channels=4 * width, num_layers=3)),
     )
     if isinstance(section, dict):
-        return {name: sizes.get(name, of_width(part, width)) for name, part in section.items()}
+        return {
+            name: sizes.get(name, resize_decoder(part, width)) for name, part in section.items()
+        }
     return section
 
 
 def mask2former_head(head: Section, width: int, strides: Sequence[int]) -> Section:
     """Mask2Former's head for four maps of this width."""
-    return of_width(head, width) | dict(in_channels=[width] * 4, strides=list(strides))
+    return resize_decoder(head, width) | dict(in_channels=[width] * 4, strides=list(strides))
 
 
 def _mask2former(facts: ModelFacts) -> Section:

@@ -19,7 +19,7 @@ OVERHEAD = dict(cpu=1.5, cuda=1.1)
 ADAMW_STATES = 2  # AdamW's values per parameter; Muon keeps fewer
 
 
-class Needed:
+class TrainingMemory:
     """The memory of a training, in bytes.
 
     Args:
@@ -38,7 +38,7 @@ class Needed:
         self, model: Any, learn: Callable[[Any, Any], None], batch: Any, images: int
     ) -> None:
         self.device = next(model.parameters()).device
-        self.held, traced = held_on(self.device), copy.deepcopy(model).train()
+        self.held, traced = memory_in_use(self.device), copy.deepcopy(model).train()
         tracker = memory_tracker(traced)
         with tracker:
             learn(traced, batch)
@@ -47,7 +47,7 @@ class Needed:
         trained = sum(part.nbytes for part in model.parameters() if part.requires_grad)
         self.learned = (1 + ADAMW_STATES) * trained
 
-    def say(self, logger: logging.Logger, batch_size: int) -> None:
+    def log(self, logger: logging.Logger, batch_size: int) -> None:
         """Log the peak with this many images in a step, if the memory of the device is known.
 
         It warns if the peak exceeds the memory.
@@ -59,32 +59,32 @@ class Needed:
             return
         tensors, overhead = batch_size * self.per_image, OVERHEAD[self.device.type]
         peak = self.held + self.learned + overhead * tensors
-        free = free_on(self.device)
+        free = free_memory(self.device)
         place = 'machine' if self.device.type == 'cpu' else 'GPU'
         has = '' if free is None else f', and the {place} has {(self.held + free) / GIB:.1f}'
-        said = f'The training takes about {peak / GIB:.1f} GiB of memory{has}'
+        message = f'The training takes about {peak / GIB:.1f} GiB of memory{has}'
         if free is None or peak <= self.held + free:
-            logger.info(f'{said}.')
+            logger.info(f'{message}.')
             return
         fitting = int((free - self.learned) / (overhead * self.per_image))
         size = f'--batch-size {fitting}' if fitting > 0 else 'a smaller --arch'
-        said += (
+        message += (
             f': give {size}, a smaller --img-size, or --cfg-options model.backbone.with_cp=True, '
             'which recomputes blocks instead of storing their activations.'
         )
         if self.learned + tensors > free:
-            raise ConfigError(said)
-        logger.warning(said)
+            raise ConfigError(message)
+        logger.warning(message)
 
 
-def held_on(device: torch.device) -> int:
+def memory_in_use(device: torch.device) -> int:
     """The bytes that this process holds on a GPU, or on the machine if that is known."""
     if device.type == 'cuda':
         return torch.cuda.memory_allocated(device)
     return _sizes('/proc/self/status').get('VmRSS', 0)
 
 
-def free_on(device: torch.device) -> int | None:
+def free_memory(device: torch.device) -> int | None:
     """The bytes that this process can still allocate, or None if unknown."""
     if device.type == 'cuda':
         kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)

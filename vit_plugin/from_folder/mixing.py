@@ -91,7 +91,9 @@ class Mixing(NamedTuple):
         return f' Half of the samples mix several images; that changes after epoch {ends}.'
 
 
-def mixing_of(name: str, epochs: int, scale: Scale, resizing: Pipeline, ending: Pipeline) -> Mixing:
+def plan_mixing(
+    name: str, epochs: int, scale: Scale, resizing: Pipeline, ending: Pipeline
+) -> Mixing:
     """The pipelines of a value of ``--augment``.
 
     Args:

@@ -10,7 +10,7 @@ from vit_plugin.config.task_model import ModelFacts, TaskModel, has_entries
 from vit_plugin.errors import ConfigError
 
 from .choices import models_of
-from .continued import continued, described
+from .continued import adapt_model, describe_weights
 from .multispectral import multispectral_backbone
 from .request import Request
 from .schedule import CONTINUED_DETECTOR, SLOWER_BACKBONE, SLOWER_STEM, Schedule
@@ -37,24 +37,26 @@ class ModelRecipe(TaskRecipe):
     """Recipe of a task with a choice of models.
 
     Attributes:
-        runtime: the file of ``_base_``.
-        changes: of :data:`DENSE_SCHEDULES`.
-        sections: additional sections of the config.
+        runtime: the file of ``_base_`` with the framework's hooks and logging.
+        schedule_overrides: changed fields of :data:`DENSE_SCHEDULES`, by its keys.
+        extra_sections: sections of the config that the task adds; :attr:`more` has these, and the
+            imports and hooks of the model.
 
     Raises:
         ConfigError: if there is no such model, or if the weights are of another complete model.
     """
 
+    # Overrides attributes of TaskRecipe, which describes them.
     takes = CONTINUED_TASKS
     runtime: ClassVar[str]
-    changes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    sections: ClassVar[Mapping[str, Any]] = {}
+    schedule_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    extra_sections: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
-        places = models_of(request.task)
-        self.name = request.model or next(iter(places))
-        if self.name in places:
-            self.row: TaskModel = resolve_name(places[self.name])
+        rows = models_of(request.task)  # name -> where its row is, as 'module:NAME'
+        self.name = request.model or next(iter(rows))
+        if self.name in rows:  # `super` rejects an unknown name
+            self.row: TaskModel = resolve_name(rows[self.name])
             self.packages = (*self.row.imports, *self.packages)  # imports our ops before mmdet
             self.named_arch = self.row.arch
         super().__init__(request, decode_all)
@@ -80,7 +82,7 @@ class ModelRecipe(TaskRecipe):
             return dict(fine_tuned=CONTINUED_DETECTOR)
         return {
             kind: schedule._replace(
-                **{**self.changes.get(kind, {}), **self.row.schedules.get(kind, {})}
+                **{**self.schedule_overrides.get(kind, {}), **self.row.schedules.get(kind, {})}
             )
             for kind, schedule in DENSE_SCHEDULES.items()
         }
@@ -95,7 +97,7 @@ class ModelRecipe(TaskRecipe):
     @property
     def more(self) -> Mapping[str, Any]:  # type: ignore[override]
         """Sections, imports and hooks that the task, the model and mixed images add."""
-        sections: Section = {**self.sections}
+        sections: Section = {**self.extra_sections}
         hooks = [] if self.start.detector else [*self.row.hooks]
         if self.mixing:
             hooks += self.mixing.hooks
@@ -109,10 +111,10 @@ class ModelRecipe(TaskRecipe):
 
     def summary(self) -> str:
         """The images, the length of the training and the model."""
-        said = f'The model is {self.row.title}.'
+        model = f'The model is {self.row.title}.'
         if saved := self.start.detector:
-            said = described(saved, self.listing.classes, str(self.request.weights))
-        return f'{super().summary()} {said}'
+            model = describe_weights(saved, self.listing.classes, str(self.request.weights))
+        return f'{super().summary()} {model}'
 
     @property
     def padding(self) -> Section:
@@ -127,7 +129,7 @@ class ModelRecipe(TaskRecipe):
         """A complete model adapted to the classes of the data, or a new one."""
         if not self.start.detector:
             return self.new_model()
-        model = continued(self.start.detector, self.listing)
+        model = adapt_model(self.start.detector, self.listing)
         model['data_preprocessor'] |= self.padding
         return model
 
@@ -150,8 +152,8 @@ class ModelRecipe(TaskRecipe):
         build = partial(self.start.meta_backbone, min(self.size), **arguments)
         return ModelFacts(len(self.listing.classes), size, arguments, build, **more)
 
-    def built(self, facts: ModelFacts, pixels: Mapping[str, Any]) -> Section:
-        """Complete the section ``model``, with this preprocessor."""
+    def complete_model(self, facts: ModelFacts, preprocessor: Mapping[str, Any]) -> Section:
+        """The section ``model`` that the row builds, with its weights and this preprocessor."""
         model = self.row.build(facts)
         if not self.start.from_scratch:
             weights = dict(type='Pretrained', checkpoint=self.start.weights)
@@ -159,4 +161,4 @@ class ModelRecipe(TaskRecipe):
         if self.row.base:  # entries replace or change those of its base
             changed = ('backbone',) if model['neck']['type'] == 'FPN' else ('backbone', 'neck')
             model |= {name: dict(_delete_=True, **model[name]) for name in changed}
-        return dict(data_preprocessor=dict(pixels), **model)
+        return dict(data_preprocessor=dict(preprocessor), **model)

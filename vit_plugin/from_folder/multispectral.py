@@ -21,7 +21,7 @@ STATISTICS_IMAGES = 500  # images for the statistics
 COLORS = ('PhotoMetricDistortion', 'RandAugment')  # steps that need colors
 
 
-def steps_of_bands(pipeline: Sequence[Section], bands: int) -> list[Section]:
+def adapt_to_bands(pipeline: Sequence[Section], bands: int) -> list[Section]:
     """A pipeline adapted to multispectral images. Its first step reads an image.
 
     Color augmentation is removed, and nothing resizes with Pillow, which has no multispectral

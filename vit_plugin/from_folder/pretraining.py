@@ -50,6 +50,7 @@ class Pretraining(TaskRecipe):
         ConfigError: if the method is unknown, or does not fit the teacher.
     """
 
+    # Overrides attributes of TaskRecipe, which describes them.
     schedules: ClassVar = {
         kind: schedule._replace(
             batch=(16, 256), rate=1e-3, at=256, length=10, weight_decay=0.05, layer_decay=1.0
@@ -100,8 +101,8 @@ class Pretraining(TaskRecipe):
         kind = dict(type='vit_plugin.VisionTransformer')
         if not self.method.continues:
             return {**kind, **self.start.backbone(side), 'img_size': side}
-        if found := self.start.detector:
-            kept = found.model.backbone.to_dict()
+        if saved := self.start.detector:
+            kept = saved.model.backbone.to_dict()
         else:
             kept = {**kind, **self.start.backbone(side), 'img_size': self.start.native_size()}
         return {name: value for name, value in kept.items() if name != 'frozen_stages'}
@@ -257,16 +258,16 @@ class Probe:
         from vit_plugin.measure.probing import NEIGHBORS, features_of, probe
 
         try:
-            found = read_classes(self.task.tree(), self.task.request)
+            listing = read_classes(self.task.tree(), self.task.request)
         except ConfigError:  # the folder has no classes
             return []
-        if found.multi_label or len(found.train) < NEIGHBORS:
+        if listing.multi_label or len(listing.train) < NEIGHBORS:
             return []
         scores = []
         for model in self.models():
             train, val = (
-                features_of(model, samples_of(found, part, self.prepare))
-                for part in (found.train, found.val)
+                features_of(model, load_labeled_batches(listing, part, self.prepare))
+                for part in (listing.train, listing.val)
             )
             scores.append(probe(train, val, ['knn'])['knn'])
         return scores
@@ -287,9 +288,13 @@ class Probe:
         save_figure(draw_feature_colors(images, *colors, titles=('image', 'before', 'after')), path)
 
 
-def samples_of(found: Listing, part: Sequence[ImageRecord], prepare: Callable) -> Iterator[Any]:
+def load_labeled_batches(
+    listing: Listing, part: Sequence[ImageRecord], prepare: Callable
+) -> Iterator[Any]:
     """Labeled images after the test transforms, in batches."""
     for first in range(0, len(part), FEATURE_BATCH):
         records = part[first : first + FEATURE_BATCH]
-        samples = [dict(img_path=str(p.path), gt_label=found.numbers[p.labels[0]]) for p in records]
+        samples = [
+            dict(img_path=str(p.path), gt_label=listing.numbers[p.labels[0]]) for p in records
+        ]
         yield pseudo_collate([prepare(sample) for sample in samples])

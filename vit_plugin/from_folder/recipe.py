@@ -18,7 +18,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import SHIPPED_PREFIX
 
 from .choices import DEFAULT_TASK
-from .multispectral import band_normalization, steps_of_bands
+from .multispectral import adapt_to_bands, band_normalization
 from .request import Request
 from .schedule import training_sections, validation_interval
 from .task_recipe import TaskRecipe
@@ -65,11 +65,12 @@ def recipe_of(task: TaskRecipe) -> Recipe:
     if listing.classes:
         sections['classes'] = list(listing.classes)
     sections['model'] = task.model()
-    if preprocessor := task.preprocessor():
-        sections['data_preprocessor'] = preprocessor
+    if own := task.preprocessor():
+        sections['data_preprocessor'] = own
     if listing.bands and not start.detector:
-        pixels = sections.get('data_preprocessor') or sections['model']['data_preprocessor']
-        pixels |= {**band_normalization(start, listing), **(task.pixels_of_bands or {})}
+        preprocessor = sections.get('data_preprocessor') or sections['model']['data_preprocessor']
+        preprocessor |= band_normalization(start, listing)
+        preprocessor |= task.multispectral_preprocessor or {}
     sections |= data_sections(task)
     share = task.passes('val') / task.passes('train')
     sections |= training_sections(
@@ -85,7 +86,7 @@ def recipe_of(task: TaskRecipe) -> Recipe:
     validations = math.ceil(task.epochs / validation_interval(task.epochs, share))
     return Recipe(
         f'{start.title} on {request.data}, {contents(listing)}.',
-        ' '.join(filter(None, [task.summary(), assumed, _endless(request, validations)])),
+        ' '.join(filter(None, [task.summary(), assumed, _note_on_patience(request, validations)])),
         sections,
         [SHIPPED_PREFIX + base if base.startswith('_base_/') else base for base in task.bases],
         {
@@ -96,7 +97,7 @@ def recipe_of(task: TaskRecipe) -> Recipe:
     )
 
 
-def _endless(request: Request, validations: int) -> str:
+def _note_on_patience(request: Request, validations: int) -> str:
     """A sentence on a patience that ends nothing, or nothing."""
     if (request.patience or 0) < validations:
         return ''
@@ -123,7 +124,7 @@ def data_sections(task: TaskRecipe) -> Section:
     train_pipeline, test_pipeline = task.pipelines()
     for pipeline in filter(None, (train_pipeline, test_pipeline)):
         if listing.bands:
-            pipeline[:] = steps_of_bands(pipeline, listing.bands)
+            pipeline[:] = adapt_to_bands(pipeline, listing.bands)
         if window := task.probes.window:
             pipeline[0] = dict(type='vit_plugin.LoadImage', window=window)
     sections: Section = {}

@@ -71,7 +71,8 @@ class StartingPoint:
         arch: see :func:`vit_plugin.arch.parse_arch`. Empty: that of the weights, or one of
             :data:`SMALL_HYBRIDS`.
         weights: see :class:`Request`. None: from scratch.
-        small_rows: the first and the last row of :data:`SMALL_HYBRIDS` that fits the task.
+        hybrid_range: the keys of the first and the last row of :data:`SMALL_HYBRIDS` that fit the
+            task, in pixels.
         takes: the tasks whose complete models are accepted as weights.
 
     Raises:
@@ -80,7 +81,7 @@ class StartingPoint:
 
     arch: str
     weights: str | None
-    small_rows: tuple[int, int]
+    hybrid_range: tuple[int, int]
     takes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -154,7 +155,7 @@ class StartingPoint:
             pooled = 'cls_token' if saved.get('with_cls_token', True) else 'avg_featmap'
             out_type = saved.get('out_type')
             return {**saved, 'out_type': out_type if out_type in POOLED_OUT_TYPES else pooled}
-        least, most = self.small_rows
+        least, most = self.hybrid_range
         size = min(max(size, least), most)
         row = max(pixels for pixels in SMALL_HYBRIDS if pixels <= size)
         return dict(SMALL_HYBRIDS[row], with_cls_token=False, out_type='avg_featmap')
@@ -167,8 +168,8 @@ class StartingPoint:
         """
         if self.arch or not self.weights:
             return self.weights
-        found = self._found
-        return as_run(found) if found and not self.wrapped else found
+        checkpoint = self._found
+        return as_run(checkpoint) if checkpoint and not self.wrapped else checkpoint
 
     @cached_property
     def _found(self) -> Checkpoint | None:
@@ -181,7 +182,7 @@ class StartingPoint:
         return wrapped_model(self.arch, self._found)
 
     @cached_property
-    def of_vector(self) -> Section:
+    def pooled_output(self) -> Section:
         """Arguments for another library's backbone to return its classifier's input, or {}."""
         pooled: Section = dict(out_type='pooled')
         try:
@@ -193,7 +194,7 @@ class StartingPoint:
     @cached_property
     def wrapped_classes(self) -> list[str]:
         """The class names of another library's classifier in the weights, or ()."""
-        if not (self.wrapped and self.of_vector and self._found):
+        if not (self.wrapped and self.pooled_output and self._found):
             return []
         return [*as_run(self._found).dataset_meta.get('classes', ())]
 
@@ -225,7 +226,7 @@ class StartingPoint:
             for part in ('bbox_head', 'decode_head', 'backbone')
         )
         queries = bool(getattr(backbone, 'added_classifiers', ()))
-        if task := getattr(maps, 'learns', ''):
+        if task := getattr(maps, 'task', ''):
             cfg.tasks = [task]
         elif queries:
             cfg.tasks = (
@@ -267,7 +268,7 @@ class StartingPoint:
     def native_size(self) -> int:
         """The longer side of the training images of the weights, or of the model they name."""
         if self.wrapped:
-            return max(self.meta_backbone(0, **self.of_vector).img_size)
+            return max(self.meta_backbone(0, **self.pooled_output).img_size)
         name = self.weights if str(self.weights).startswith('timm://') else self.arch
         size = (
             parse_arch(name or self.saved_backbone['arch'])
@@ -326,7 +327,7 @@ class StartingPoint:
                 return tried
         native = ' x '.join(map(str, built.img_size))
         raise ConfigError(
-            f'{self.title} takes no images of {height} x {width} pixels, but of {native}'
+            f'{self.title} takes images of {native} pixels, not of {height} x {width}'
             + (
                 '; take another for boxes or masks.'
                 if varies

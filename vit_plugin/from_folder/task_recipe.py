@@ -40,13 +40,13 @@ class TaskRecipe:
     Attributes:
         packages: what must be installed.
         named_arch: the default arch without ``--arch`` and ``--weights``. Empty: a small hybrid.
-        small_rows: see :class:`StartingPoint`.
+        hybrid_range: the small hybrids that fit the task, see :class:`StartingPoint`.
         schedules: schedules by :attr:`StartingPoint.kind`, and ``small_on_gpu`` if that differs.
         held_out: how validation images are chosen if the data set has no split, in words.
         takes: the tasks of the complete models that the weights may be of.
         loads_model: whether the weights are loaded into the whole model instead of its backbone.
-        pixels_of_bands: changes of the ``data_preprocessor`` for multispectral images. None: only
-            photographs are supported.
+        multispectral_preprocessor: changes of the ``data_preprocessor`` for multispectral images.
+            None: only photographs are supported.
         mixing: how several images are mixed in training, if they are.
         loader: additional arguments of the training's data loader.
         more: additional sections.
@@ -62,12 +62,12 @@ class TaskRecipe:
 
     packages: Sequence[str] = ()
     named_arch = ''
-    small_rows: tuple[int, int] = (0, SMALL_SIDE)
+    hybrid_range: tuple[int, int] = (0, SMALL_SIDE)
     schedules: ClassVar[Mapping[str, Schedule]]
     held_out = 'held out, a tenth of all'
     takes: tuple[str, ...] = ()
     loads_model = False
-    pixels_of_bands: ClassVar[Mapping[str, Any] | None] = None
+    multispectral_preprocessor: ClassVar[Mapping[str, Any] | None] = None
     mixing: Mixing | None = None
     loader: ClassVar[Mapping[str, Any]] = {}
     more: ClassVar[Mapping[str, Any]] = {}
@@ -87,7 +87,7 @@ class TaskRecipe:
         self.request = request
         self.probes = ProbeCache(request.data, Path(request.work_dir, NAME), decode_all)
         arch = request.arch or ('' if request.weights else self.named_arch)
-        self.start = StartingPoint(arch, request.weights, self.small_rows, self.takes)
+        self.start = StartingPoint(arch, request.weights, self.hybrid_range, self.takes)
         saved = self.start.detector
         if saved and request.task not in (*saved.tasks, PRETRAINING):
             raise ConfigError(
@@ -105,8 +105,8 @@ class TaskRecipe:
     def listing(self) -> Listing:
         """The data, read and checked at the first access."""
         tree = self.tree()
-        found = by_layout(tree, self.request)
-        listing = found[0] if found else self.read(tree)
+        laid_out = by_layout(tree, self.request)
+        listing = laid_out[0] if laid_out else self.read(tree)
         self.check(listing)
         return listing
 
@@ -256,5 +256,5 @@ def image_scale(listing: Listing, largest: int, img_size: int | None = None) -> 
 
 def typical_size(records: Sequence[ImageRecord]) -> tuple[int, int]:
     """The median width and height of the images of known size, in pixels."""
-    width, height = np.median([one.size for one in records if any(one.size)], axis=0)
+    width, height = np.median([record.size for record in records if any(record.size)], axis=0)
     return int(width), int(height)

@@ -64,8 +64,10 @@ def read_data(request: Request, check: bool) -> TaskRecipe:
         print(f"Created the folder {DIGITS!r} with scikit-learn's handwritten digits.")
     with reading_folder(), answering(request.data, request.task):
         bands = task.listing.bands
-    if bands and task.pixels_of_bands is None:
-        takers = ' and '.join(name for name in TASKS if recipe_class(name).pixels_of_bands)
+    if bands and task.multispectral_preprocessor is None:
+        takers = ' and '.join(
+            name for name in TASKS if recipe_class(name).multispectral_preprocessor
+        )
         raise ConfigError(
             f'--data: the images in {request.data!r} have {bands} bands, of which there is '
             f'no {request.task}, but {takers}; give photographs.'

@@ -13,18 +13,18 @@ def has_part(model: Any, part: str, name: str) -> bool:
     return name in (one.__name__ for one in type(getattr(model, part, None)).__mro__)
 
 
-def task_of(model: Any, cfg: Config) -> str:
+def find_task(model: Any, cfg: Config) -> str:
     """The task of a model's head, or else of its framework.
 
     Raises:
-        ConfigError: if the ``default_scope`` of the config is no framework.
+        ConfigError: if the ``default_scope`` of the config is not a framework.
     """
     for task, heads in of_tasks('heads').items():
         if any(has_part(model, *head) for head in heads):
             return task
-    return task_of_framework(cfg)
+    return find_framework_task(cfg)
 
 
-def task_of_framework(cfg: Config) -> str:
-    """The task of the framework that a config names, see :func:`task_of`."""
+def find_framework_task(cfg: Config) -> str:
+    """The task of the framework that a config names, see :func:`find_task`."""
     return of_framework({scope: task for task, scope in of_tasks('framework').items()}, cfg)

@@ -26,8 +26,8 @@ def embed(
     """
 
     def sample(source: Input) -> tuple[str, dict[str, Any]] | None:
-        found = reading.read(source, trained.sample)
-        return None if found is None else (source.name, found)
+        prepared = reading.read(source, trained.sample)
+        return None if prepared is None else (source.name, prepared)
 
     inputs = reading.inputs
     with ThreadPoolExecutor(READER_THREADS) as pool:

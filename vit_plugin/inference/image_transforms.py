@@ -62,13 +62,13 @@ class PipelineTransform:
         backbone = cfg.model.backbone
         self.gray = backbone.get('patch_embed', {}).get('in_channels', 3) == 1
         has_reader = 'LoadImage' in steps[0]['type']  # a data set in memory has no reader
-        reader, rest = (steps[0], steps[1:]) if has_reader else ({}, steps)
+        reader, transforms = (steps[0], steps[1:]) if has_reader else ({}, steps)
         self.bands = reader.get('bands') or 3
         self.in_float = bool(reader.get('to_float32'))
         is_custom = has_reader and not is_plain_loader(reader)
         self.photographs = has_reader and not (is_custom or reader.get('bands'))
         self.custom_reader = Compose([reader]) if is_custom else None
-        self.from_pixels = Compose(rest)
+        self.from_pixels = Compose(transforms)
         self.transforms = self.from_pixels.transforms
         self.size: Sequence[int] | None = None  # height and width that images are resized to
         if not is_custom and cfg.get('default_scope') == 'mmpretrain' and 'img_size' in backbone:

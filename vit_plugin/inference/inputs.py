@@ -84,16 +84,18 @@ def find_inputs(arguments: Sequence[str], videos: bool = True) -> list[Input]:
     Raises:
         ConfigError: if one does not exist, is empty, or is a video where none is wanted.
     """
-    found = list(dict.fromkeys(one for argument in arguments for one in _inputs_of(argument)))
-    if not videos and (wrong := next((one for one in found if one.is_video), None)):
+    inputs = list(
+        dict.fromkeys(source for argument in arguments for source in _parse_argument(argument))
+    )
+    if not videos and (wrong := next((source for source in inputs if source.is_video), None)):
         raise ConfigError(
             f'{wrong.name!r} is a {wrong.reader}, and this command takes images; '
             'vit-plugin infer takes videos, too.'
         )
-    return found
+    return inputs
 
 
-def _inputs_of(argument: str) -> list[Input]:
+def _parse_argument(argument: str) -> list[Input]:
     path = Path(argument)
     if not argument.strip():
         raise ConfigError('The name of an image is empty; give a file, a folder or a URL.')

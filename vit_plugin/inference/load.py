@@ -19,7 +19,7 @@ from vit_plugin.arguments import look_up
 from vit_plugin.config import check_channels
 from vit_plugin.config.scope import import_data_sets, in_scope
 from vit_plugin.errors import ConfigError, naming, rejecting
-from vit_plugin.importable import import_models, make_importable
+from vit_plugin.importable import make_importable, register_framework_models
 from vit_plugin.models.classes import check_classes
 from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
@@ -35,7 +35,7 @@ from vit_plugin.weights.saved_settings import training_settings
 from vit_plugin.weights.wrapped_model import wrapped_model
 from vit_plugin.zoo.data_config import data_config_of
 
-from .answered_task import task_of_framework
+from .answered_task import find_framework_task
 from .image_transforms import TimmTransform
 from .saved_model import SavedModel, find_checkpoint, open_model
 from .trained_model import TrainedModel
@@ -134,7 +134,7 @@ def from_config(
     checkpoint, cfg = saved
     path = checkpoint.source
     cfg.setdefault('default_scope', CLASSIFIER_SCOPE)
-    task_of_framework(cfg)
+    find_framework_task(cfg)
     import_data_sets(cfg.default_scope)
     with in_scope(cfg.default_scope):
         preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor')
@@ -142,6 +142,7 @@ def from_config(
         dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
         kind = look_up(dataset.get('type'), DATASETS, cfg.default_scope)
         meta = {**getattr(kind, 'METAINFO', {}), **dataset.get('metainfo', {})}
+    # Only a head=None is in vars(model): torch keeps modules elsewhere.
     if not headless and vars(model).get('head', model) is None:
         raise ConfigError(
             f'{path!r} gives features of an image and no classes, since it has no head. vit-plugin '
@@ -190,10 +191,10 @@ def from_arch(
     """
     checkpoint = open_checkpoint(find_checkpoint(source, which))
     with naming(checkpoint.source):
-        return _of_weights(arch, checkpoint, options, classify)
+        return _build_from_weights(arch, checkpoint, options, classify)
 
 
-def _of_weights(
+def _build_from_weights(
     arch: str, checkpoint: Checkpoint, options: Mapping[str, Any] | None, classify: bool
 ) -> TrainedModel:
     """The model of an open checkpoint, see :func:`from_arch`."""
@@ -209,6 +210,7 @@ def _of_weights(
     classes = []
     if CLASSIFIER in head and head[CLASSIFIER].any():
         classes = imagenet_classes(len(head[CLASSIFIER]))
+    # Heads of other widths may be projections, as in CLIP.
     model = _with_head(parts, head, len(classes)) if classes else Classifier(parts, num_classes=0)
     backbone, pixels = model.backbone, data_config_of(arch, checkpoint)
     gray = backbone.patch_embed.in_channels == 1
@@ -228,7 +230,7 @@ def _of_weights(
 
 def _with_head(parts: Parts, head: Mapping[str, Tensor], num_classes: int) -> nn.Module:
     """MMPretrain's classifier with the layers that the weights of a head have."""
-    import_models(CLASSIFIER_SCOPE)
+    register_framework_models(CLASSIFIER_SCOPE)
     classifier = needed_class('a classifier', 'mmpretrain.models.classifiers:ImageClassifier')
     part: dict[str, Any] = dict(
         type='vit_plugin.ViTClsHead', num_classes=num_classes, in_channels=parts.in_channels

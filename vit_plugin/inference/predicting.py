@@ -37,8 +37,8 @@ def predict_all(
                 for frame, prediction in zip(batch, predict(batch), strict=True):
                     files = [output.add(frame, prediction) for output in opened]
                     number = '' if frame.number is None else f', frame {frame.number}'
-                    said = f'{frame.source.name}{number}: {prediction.text(score_thr)}'
-                    print(printable('; '.join([said, *filter(None, files)])), flush=True)
+                    line = f'{frame.source.name}{number}: {prediction.text(score_thr)}'
+                    print(printable('; '.join([line, *filter(None, files)])), flush=True)
                     count += 1
                     if not (opened or is_read()):
                         raise SystemExit(UNREAD)

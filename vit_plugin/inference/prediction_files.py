@@ -18,7 +18,7 @@ from vit_plugin.files.untrusted_text import as_csv
 from .inputs import Frame, Input
 from .predictions import Prediction, draw_prediction
 from .streams import WEBCAM_FPS, frame_rate
-from .targets import check_apart, targets_of
+from .targets import check_apart, choose_targets
 
 DECIMALS = 4  # decimal places in a .csv
 PredictionRow = Mapping[str, Any]
@@ -51,6 +51,9 @@ class Table(Output):
     They go to a temporary file that is valid after every image, so even a killed process leaves its
     results. At the end, also when interrupted, it replaces an earlier file, unless writing failed.
 
+    Attributes:
+        start, end: text before the first image, and after the last one.
+
     Raises:
         ConfigError: if the file is an input, or cannot be written.
     """
@@ -61,7 +64,7 @@ class Table(Output):
         super().__init__(*arguments)
         check_target(self.target)
         check_apart([self.target], self.inputs)
-        self.has_videos = any(one.is_video for one in self.inputs)
+        self.has_videos = any(source.is_video for source in self.inputs)
         self._file: BinaryIO | None = None
 
     def __exit__(self, *error: Any) -> None:
@@ -86,9 +89,9 @@ class Table(Output):
 
     def _write(self, text: str) -> None:
         """Overwrite the closing text of the file."""
-        # Passes an error on to `replacing`, which then replaces nothing.
-        with ExitStack() as failed:
-            failed.push(self._stack)
+        # If writing fails, unwind the stack with the error, so that `replacing` keeps the old file.
+        with ExitStack() as on_failure:
+            on_failure.push(self._stack)
             if self._file is None:
                 path = self._stack.enter_context(replacing(self.target))
                 self._file = self._stack.enter_context(open(path, 'wb'))
@@ -97,18 +100,19 @@ class Table(Output):
             # A name that is not UTF-8 has surrogates, which become JSON escapes.
             self._file.write(text.encode('utf-8', 'backslashreplace'))
             self._file.flush()
-            failed.pop_all()
+            on_failure.pop_all()  # written: keep the stack open
 
 
 class JsonTable(Table):
     """An object with the list of rows of each image, or of all frames of each video."""
 
+    # Overrides attributes of Table, which describes them.
     start, end = '{', ']\n}\n'
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        # The last input, and whether it has rows.
-        self._open: tuple[Input | None, bool] = None, False
+        self._last_source: Input | None = None  # the input whose list is open
+        self._has_rows = False  # whether that list has rows
 
     def __exit__(self, *error: Any) -> None:
         if self._file is None:
@@ -116,11 +120,12 @@ class JsonTable(Table):
         super().__exit__(*error)
 
     def entry(self, frame: Frame, rows: list[PredictionRow]) -> str:
-        source, has_rows = self._open
+        continues = frame.source == self._last_source
+        follows_rows = continues and self._has_rows
         texts = ',\n    '.join(json.dumps(row, ensure_ascii=False) for row in rows)
-        self._open = frame.source, bool(rows) or (has_rows and source == frame.source)
-        if source == frame.source:
-            return (',\n    ' if has_rows and texts else '') + texts
+        self._last_source, self._has_rows = frame.source, bool(rows) or follows_rows
+        if continues:
+            return (',\n    ' if follows_rows and texts else '') + texts
         before = '],\n' if self._file else '\n'
         return f'{before}  {json.dumps(frame.source.name, ensure_ascii=False)}: [{texts}'
 
@@ -130,8 +135,8 @@ class JsonLines(Table):
 
     def entry(self, frame: Frame, rows: list[PredictionRow]) -> str:
         number = dict(frame=frame.number) if frame.source.is_video else {}
-        found = [{name: value for name, value in row.items() if name != 'frame'} for row in rows]
-        line = dict(image=frame.source.name, **number, found=found)
+        objects = [{name: value for name, value in row.items() if name != 'frame'} for row in rows]
+        line = dict(image=frame.source.name, **number, found=objects)
         return json.dumps(line, ensure_ascii=False) + '\n'
 
 
@@ -146,7 +151,7 @@ class CsvTable(Table):
         return as_csv([], self.columns)
 
     def entry(self, frame: Frame, rows: list[PredictionRow]) -> str:
-        named = [
+        image_rows = [
             dict(image=frame.source.name)
             | {
                 name: round(value, DECIMALS) if isinstance(value, float) else value
@@ -154,7 +159,7 @@ class CsvTable(Table):
             }
             for row in rows
         ]
-        return as_csv(named, self.columns, titled=False)
+        return as_csv(image_rows, self.columns, titled=False)
 
 
 class Pictures(Output):
@@ -164,12 +169,12 @@ class Pictures(Output):
     float32.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.inference.inputs.targets_of`.
+        ConfigError: see :func:`~vit_plugin.inference.targets.choose_targets`.
     """
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.targets = targets_of(self.inputs, self.target)
+        self.targets = choose_targets(self.inputs, self.target)
         self._source: Input | None = None  # source of the video that is being written
         self._write: Callable[[np.ndarray], None]
 
@@ -202,7 +207,7 @@ class Pictures(Output):
 def written_video(
     target: Path, size: tuple[int, int], fps: float
 ) -> Iterator[Callable[[np.ndarray], None]]:
-    """Give a function that adds a frame (H, W, 3) in BGR to a video.
+    """Yield a function that adds a frame (H, W, 3) in BGR to a video.
 
     An interrupted video has the frames written so far.
 
@@ -225,6 +230,7 @@ def written_video(
             try:
                 yield write
             except KeyboardInterrupt as error:
+                # Leave normally, so that the frames so far are kept; raised again below.
                 interrupt = error
         _check_video(path, count, target)
     if interrupt:
@@ -234,11 +240,11 @@ def written_video(
 def _check_video(path: Path, count: int, target: Path) -> None:
     """Raise a ``ConfigError`` if a video lacks frames. OpenCV is silent on a full disk."""
     stream = cv2.VideoCapture(str(path))
-    found = int(stream.get(cv2.CAP_PROP_FRAME_COUNT)) if stream.isOpened() else 0
+    written = int(stream.get(cv2.CAP_PROP_FRAME_COUNT)) if stream.isOpened() else 0
     stream.release()
-    if found < count:
+    if written < count:
         raise ConfigError(
-            f'{str(target)!r} cannot be written ({found} of {count} frames were); make room, or '
+            f'{str(target)!r} cannot be written ({written} of {count} frames were); make room, or '
             'give another path.'
         )
 
@@ -247,7 +253,7 @@ def _check_video(path: Path, count: int, target: Path) -> None:
 TABLES: dict[str, type[Table]] = {'.json': JsonTable, '.jsonl': JsonLines, '.csv': CsvTable}
 
 
-def output_of(target: Path, inputs: Sequence[Input], score_thr: float) -> Output:
+def create_output(target: Path, inputs: Sequence[Input], score_thr: float) -> Output:
     """The writer for a file or a folder.
 
     Raises:

@@ -60,7 +60,7 @@ def as_picture(pixels: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(pixels[..., ::-1])
 
 
-def seen_of(
+def find_visible_part(
     sample: Callable[[np.ndarray], Mapping[str, Any]], whole: Sequence[int], seen: Sequence[int]
 ) -> list[slice] | None:
     """The rows and columns of a photograph that a model's sample of it shows.

@@ -12,11 +12,11 @@ from mmengine.config import Config
 from vit_plugin.arguments import fits
 from vit_plugin.config import apply_options, check_channels, read_config
 from vit_plugin.config.scope import in_scope
-from vit_plugin.engine.checkpoints.chosen import checkpoint_in
+from vit_plugin.engine.checkpoints.chosen import choose_checkpoint
 from vit_plugin.engine.distributed import is_first_rank
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.place import relocated
-from vit_plugin.importable import import_models
+from vit_plugin.importable import register_framework_models
 from vit_plugin.registry import CLASSIFIER_SCOPE
 from vit_plugin.untrusted import IMPORTED, UNTRUSTED_REMEDY, validate_untrusted
 from vit_plugin.weights.hub import weights_in
@@ -60,7 +60,7 @@ def open_model(
         cfg = saved_config(checkpoint, use)
         apply_options(cfg, options, checkpoint.source)
     else:
-        import_models(cfg.get('default_scope', CLASSIFIER_SCOPE))
+        register_framework_models(cfg.get('default_scope', CLASSIFIER_SCOPE))
     with in_scope(cfg.get('default_scope', CLASSIFIER_SCOPE)):
         check_channels(cfg.model)
     return SavedModel(checkpoint, cfg)
@@ -73,7 +73,7 @@ def find_checkpoint(path: str, which: str | None = None, otherwise: str | None =
 
     Args:
         path: a file, a folder or a URL, or the name of a published detector.
-        which: see :func:`~vit_plugin.engine.checkpoints.chosen.checkpoint_in`.
+        which: see :func:`~vit_plugin.engine.checkpoints.chosen.choose_checkpoint`.
         otherwise: the default of ``which``.
 
     Raises:
@@ -88,9 +88,9 @@ def find_checkpoint(path: str, which: str | None = None, otherwise: str | None =
     path = path if '://' in path else os.path.expanduser(path)
     of_hub = weights_in(path)
     if os.path.isdir(path) and not of_hub and not is_checkpoint_folder(path):
-        path, said = checkpoint_in(path, which or otherwise)
+        path, sentence = choose_checkpoint(path, which or otherwise)
         if is_first_rank():
-            print(said, file=sys.stderr)
+            print(sentence, file=sys.stderr)
     elif which:
         raise ConfigError(
             f'--checkpoint {which} chooses in the folder of a run, which {path!r} is not; leave it '
@@ -129,7 +129,7 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
             f'The config in {path!r} has custom_imports.imports={modules!r}, where names of '
             f'modules are expected; {UNTRUSTED_REMEDY}.'
         )
-    import_models(settings.get('default_scope', CLASSIFIER_SCOPE))
+    register_framework_models(settings.get('default_scope', CLASSIFIER_SCOPE))
     for name in IMPORTED:
         if name in modules:
             with needed_by(f'The model in {path!r}'):

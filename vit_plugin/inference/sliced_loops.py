@@ -55,11 +55,11 @@ class _OfSlices:
         batch = dict(batch_idx=idx, data_batch=data_batch)
         self.runner.call_hook(f'before_{self.stage}_iter', **batch)
         with autocast(enabled=self.fp16):
-            outputs = self.found_in(self.runner.model, data_batch)
+            outputs = self.predict_slices(self.runner.model, data_batch)
         self.evaluator.process(data_samples=outputs, data_batch=data_batch)
         self.runner.call_hook(f'after_{self.stage}_iter', **batch, outputs=outputs)
 
-    def found_in(self, model: Any, data_batch: Mapping[str, Any]) -> Sequence[Any]:
+    def predict_slices(self, model: Any, data_batch: Mapping[str, Any]) -> Sequence[Any]:
         """The samples of a batch with the model's predictions, in pixels of the files."""
         meta, batch_size = self.evaluator.dataset_meta, self.dataloader.batch_size
         trained = TrainedModel(model, self.runner.cfg, meta, self.pixels)
@@ -69,10 +69,12 @@ class _OfSlices:
         samples = data_batch['data_samples']
         samplelist_boxtype2tensor(samples)
         for sample in samples:
-            (found,) = sliced([trained.read(sample.img_path)])
-            arrays = dict(bboxes=found.boxes, scores=found.scores, labels=found.labels)
-            if found.masks is not None:
-                arrays['masks'] = found.masks
+            (prediction,) = sliced([trained.read(sample.img_path)])
+            arrays = dict(
+                bboxes=prediction.boxes, scores=prediction.scores, labels=prediction.labels
+            )
+            if prediction.masks is not None:
+                arrays['masks'] = prediction.masks
             sample.pred_instances = InstanceData(
                 **{name: torch.as_tensor(values) for name, values in arrays.items()}
             )

@@ -42,7 +42,7 @@ class Sliced:
             import supervision as sv
         self._sv: Any = sv
         self.slicer = sv.InferenceSlicer(
-            self._found if self.batch_size > 1 else lambda image: self._found([image])[0],
+            self._predict_detections if self.batch_size > 1 else self._predict_one,
             slice_wh=self.side,
             overlap_wh=round(OVERLAP * self.side),
             overlap_filter='none',
@@ -56,35 +56,38 @@ class Sliced:
         Raises:
             ConfigError: if the model is not a detector.
         """
-        return [self._in_all_of(image) for image in images]
+        return [self._predict_whole_and_slices(image) for image in images]
 
-    def _in_all_of(self, image: np.ndarray) -> Prediction:
+    def _predict_whole_and_slices(self, image: np.ndarray) -> Prediction:
         (whole,) = self.predict([image])
-        found = self._detections(whole)
+        objects = self._detections(whole)
         if max(image.shape[:2]) > self.side:
             parts = self.slicer(image)
             parts.metadata.clear()
-            found = self._sv.Detections.merge([found, parts])
+            objects = self._sv.Detections.merge([objects, parts])
             # Crop masks to their object instead of their slice, as those of the whole image are.
-            if hasattr(found.mask, 'repack'):
-                found.mask = found.mask.repack()
-        found = found.with_nms(MERGE_OVERLAP, overlap_metric=self._sv.OverlapMetric.IOS)
-        found = found[np.argsort(-found.confidence, kind='stable')]
-        masks = None if found.mask is None else np.asarray(found.mask)
-        names = names_of(found.class_id, self.classes)
+            if hasattr(objects.mask, 'repack'):
+                objects.mask = objects.mask.repack()
+        objects = objects.with_nms(MERGE_OVERLAP, overlap_metric=self._sv.OverlapMetric.IOS)
+        objects = objects[np.argsort(-objects.confidence, kind='stable')]
+        masks = None if objects.mask is None else np.asarray(objects.mask)
+        names = names_of(objects.class_id, self.classes)
         return replace(
             whole,
             sample=None,
-            labels=found.class_id,
+            labels=objects.class_id,
             names=names,
-            scores=found.confidence,
-            boxes=found.xyxy,
+            scores=objects.confidence,
+            boxes=objects.xyxy,
             masks=masks,
         )
 
-    def _found(self, images: Sequence[np.ndarray]) -> list[Any]:
+    def _predict_one(self, image: np.ndarray) -> Any:
+        return self._predict_detections([image])[0]
+
+    def _predict_detections(self, images: Sequence[np.ndarray]) -> list[Any]:
         """Predictions for images, as supervision's detections."""
-        return [self._detections(one) for one in self.predict(images)]
+        return [self._detections(prediction) for prediction in self.predict(images)]
 
     def _detections(self, prediction: Prediction) -> Any:
         if prediction.boxes is None:

@@ -15,7 +15,7 @@ from .inputs import Input
 JPEG = '.jpg', '.jpeg'  # a photograph is several times larger as .png
 
 
-def targets_of(inputs: Sequence[Input], folder: Path) -> dict[Input, Path]:
+def choose_targets(inputs: Sequence[Input], folder: Path) -> dict[Input, Path]:
     """The picture or video to write below a folder for each input.
 
     A JPEG becomes .jpg, any other image .png, and a video .mp4.
@@ -30,11 +30,11 @@ def targets_of(inputs: Sequence[Input], folder: Path) -> dict[Input, Path]:
     """
     targets: dict[Input, Path] = {}
     for place in (_by_stem, _by_name, _by_path(inputs)):
-        left = [one for one in inputs if one not in targets]
-        places = {one: folder / place(one) for one in left}
+        left = [source for source in inputs if source not in targets]
+        places = {source: folder / place(source) for source in left}
         counts = Counter([*targets.values(), *places.values()])
-        targets |= {one: path for one, path in places.items() if counts[path] == 1}
-    same = [one.name for one in inputs if one not in targets]
+        targets |= {source: path for source, path in places.items() if counts[path] == 1}
+    same = [source.name for source in inputs if source not in targets]
     if same:
         raise ConfigError(
             f'--out: {" and ".join(map(repr, same[:2]))} would be the same file in '

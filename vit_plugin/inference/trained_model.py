@@ -25,11 +25,11 @@ from vit_plugin.models.loading import find_backbone
 from vit_plugin.passes import optimize
 from vit_plugin.task import tasks
 
-from .answered_task import task_of
+from .answered_task import find_task
 from .image_transforms import PipelineTransform, TimmTransform
 from .inputs import Frame
 from .predictions import Prediction
-from .prepared_image import PreparedImage, as_picture, seen_of
+from .prepared_image import PreparedImage, as_picture, find_visible_part
 from .unusual_sizes import say_if_far
 
 ImageTransform = PipelineTransform | TimmTransform
@@ -58,7 +58,7 @@ class TrainedModel:
     Attributes:
         classes: the class names, if they are known.
         has_pixels: whether the preprocessing is known.
-        task: the task of the model, see :func:`~vit_plugin.inference.answered_task.task_of`.
+        task: the task of the model, see :func:`~vit_plugin.inference.answered_task.find_task`.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class TrainedModel:
     ) -> None:
         self.model, self.cfg, self.meta = model.eval(), cfg, dict(meta)
         self.classes = list(self.meta.get('classes') or ())
-        self.task = task_of(model, cfg)
+        self.task = find_task(model, cfg)
         self._pixels = pixels
         self._size = (
             min(find_backbone(model)[1].img_size) if isinstance(pixels, TimmTransform) else None
@@ -152,7 +152,7 @@ class TrainedModel:
         size, pixels = size or self._size, read_image(image)
         if size is None:
             prepared = PreparedImage.from_batch(self.model, self._batch([self.sample(image)]))
-            spans = seen_of(self.sample, pixels.shape, prepared.image.shape)
+            spans = find_visible_part(self.sample, pixels.shape, prepared.image.shape)
             if spans is None:
                 return prepared
             height, width = (span.stop - span.start for span in spans)
@@ -203,17 +203,17 @@ class TrainedModel:
             if 'data_samples' in sample:  # timm's transform returns only pixels
                 sample['data_samples'].set_metainfo(dict(img_path=name))
         sizes = [self._size_of(sample) for sample in samples]
-        found: dict[int, Prediction] = {}
+        predictions: dict[int, Prediction] = {}
         for _, group in groupby(
             sorted(range(len(samples)), key=sizes.__getitem__), key=sizes.__getitem__
         ):
             indices = list(group)
             results = self.model.test_step(self._batch([samples[i] for i in indices]))
-            found |= {
-                i: Prediction.of(one.cpu(), self.classes, self.model)
-                for i, one in zip(indices, results, strict=True)
+            predictions |= {
+                i: Prediction.of(result.cpu(), self.classes, self.model)
+                for i, result in zip(indices, results, strict=True)
             }
-        return [found[i] for i in range(len(samples))]
+        return [predictions[i] for i in range(len(samples))]
 
     def _batch(self, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Collate samples, after a warning if one is so large that the model takes long."""
@@ -231,14 +231,14 @@ class TrainedModel:
         """Features before a classifier's head, (N, C) in float32, from samples of :meth:`sample`.
 
         Raises:
-            ConfigError: if this is not a classifier, or see :func:`vectors_of`.
+            ConfigError: if this is not a classifier, or see :func:`compute_vectors`.
         """
         if self.task != 'classification':
             raise ConfigError(
                 f'A model of {self.task} has no single vector for an image, as a classifier has; '
                 'give the checkpoint of one, or --arch.'
             )
-        return vectors_of(
+        return compute_vectors(
             self.model, self.model.data_preprocessor(self._batch(samples), False)['inputs']
         )
 
@@ -253,7 +253,7 @@ class TrainedModel:
 
 
 @torch.no_grad()
-def vectors_of(model: nn.Module, inputs: Tensor) -> np.ndarray:
+def compute_vectors(model: nn.Module, inputs: Tensor) -> np.ndarray:
     """Features before a classifier's head, from normalized images (N, C, H, W): (N, C') in float32.
 
     Raises:

@@ -12,7 +12,7 @@ from torch import nn
 from vit_plugin.config import with_pipeline
 from vit_plugin.data.subset import stratified_subset
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.inference.trained_model import vectors_of
+from vit_plugin.inference.trained_model import compute_vectors
 
 with needed_by('vit-plugin probe'):
     from sklearn.base import ClassifierMixin
@@ -97,7 +97,7 @@ def features_of(model: nn.Module, loader: Iterable[dict[str, Any]]) -> Sample:
     features, labels = [], []
     for batch in loader:
         data = model.data_preprocessor(batch, training=False)
-        features.append(vectors_of(model, data['inputs']))
+        features.append(compute_vectors(model, data['inputs']))
         for sample in data['data_samples']:
             if sample.get('gt_label') is None or sample.gt_label.numel() != 1:
                 raise ConfigError(
@@ -154,14 +154,14 @@ def probe(
     def accuracy(name: str, chosen: np.ndarray | slice) -> float:
         return 100 * float(PROBES[name]().fit(train[0][chosen], train[1][chosen]).score(*val))
 
-    found: dict[str, Any] = {
+    accuracies: dict[str, Any] = {
         name: accuracy(name, slice(None)) for name in probes if name != 'fewshot'
     }
     if 'fewshot' in probes:
-        found['fewshot'] = {
+        accuracies['fewshot'] = {
             number: [
                 accuracy('fewshot', draw_shots(train[1], number, seed)) for seed in range(seeds)
             ]
             for number in shots
         }
-    return found
+    return accuracies

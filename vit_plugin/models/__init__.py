@@ -5,7 +5,7 @@ Only the components for classifiers need MMPretrain.
 
 # isort: off
 # This import comes first, since its error says what to install if MMEngine is missing.
-from vit_plugin.registry import MODELS, later_of
+from vit_plugin.registry import MODELS, lazy_getattr
 # isort: on
 
 from .backbones import VisionTransformer
@@ -22,7 +22,7 @@ from .stems import (
     TimmEmbed,
 )
 
-MODELS.import_later(
+MODELS.register_lazily(
     {
         'AugmentingPreprocessor': 'vit_plugin.models.data_preprocessor',
         'BandsPreprocessor': 'vit_plugin.detection.bands_preprocessor',
@@ -31,7 +31,7 @@ MODELS.import_later(
         'ViTClsHead': 'vit_plugin.models.heads.vit_head',
     }
 )
-__getattr__ = later_of(__name__, MODELS)
+__getattr__ = lazy_getattr(__name__, MODELS)
 __all__ = [
     'ConvEmbed',
     'FlexiPatchEmbed',

@@ -53,11 +53,13 @@ def keep_classifier(model: nn.Module, weights: dict[str, Any]) -> list[str]:
     ]
     backbone = getattr(model, 'backbone', None)
     last += [f'backbone.{name}' for name in getattr(backbone, 'added_classifiers', ())]
-    own = {
+    own_tensors = {
         name: value for name, value in model.state_dict().items() if name.startswith(tuple(last))
     }
-    kept = [name for name in weights if name.removeprefix('module.') in own]
-    weights.update({name: own[name.removeprefix('module.')].detach().clone() for name in kept})
+    kept = [name for name in weights if name.removeprefix('module.') in own_tensors]
+    weights.update(
+        {name: own_tensors[name.removeprefix('module.')].detach().clone() for name in kept}
+    )
     return kept
 
 
@@ -83,7 +85,7 @@ def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) 
     for name in CLASS_HEADS:
         part = modules.get(name)
         for i, head in [(None, part), *enumerate(part if isinstance(part, nn.ModuleList) else ())]:
-            if getattr(head, 'learns', None):  # a depth head; rooms are classes only in other tasks
+            if getattr(head, 'task', '') == 'depth':  # rooms are classes only in other tasks
                 continue
             asked = getattr(head, 'num_classes', None)
             if isinstance(asked, int) and asked != len(names):

@@ -104,15 +104,15 @@ def named_parts(model: nn.Module) -> list[nn.Module]:
 
 def innermost(model: nn.Module, kind: type) -> dict[str, Any]:
     """The modules of a kind, by the prefix of their names; only the innermost of nested ones."""
-    found = {
+    modules = {
         f'{name}.' if name else '': module
         for name, module in model.named_modules()
         if isinstance(module, kind)
     }
     return {
         prefix: module
-        for prefix, module in found.items()
-        if not any(other != prefix and other.startswith(prefix) for other in found)
+        for prefix, module in modules.items()
+        if not any(other != prefix and other.startswith(prefix) for other in modules)
     }
 
 

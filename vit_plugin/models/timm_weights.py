@@ -61,7 +61,7 @@ def fit_timm(model: nn.Module, name: str, given: Weights) -> tuple[dict[str, Ten
             tensor that timm's model does not have.
     """
     whole, targets, theirs = _whole(name), model.state_dict(), without_wrapper_prefixes(given)
-    prefix = _prefix_of(theirs, targets)
+    prefix = _find_prefix(theirs, targets)
     readings = _readings(model, whole, theirs, prefix)
     weights, note = next(
         (reading for reading in readings if not _unfit(reading[0], targets)),
@@ -103,7 +103,7 @@ def is_of_timm(name: str, given: Weights) -> bool:
     """True if weights have the names of a timm model, or its shapes in the same order."""
     whole, theirs = _whole(name), without_wrapper_prefixes(given)
     by_name = any(whole.needed <= _inside(theirs, prefix).keys() for prefix in TIMM_PREFIXES)
-    return by_name or bool(_in_order(whole, theirs))
+    return by_name or bool(_rename_in_order(whole, theirs))
 
 
 @lru_cache(maxsize=8)
@@ -126,14 +126,14 @@ def _readings(
     """The ways to map a file to timm's names, each with a note for the report."""
     named = _inside(theirs, prefix)
     yield named, ''
-    if ordered := _in_order(whole, theirs):
+    if ordered := _rename_in_order(whole, theirs):
         yield ordered, IN_ORDER
     adapt = getattr(sys.modules[type(model).__module__], 'checkpoint_filter_fn', None)
     if adapt:
         yield adapt({**named}, model), ''
 
 
-def _prefix_of(theirs: Weights, targets: Mapping[str, Tensor]) -> str:
+def _find_prefix(theirs: Weights, targets: Mapping[str, Tensor]) -> str:
     """The prefix that matches most targets."""
 
     def number_found(prefix: str) -> int:
@@ -161,7 +161,7 @@ def _in_full(name: str) -> str:
     return STAGE.sub(r'\1.\2.', name, count=1)
 
 
-def _in_order(whole: Whole, theirs: Weights) -> dict[str, Tensor]:
+def _rename_in_order(whole: Whole, theirs: Weights) -> dict[str, Tensor]:
     """Rename weights that have the order and the shapes of a model; {} for others.
 
     A classifier may have another number of classes.
@@ -172,10 +172,10 @@ def _in_order(whole: Whole, theirs: Weights) -> dict[str, Tensor]:
     keys = [key for key in theirs if not key.endswith(BATCHES_TRACKED)]
     if len(wanted) != len(keys):  # cheap check before tensors are read
         return {}
-    found = dict(zip(wanted, map(theirs.__getitem__, keys), strict=True))
+    renamed = dict(zip(wanted, map(theirs.__getitem__, keys), strict=True))
     starts = {key: int(_module_of(key) in whole.classifiers) for key in wanted}
-    same = all(found[key].shape[i:] == wanted[key].shape[i:] for key, i in starts.items())
-    return found if same else {}
+    same = all(renamed[key].shape[i:] == wanted[key].shape[i:] for key, i in starts.items())
+    return renamed if same else {}
 
 
 def _module_of(name: str) -> str:

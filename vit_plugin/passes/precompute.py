@@ -101,9 +101,9 @@ def _tensors_of(
         if isinstance(module, RelativeAttention) and (sizes := _table_sizes(module, grid)):
             yield Precomputed(module, 'rel_pos_h', module, 'row_pairs', sizes[:1])
             yield Precomputed(module, 'rel_pos_w', module, 'column_pairs', sizes[1:])
-        own = module.rel_pos_bias if isinstance(module, BiasAttention) else None
-        if own is not None and (sizes := _table_sizes(module, grid)):
-            yield _bias_of(own, sizes)
+        bias = module.rel_pos_bias if isinstance(module, BiasAttention) else None
+        if bias is not None and (sizes := _table_sizes(module, grid)):
+            yield _bias_of(bias, sizes)
 
 
 def _bias_of(module: PositionBias, grid: Grid) -> Precomputed:

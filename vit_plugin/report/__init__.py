@@ -2,14 +2,14 @@
 
 # isort: off
 # This import comes first, since its error says what to install if MMEngine is missing.
-from vit_plugin.registry import HOOKS, later_of
+from vit_plugin.registry import HOOKS, lazy_getattr
 # isort: on
 
 # These modules import Matplotlib.
-HOOKS.import_later(
+HOOKS.register_lazily(
     {
         'PicturesHook': 'vit_plugin.report.pictures_hook',
         'ReportHook': 'vit_plugin.report.report_hook',
     }
 )
-__getattr__ = later_of(__name__, HOOKS)
+__getattr__ = lazy_getattr(__name__, HOOKS)

@@ -58,20 +58,20 @@ class _Admission(NamedTuple):
     path: str
 
     def part(
-        self, part: Mapping, place: Place, strings: Pattern[str], at: str, scope: str
+        self, part: Mapping, place: Place, strings: Pattern[str], field: str, scope: str
     ) -> dict[str, Any]:
         """A section of a config without unused settings.
 
         ``strings`` is the rule for other arguments.
         """
-        scope, found = part.get('_scope_', scope), {}
+        scope, admitted = part.get('_scope_', scope), {}
         if scope not in SCOPES:
-            where = f'{at}._scope_' if at else 'default_scope'
+            where = f'{field}._scope_' if field else 'default_scope'
             raise self.refusal(where, f'the package {scope!r}')
         for key, value in part.items():
             if not isinstance(key, (str, int)):
-                raise self.refusal(at, repr(part))
-            rule, where = place.arguments.get(str(key)), f'{at}.{key}'.removeprefix('.')
+                raise self.refusal(field, repr(part))
+            rule, where = place.arguments.get(str(key)), f'{field}.{key}'.removeprefix('.')
             if key == 'type' and place.registries:
                 self.check_type(value, place, where, scope)
             elif key in place.unused.split():
@@ -84,41 +84,42 @@ class _Admission(NamedTuple):
                 if rule is None and place.others == 'refused':
                     raise self.refusal(where, repr(value))
                 value = self.argument(value, rule or strings, place, where, scope)
-            found[key] = value
-        return found
+            admitted[key] = value
+        return admitted
 
-    def check_type(self, name: Any, place: Place, at: str, scope: str) -> None:
+    def check_type(self, name: Any, place: Place, field: str, scope: str) -> None:
         """Raise a ``ConfigError`` for a class that is not allowed in this place."""
-        argument = next((key for key in at.split('.')[-2::-1] if not key.isdecimal()), '')
+        argument = next((key for key in field.split('.')[-2::-1] if not key.isdecimal()), '')
         words = place.words.get(argument, '').split()
         # Within classes of this package, a name without a scope is one of ours.
         if name not in words and not any(_is_in(place, name, one) for one in (scope, 'vit_plugin')):
-            raise self.refusal(at, f'{name!r} as a {place.what}')
+            raise self.refusal(field, f'{name!r} as a {place.what}')
 
-    def argument(self, value: Any, rule: Rule, place: Place, at: str, scope: str) -> Any:
+    def argument(self, value: Any, rule: Rule, place: Place, field: str, scope: str) -> Any:
         """Validate the value of an argument by its rule."""
         if isinstance(rule, Pattern):
-            return self.value(value, place, rule, at, scope)
+            return self.value(value, place, rule, field, scope)
         if isinstance(rule, list):
             if value is None or fits(Sequence[str], value):
                 return value
-            raise self.refusal(at, f'{value!r} in place of a list of names')
+            raise self.refusal(field, f'{value!r} in place of a list of names')
         if isinstance(value, str):
-            self.check_type(value, PLACES[rule], at, scope)
+            self.check_type(value, PLACES[rule], field, scope)
             return value
-        return self.value(value, PLACES[rule], None, at, scope)
+        return self.value(value, PLACES[rule], None, field, scope)
 
     def value(
-        self, value: Any, place: Place, strings: Pattern[str] | None, at: str, scope: str
+        self, value: Any, place: Place, strings: Pattern[str] | None, field: str, scope: str
     ) -> Any:
         """A part of a place; or a value of one of its arguments, with strings of this form."""
         if isinstance(value, Mapping):
             if strings is None or place.others == 'taken':
-                return self.part(value, place, NOTHING, at, scope)
-            return self.part(value, PLACES['values'], strings, at, scope)
+                return self.part(value, place, NOTHING, field, scope)
+            return self.part(value, PLACES['values'], strings, field, scope)
         if isinstance(value, (list, tuple)):
             items = (
-                self.value(one, place, strings, f'{at}.{i}', scope) for i, one in enumerate(value)
+                self.value(one, place, strings, f'{field}.{i}', scope)
+                for i, one in enumerate(value)
             )
             return type(value)(items)
         is_number = isinstance(value, (int, float)) and strings not in (None, *PATHS)
@@ -128,13 +129,13 @@ class _Admission(NamedTuple):
             or (isinstance(value, str) and (strings or NOTHING).fullmatch(value))
         ):
             return value
-        raise self.refusal(at, repr(value))
+        raise self.refusal(field, repr(value))
 
-    def refusal(self, at: str, what: str) -> ConfigError:
+    def refusal(self, field: str, what: str) -> ConfigError:
         """Build the error about a place in the config."""
         return ConfigError(
-            f'The config in {self.path!r} names at {at} {what}, which is not in the table of what '
-            f'a checkpoint may name; {UNTRUSTED_REMEDY}.'
+            f'The config in {self.path!r} names at {field} {what}, which is not in the table of '
+            f'what a checkpoint may name; {UNTRUSTED_REMEDY}.'
         )
 
 
@@ -165,8 +166,8 @@ def registered_in(registry: Registry, name: str, scope: str) -> tuple[str, str]:
         # MMDetection's data sets print that OneDL cannot be imported.
         with redirect_stdout(StringIO()):
             here.import_from_location()
-        if (found := here.module_dict.get(name)) is not None:
-            return getattr(found, '__module__', ''), getattr(found, '__name__', name)
+        if (registered := here.module_dict.get(name)) is not None:
+            return getattr(registered, '__module__', ''), getattr(registered, '__name__', name)
         if later := getattr(here, 'later', {}).get(name):
             return later, name
         here = here.parent

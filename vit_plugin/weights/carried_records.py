@@ -106,32 +106,32 @@ def record_license(names: Sequence[str], path: Path | None) -> tuple[str, str]:
             from timm.models import get_pretrained_cfg
 
             try:
-                found = getattr(get_pretrained_cfg(of_timm), 'license', None)
+                stated = getattr(get_pretrained_cfg(of_timm), 'license', None)
             except RuntimeError:  # an unknown tag
                 continue
-            if found:
-                return found, 'timm'
+            if stated:
+                return stated, 'timm'
     for offered, (license, _, address) in declared('offered').items():
         if {offered, address} & {*names}:
             return license.lower(), address
-    if path and (license := _of_card(path.with_name(CARD))):
+    if path and (license := _read_card_license(path.with_name(CARD))):
         return license, CARD
     if row := owned(names):
         return row.license, row.page
     return '', ''
 
 
-def _of_card(card: Path) -> str:
+def _read_card_license(card: Path) -> str:
     """The license in the metadata of a model card, or ''."""
     if not card.is_file():
         return ''
     head = read_text(card).partition('\n---')[0]
-    found = {
+    metadata = {
         key: value.strip(' "\'')
         for key, value in re.findall(r'(?m)^(license|license_name): *(\S.*)$', head)
     }
-    name = found.get('license', '')
-    return (found.get('license_name', name) if name == 'other' else name)[:MAX_TEXT_LETTERS]
+    name = metadata.get('license', '')
+    return (metadata.get('license_name', name) if name == 'other' else name)[:MAX_TEXT_LETTERS]
 
 
 def digest(path: Path) -> str:
@@ -145,8 +145,8 @@ def digest(path: Path) -> str:
 
 @lru_cache(maxsize=64)
 def _digest(path: str, changed: int, size: int) -> str:
-    found = sha256()
+    digest = sha256()
     with open(path, 'rb') as file:
         while part := file.read(CHUNK):
-            found.update(part)
-    return found.hexdigest()
+            digest.update(part)
+    return digest.hexdigest()

@@ -114,7 +114,7 @@ class ForeignConfig:
             absent: the library's default, if the field is missing.
 
         Raises:
-            ConfigError: if it is no dict, or of another kind.
+            ConfigError: if it is not a dict, or of another kind.
         """
         self._read.add(name)
         content = self.content.get(name)
@@ -128,7 +128,7 @@ class ForeignConfig:
                 f'built with {" or ".join(kinds)}; give another model'
             )
         part = ForeignConfig(content, kinds[model_type], self.subject, f'{self.prefix}{name}.')
-        part.leave('model_type')
+        part.ignore('model_type')
         self._parts.append(part)
         return part
 
@@ -156,8 +156,8 @@ class ForeignConfig:
                     f'{self._shown(name)}, but its weights show {value!r}; give the complete folder'
                 )
 
-    def leave(self, *names: str) -> None:
-        """Ignore fields that have no effect on this model."""
+    def ignore(self, *names: str) -> None:
+        """Accept fields without reading them, since they have no effect on this model."""
         self._read |= {*names}
 
     def refuse(self, *names: str, why: str = '') -> ConfigError:

@@ -66,8 +66,8 @@ def files_of_model(folder: str | Path) -> Path:
     snapshots, main = Path(folder, SNAPSHOTS), Path(folder, 'refs', 'main')
     if not snapshots.is_dir() or Path(folder, HUB_CONFIG).is_file():
         return Path(folder)
-    if main.is_file() and (found := snapshots / main.read_text().strip()).is_dir():
-        return found
+    if main.is_file() and (snapshot := snapshots / main.read_text().strip()).is_dir():
+        return snapshot
     several = [path for path in snapshots.iterdir() if path.is_dir()]
     return several[0] if len(several) == 1 else Path(folder)
 
@@ -111,7 +111,7 @@ def weights_in(folder: str | Path) -> Path | None:
 
 def configs_beside(file: Path) -> dict[str, Mapping[str, Any]]:
     """The configs next to weights, by name, if they exist and can be read."""
-    found = {}
+    configs = {}
     for path in map(file.with_name, HUB_CONFIGS if file.name in HUB_FILES else ()):
         try:
             content = read_json(path)
@@ -120,8 +120,8 @@ def configs_beside(file: Path) -> dict[str, Mapping[str, Any]]:
         except (OSError, ValueError):  # not a config that this package has to read
             continue
         if isinstance(content, Mapping):
-            found[path.stem] = content
-    return found
+            configs[path.stem] = content
+    return configs
 
 
 def meta_of(beside: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, Any]:
@@ -145,17 +145,18 @@ def meta_of(beside: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, An
 
 
 @contextmanager
-def said_once() -> Iterator[None]:
+def quiet_retries() -> Iterator[None]:
     """Log only the first of the hub library's retry messages, and that there are others.
 
     The error names the reason.
     """
-    logger, said = logging.getLogger('huggingface_hub.utils._http'), list[logging.LogRecord]()
+    logger = logging.getLogger('huggingface_hub.utils._http')
+    retries: list[logging.LogRecord] = []
 
     def is_first(record: logging.LogRecord) -> bool:
-        said.append(record)
+        retries.append(record)
         record.msg = f'{record.msg} Trying again, for up to a minute.'
-        return len(said) == 1
+        return len(retries) == 1
 
     logger.addFilter(is_first)
     try:
@@ -171,7 +172,7 @@ def offline() -> Iterator[None]:
         yield
 
 
-@said_once()
+@quiet_retries()
 def from_hugging_face(name: str) -> Path:
     """Download the weights of a model, and its config next to them.
 
@@ -185,14 +186,14 @@ def from_hugging_face(name: str) -> Path:
         return there
     for file in HUB_FILES:
         try:
-            found = Path(hf_hub_download(name, file))
+            downloaded = Path(hf_hub_download(name, file))
             # The files that an index names go next to it.
-            for other in sorted({*shard_files(found).values()}) if file == INDEX else ():
+            for other in sorted({*shard_files(downloaded).values()}) if file == INDEX else ():
                 hf_hub_download(name, other)
             for config in (*HUB_CONFIGS, CARD):
                 with suppress(EntryNotFoundError):
                     hf_hub_download(name, config)
-            return found
+            return downloaded
         except GatedRepoError as error:
             raise ConfigError(
                 f'hf://{name} is gated; accept its license on https://huggingface.co/{name}, and '
@@ -210,7 +211,7 @@ def from_hugging_face(name: str) -> Path:
     raise AssertionError
 
 
-@said_once()
+@quiet_retries()
 def from_timm(name: str) -> Mapping[str, Tensor]:
     """Download the weights of a timm model."""
     import timm

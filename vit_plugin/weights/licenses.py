@@ -178,7 +178,7 @@ def owned(names: Iterable[str]) -> Owned | None:
 def license_kind(license: str) -> str:
     """``'permissive'``, ``'noncommercial'``, ``'own terms'`` or ``'unknown'``.
 
-    Permissive licenses are listed. This is no legal advice: read the license.
+    Permissive licenses are listed. This is not legal advice: read the license.
     """
     name = license.strip().lower().replace(' ', '-')
     if not name or name in ('unknown', 'other', 'none', 'not stated'):

@@ -31,8 +31,8 @@ def merged(weights: Weights, meta: Any) -> Weights:
     """
     if not has_adapters(weights):
         return weights
-    said = meta.get('lora') if isinstance(meta, Mapping) else None
-    if not isinstance(said, Mapping) or not {'r', 'alpha'} <= said.keys():
+    settings = meta.get('lora') if isinstance(meta, Mapping) else None
+    if not isinstance(settings, Mapping) or not {'r', 'alpha'} <= settings.keys():
         raise ConfigError(
             'The checkpoint has LoRA adapters, but its meta lacks their scale, so that '
             'they cannot be merged; give a checkpoint of a vit_plugin run, or merge them with '
@@ -54,6 +54,8 @@ def merged(weights: Weights, meta: Any) -> Weights:
                     'is damaged.'
                 )
             # Summed in float64 and rounded once.
-            total = weight.double() + said['alpha'] / said['r'] * (up.double() @ down.double())
+            total = weight.double() + settings['alpha'] / settings['r'] * (
+                up.double() @ down.double()
+            )
             plain[f'{layer}.weight'] = total.to(weight.dtype)
     return plain

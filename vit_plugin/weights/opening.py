@@ -72,13 +72,13 @@ class Checkpoint:
         return self._dict(self.meta, 'dataset_meta')
 
     def _dict(self, content: Any, name: str) -> Mapping[str, Any]:
-        found = content.get(name) if isinstance(content, Mapping) else None
-        if not isinstance(found, Mapping | None):
+        entry = content.get(name) if isinstance(content, Mapping) else None
+        if not isinstance(entry, Mapping | None):
             raise ConfigError(
-                f'The checkpoint {self.source!r} has a {type(found).__name__} as {name}, where a '
+                f'The checkpoint {self.source!r} has a {type(entry).__name__} as {name}, where a '
                 f'dict is expected; save it again without {name}.'
             )
-        return {} if found is None else found
+        return {} if entry is None else entry
 
 
 Source = str | Path | Checkpoint | Weights
@@ -115,7 +115,7 @@ def open_checkpoint(source: str | Path, **kwargs: Any) -> Checkpoint:
     source = str(source)
     if source.startswith(TIMM_SCHEME):
         return Checkpoint(source, from_timm(source.removeprefix(TIMM_SCHEME)))
-    path = _fetched(source)
+    path = _fetch(source)
     with removed_if_damaged(path, source):
         content = read_checkpoint(path, **dict(mmap=True) | kwargs)
     on_a_hub = '://' not in source or source.startswith('hf://')
@@ -140,22 +140,22 @@ ADDRESSES: dict[str, Callable[[str], str]] = {
 
 def may_be_here(source: str) -> bool:
     """False for an address whose file was not downloaded. The caches of hubs are not checked."""
-    scheme, found, rest = source.partition('://')
-    if found and scheme in ADDRESSES:
+    scheme, separator, name = source.partition('://')
+    if separator and scheme in ADDRESSES:
         with suppress(KeyError):
-            return may_be_here(ADDRESSES[scheme](rest))
+            return may_be_here(ADDRESSES[scheme](name))
     return scheme not in ('http', 'https') or cached_path(source).exists()
 
 
-def _fetched(source: str) -> Path:
+def _fetch(source: str) -> Path:
     """The local file for a path, an address or a name in a hub. Downloads it if necessary."""
-    scheme, found, rest = source.partition('://')
-    if not found:
+    scheme, separator, name = source.partition('://')
+    if not separator:
         path = Path(source).expanduser()
         return weights_in(path) or path
     if scheme in ADDRESSES:
         try:
-            return _fetched(ADDRESSES[scheme](rest))
+            return _fetch(ADDRESSES[scheme](name))
         except KeyError as error:
             raise ConfigError(
                 f'{source} is not among the checkpoints that MMEngine lists for {scheme}://.'
@@ -163,7 +163,7 @@ def _fetched(source: str) -> Path:
     if scheme in ('http', 'https'):
         return download(source)
     if scheme == 'hf':
-        return from_hugging_face(rest)
+        return from_hugging_face(name)
     raise ConfigError(
         f'The checkpoint {source} is at {scheme}://, which is not read safely; download it and '
         f'give its path. Supported are http, https, hf, timm, {", ".join(ADDRESSES)}.'

@@ -44,12 +44,12 @@ class Pattern:
 
     def match(self, key: str) -> Indices | None:
         """The values of the placeholders in a key, or None if it does not match."""
-        found = self.expression.fullmatch(key)
-        if found is None:
+        match = self.expression.fullmatch(key)
+        if match is None:
             return None
         values = (
             (name, text if name == 'rest' else int(text) - self.offsets[name])
-            for name, text in found.groupdict().items()
+            for name, text in match.groupdict().items()
         )
         return tuple(sorted(values))
 

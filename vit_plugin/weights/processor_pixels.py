@@ -61,7 +61,7 @@ def processor_pixels(
             field or 'feature_extractor_type', why=f'and known are {", ".join(PROCESSORS)}'
         )
     config.only('do_pad', None, False)
-    config.leave('pad_size')
+    config.ignore('pad_size')
     steps = _resize(config, kind) + _crop(config, kind)
     normalization = _colors(config)
     config.check()
@@ -76,13 +76,13 @@ def _resize(config: ForeignConfig, kind: str) -> list[Section]:
         raise config.refuse('resample')
     size = _size(config, kind)
     if not config['do_resize']:
-        config.leave('crop_pct')
+        config.ignore('crop_pct')
         return []
     method = dict(interpolation=PILLOW_RESAMPLING[number], backend='pillow')
     if {*size} == {'height', 'width'}:
         if kind == 'PoolFormer' and _larger(config, kind, 1000) != 1000:
             raise config.refuse('crop_pct', 'size', why='where a shortest_edge is expected')
-        config.leave('crop_pct')
+        config.ignore('crop_pct')
         return [dict(type='Resize', scale=(size['width'], size['height']), **method)]
     if {*size} != {'shortest_edge'}:
         raise config.refuse('size', why='where height and width or shortest_edge are expected')
@@ -130,13 +130,13 @@ def _crop(config: ForeignConfig, kind: str) -> list[Section]:
 def _colors(config: ForeignConfig) -> Section:
     """Mean and standard deviation (0 to 255), and ``to_rgb=False`` if images stay BGR."""
     factor = config.get('rescale_factor', Positive) if config['do_rescale'] else 1.0
-    config.leave('rescale_factor')
+    config.ignore('rescale_factor')
     mean, std = config.get('image_mean', Color | None), config.get('image_std', Color | None)
     again = std  # an EfficientNet's processor divides by it twice
     # A MobileViT's processor, which does not normalize.
     flips = config.may_have('do_flip_channel_order')
     if flips or not config.get('do_normalize', bool | None):
-        config.leave('do_normalize')
+        config.ignore('do_normalize')
         mean, std = (0.0,) * 3, (1.0,) * 3
     if config.may_have('include_top') and mean and std and again:
         mean = [value + bool(config['rescale_offset']) for value in mean]

@@ -56,14 +56,14 @@ class Provenance:
 
     def concerns(self) -> list[str]:
         """Describe each source without a permissive license once."""
-        found = []
-        for _, _, one in self.walk():
-            kind = license_kind(one.license)
-            if kind == 'unknown' and one.made:  # only its sources matter
+        concerns = []
+        for _, _, record in self.walk():
+            kind = license_kind(record.license)
+            if kind == 'unknown' and record.made:  # only its sources matter
                 continue
             if kind != 'permissive':
-                found.append(f'{one.source}: {LICENSE_NOTES[kind].format(one.license)}')
-        return [*dict.fromkeys(found)]
+                concerns.append(f'{record.source}: {LICENSE_NOTES[kind].format(record.license)}')
+        return [*dict.fromkeys(concerns)]
 
     def lines(self) -> Iterator[str]:
         """The chain as text, one line per link."""
@@ -99,11 +99,11 @@ def read_record(value: Any, depth: int = 0) -> Provenance | None:
         return None
     texts = {name: value.get(name, '') for name in TEXTS}
     links = value.get('links', [])
-    if not all(isinstance(one, str) and len(one) <= MAX_TEXT_LETTERS for one in texts.values()):
+    if not all(isinstance(text, str) and len(text) <= MAX_TEXT_LETTERS for text in texts.values()):
         return None
     if not isinstance(links, Sequence) or len(links) > MAX_LINKS:
         return None
-    found = []
+    records = []
     for link in links:
         part, of = (
             link.get(name) if isinstance(link, Mapping) else None for name in ('part', 'of')
@@ -111,8 +111,8 @@ def read_record(value: Any, depth: int = 0) -> Provenance | None:
         record = read_record(of, depth + 1)
         if record is None or not isinstance(part, str) or len(part) > MAX_TEXT_LETTERS:
             return None
-        found.append((part, record))
-    return Provenance(**texts, links=tuple(found))
+        records.append((part, record))
+    return Provenance(**texts, links=tuple(records))
 
 
 def read_text_record(text: str) -> Provenance | None:

@@ -94,8 +94,8 @@ class Published:
     def count(self, start: str) -> int:
         """The number of modules ``{start}0``, ``{start}1``, ..., by their own names or ours."""
         names = (*self.weights, *self.ours)
-        found = (name.removeprefix(start) for name in names if name.startswith(start))
-        return len({rest.partition('.')[0] for rest in found})
+        ends = (name.removeprefix(start) for name in names if name.startswith(start))
+        return len({end.partition('.')[0] for end in ends})
 
     def pixels(self, usual: int | Sequence[int], normalized: bool = True) -> Section:
         """Width and height of the images, and mean and standard deviation (of 0 to 1).

@@ -81,9 +81,9 @@ def encoder_section(
                 config.agree(patch_size=patch if height == patch else [height, patch])
         arch['num_heads'] = _heads(config, width)
         act_cfg, eps = _activation(config), config.get('layer_norm_eps', Eps)
-        own = (height, patch) if is_plain else _pair(config.get('patch_size', Size))
+        patch_size = (height, patch) if is_plain else _pair(config.get('patch_size', Size))
         extra = (*ROWS, 1 + options['reg_token'])
-        grid = _grid(config, table_size, own, rows, square, extra)
+        grid = _grid(config, table_size, patch_size, rows, square, extra)
     if is_plain and (channels != 3 or height != patch):
         raise ConfigError(
             f'its images have {channels} channels, and its patches {height} x {patch} pixels; give '
@@ -165,7 +165,7 @@ def _heads(config: ForeignConfig, width: int) -> int:
 
 def _activation(config: ForeignConfig) -> Section:
     if config.may_have('use_swiglu_ffn') and config['use_swiglu_ffn']:
-        config.leave('hidden_act')  # DINOv2's SwiGLU always uses SiLU
+        config.ignore('hidden_act')  # DINOv2's SwiGLU always uses SiLU
         return ACT_CFGS['silu']
     if (name := config['hidden_act']) not in ACT_CFGS:
         raise config.refuse('hidden_act')

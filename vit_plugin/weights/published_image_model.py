@@ -43,7 +43,7 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
         return None
     name = _class_of(published, kind)
     classifies, tower = 'Classification' in name, _tower(kind, whole)
-    tower.leave(*MAP_FIELDS)  # fields of another class, a backbone for feature maps
+    tower.ignore(*MAP_FIELDS)  # fields of another class, a backbone for feature maps
     mean = tower.may_have('use_mean_pooling') and tower['use_mean_pooling']
     pooling = kind.pooling(name, mean)
     backbone = _backbone(published, kind, tower, name)
@@ -78,13 +78,13 @@ def _tower(kind: ImageKind, whole: ForeignConfig) -> ForeignConfig:
         return whole
     # Files of 2022 have the config twice, and transformers uses the second one.
     older = whole.content.get('vision_config_dict') is not None
-    whole.leave('vision_config', 'vision_config_dict')
+    whole.ignore('vision_config', 'vision_config_dict')
     part = whole.part(
         'vision_config_dict' if older else 'vision_config',
         {whole.content.get('model_type', '') + '_vision_model': kind.config},
         {},
     )
-    part.leave('architectures')
+    part.ignore('architectures')
     return part
 
 
@@ -158,19 +158,19 @@ def _relative(published: Published, config: ForeignConfig, grid: Sequence[int]) 
     )
     for field, name in fields.items():
         _check_table(config, field, name in published.ours)
-    found = [name for name in fields.values() if name in published.ours]
-    if not found:
+    tables = [name for name in fields.values() if name in published.ours]
+    if not tables:
         return {}
-    if len(found) > 1:
+    if len(tables) > 1:
         raise config.refuse(*fields, why='of which ours has one')
-    rows = published.shape(found[0])[0]
+    rows = published.shape(tables[0])[0]
     if grid[0] != grid[1]:
         why = 'whose relative positions exchange rows and columns in the code of transformers'
         raise config.refuse('image_size', why=why)
     if rows != (2 * grid[0] - 1) ** 2 + 3:
         why = f'where its table of relative positions has {rows} rows'
         raise config.refuse('image_size', why=why)
-    return dict(relative='bias' if found == [OFFSETS_BIAS] else 'shared_bias')
+    return dict(relative='bias' if tables == [OFFSETS_BIAS] else 'shared_bias')
 
 
 def _pools_first(published: Published, config: ForeignConfig, name: str) -> bool:
@@ -193,13 +193,13 @@ def _pools_first(published: Published, config: ForeignConfig, name: str) -> bool
 
 def _check_parts(published: Published, kind: ImageKind, config: ForeignConfig) -> None:
     """Raise a ``ConfigError`` if the weights have other modules than every model of their kind."""
-    found = {part for part in OPTIONAL_PARTS if part in published.ours} - kind.may_have
+    actual = {part for part in OPTIONAL_PARTS if part in published.ours} - kind.may_have
     if config.may_have('num_register_tokens'):
-        found -= {REGISTER_KEY}
+        actual -= {REGISTER_KEY}
     scale = 'layer_scale_init_value'
     if config.may_have(scale) and (config.get(scale, float) > 0) != (SCALE in published.ours):
         raise config.refuse(scale, why='but its weights show the opposite')
-    for parts, what in ((found - kind.parts, 'have'), (kind.parts - found, 'lack')):
+    for parts, what in ((actual - kind.parts, 'have'), (kind.parts - actual, 'lack')):
         if parts:
             raise ConfigError(
                 f'its weights {what} {min(parts)}, unlike each model of '
@@ -241,13 +241,13 @@ def _norm_of(backbone: Section) -> Section:
 
 def _attention_pool(published: Published, backbone: Section) -> Section:
     """The arguments of attention pooling, some of them from the weights."""
-    own, mlp = 'neck.attn_pool.', 'neck.attn_pool.mlp.fc1.weight'
-    found = dict(
+    prefix, mlp = 'neck.attn_pool.', 'neck.attn_pool.mlp.fc1.weight'
+    arguments = dict(
         num_heads=backbone['arch']['num_heads'],
         feedforward_channels=published.shape(mlp)[0] if mlp in published.ours else 0,
         numerics={name: backbone['numerics'][name] for name in ('base', 'act_cfg', 'norm_cfg')},
     )
     for option, part in (('query_proj', 'q.weight'), ('qkv_bias', 'kv.bias')):
-        if f'{own}{part}' not in published.ours:
-            found[option] = False
-    return found
+        if f'{prefix}{part}' not in published.ours:
+            arguments[option] = False
+    return arguments

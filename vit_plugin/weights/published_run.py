@@ -62,12 +62,12 @@ def as_run(checkpoint: Checkpoint, images: bool = True) -> Checkpoint:
                 (ArithmeticError, LookupError, TypeError, ValueError),
             ),
         ):
-            found = resolve_name(place)(published)
-            if found is not None:
+            run = resolve_name(place)(published)
+            if run is not None:
                 for config in published.read:
                     config.check()
-        if found is not None:
-            settings, classes, *given = found
+        if run is not None:
+            settings, classes, *given = run
             ours = given[0] if given else published.ours
             used = Lazy(
                 [key for key in ours if not key.startswith(tuple(published.unused))],
@@ -81,7 +81,7 @@ def _content(ours: Weights, settings: Mapping[str, Any], classes: Sequence[str])
     """The content that MMEngine would have saved: config, classes, and the weights by our names."""
     parts = settings['model']
     whole = any(name.startswith('backbone.') for name in ours)
-    theirs = {
+    names = {
         name if whole or name.partition('.')[0] in parts else f'backbone.{name}': name
         for name in ours
     }
@@ -90,5 +90,5 @@ def _content(ours: Weights, settings: Mapping[str, Any], classes: Sequence[str])
             cfg='\n'.join(f'{name} = {value!r}' for name, value in settings.items()),
             dataset_meta=dict(classes=tuple(classes)),
         ),
-        state_dict=Lazy(theirs, lambda name: ours[theirs[name]]),
+        state_dict=Lazy(names, lambda name: ours[names[name]]),
     )

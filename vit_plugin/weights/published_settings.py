@@ -163,5 +163,5 @@ def _settings(
 
 def bgr_normalization(mean: Sequence[float], std: Sequence[float]) -> Section:
     """Arguments of a preprocessor for BGR images, from a normalization of RGB in 0 to 1."""
-    means, deviations = ([round(255 * value, 3) for value in each] for each in (mean, std))
+    means, deviations = ([round(255 * x, 3) for x in values] for values in (mean, std))
     return dict(mean=means, std=deviations, bgr_to_rgb=True)

@@ -62,9 +62,9 @@ def wrapped_weights(
         if name in parts:
             return loaded()[parts[name]]
         end = name.rpartition('.')[2]
-        found = [f'{classifier}.{end}' for classifier in classifiers]
-        if end == 'bias' and not {*found} <= {*theirs}:
+        keys = [f'{classifier}.{end}' for classifier in classifiers]
+        if end == 'bias' and not {*keys} <= {*theirs}:
             return torch.zeros(len(theirs[f'{classifiers[0]}.weight']))
-        return torch.stack([theirs[key].float() for key in found]).mean(dim=0)
+        return torch.stack([theirs[key].float() for key in keys]).mean(dim=0)
 
     return Lazy([*parts, *head], read)

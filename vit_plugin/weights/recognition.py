@@ -76,24 +76,24 @@ def recognize(weights: Weights, targets: Container[str] | None = None) -> Recogn
             without_absent(without_chunks(without_wrapper_prefixes(checked_weights(weights))))
         )
     )
-    if targets is not None and (own := _by_our_names(weights, targets)):
-        return own
+    if targets is not None and (recognized := _by_our_names(weights, targets)):
+        return recognized
     candidates = []
     for form in FORMATS.values():
         for prefix in _prefixes(form, weights):
             if not any(key.startswith(prefix) for key in weights):
                 continue
             steps = {step.ours: step for step in form.plan(weights, prefix)}
-            found = [ours for ours in steps if targets is None or ours in targets]
-            if not found:
+            matched = [ours for ours in steps if targets is None or ours in targets]
+            if not matched:
                 continue
             used = {key for step in steps.values() for key in step.theirs}
             explained = len(used) + sum(
                 form.why_ignored(key, prefix) is not None for key in weights if key not in used
             )
-            has_block = any(ours.startswith('blocks.') for ours in found)
+            has_block = any(ours.startswith('blocks.') for ours in matched)
             if has_block or 2 * explained >= len(weights):
-                candidates.append((len(found), explained, form, prefix, steps))
+                candidates.append((len(matched), explained, form, prefix, steps))
     if not weights:
         raise ConfigError('The checkpoint has no weights; give another.')
     if not candidates:

@@ -274,7 +274,7 @@ class Format:
         steps, given, index = [], _joined(free), KeyIndex(free)
         shared: set[str] = set()
         for rule in filter(lambda rule: rule.reads(given), self.rules):
-            found = [
+            matches_of_parts = [
                 {
                     indices: key
                     for key, indices in index.matching(pattern)
@@ -282,12 +282,12 @@ class Format:
                 }
                 for pattern in rule.their_patterns
             ]
-            for indices in found[0]:
-                if all(indices in matches for matches in found):
+            for indices in matches_of_parts[0]:
+                if all(indices in matches for matches in matches_of_parts):
                     take = free.__getitem__ if rule.shares else free.pop
                     if rule.shares:
-                        shared.update(matches[indices] for matches in found)
-                    parts = tuple(take(matches[indices]) for matches in found)
+                        shared.update(matches[indices] for matches in matches_of_parts)
+                    parts = tuple(take(matches[indices]) for matches in matches_of_parts)
                     ours = rule.our_pattern.format(indices)
                     step = Step(ours, parts, rule.transform, rule.thirds, rule.tokens)
                     steps.append(step)

@@ -40,18 +40,18 @@ def training_settings(source: Any) -> Section:
         ConfigError: if the file cannot be downloaded or read.
     """
     settings = _saved(source)
-    found: Section = {}
+    image_settings: Section = {}
     size = value_at(settings, 'model.backbone.img_size')
     if size is not None and fits(Size, size):
-        found['img_size'] = size
+        image_settings['img_size'] = size
     for place in ('model.data_preprocessor', 'data_preprocessor'):
         mean, std = (value_at(settings, f'{place}.{name}') for name in ('mean', 'std'))
         if fits(Numbers, mean) and fits(Sequence[Positive], std) and len(mean) == len(std):
-            found['mean'], found['std'] = (
+            image_settings['mean'], image_settings['std'] = (
                 tuple(value / 255 for value in values) for values in (mean, std)
             )
-            return found
-    return found
+            return image_settings
+    return image_settings
 
 
 def saved_backbone(source: Any) -> Section:
@@ -122,19 +122,19 @@ def literals(text: Any) -> Section:
     Raises:
         LimitError: if the text is too long.
     """
-    found = {}
+    values = {}
     if isinstance(text, str):
         check_weights('meta.cfg of the checkpoint', 'characters of a config', len(text))
     try:
         for node in ast.parse(text).body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 try:
-                    found[node.targets[0].id] = ast.literal_eval(_Displays().visit(node.value))
+                    values[node.targets[0].id] = ast.literal_eval(_Displays().visit(node.value))
                 except (ValueError, TypeError):
                     continue
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         pass  # no text, or not the text of a config
-    return found
+    return values
 
 
 class _Displays(ast.NodeTransformer):

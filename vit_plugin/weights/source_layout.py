@@ -100,12 +100,12 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
 
 def _with_unchanged(weights: Weights, ours: Weights) -> dict[str, Tensor]:
     """The weights of a run, or the file's own if they are equal in the run's precision."""
-    found = {}
+    merged_weights = {}
     for key, value in weights.items():
         same = ours.get(key.replace(BASE, '.'))
         is_same = same is not None and torch.equal(same.to(value.dtype), value)
-        found[key] = same if same is not None and is_same else value
-    return found
+        merged_weights[key] = same if same is not None and is_same else value
+    return merged_weights
 
 
 def export_to_source_layout(original: Checkpoint, trained: Checkpoint, target: Path) -> str:
@@ -195,11 +195,11 @@ def _replaced(content: Any, changed: Weights) -> Any:
     """
     if not isinstance(content, Mapping):
         return content
-    found = {
+    content_now = {
         key: _replaced(value, changed) for key, value in content.items() if key not in OF_A_RUN
     }
     for key, value in changed.items():
-        for name in {key, LIGHTNING + key} & found.keys():
-            if isinstance(found[name], Tensor) and found[name].shape == value.shape:
-                found[name] = value
-    return found
+        for name in {key, LIGHTNING + key} & content_now.keys():
+            if isinstance(content_now[name], Tensor) and content_now[name].shape == value.shape:
+                content_now[name] = value
+    return content_now

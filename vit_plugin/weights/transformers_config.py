@@ -46,14 +46,16 @@ def transformers_kind(
 
     Quantization, custom code and per-layer fields do affect a model, so they are reported.
     """
-    own: Mapping[str, Any] = {'architectures': None, 'pruned_heads': {}, **defaults}
+    all_defaults: Mapping[str, Any] = {'architectures': None, 'pruned_heads': {}, **defaults}
     known = {name: why for why, names in UNUSED_FIELDS.items() for name in names.split()}
     of_all: dict[str, list[str]] = {}
     for name, why in known.items():
-        if name not in own:
+        if name not in all_defaults:
             of_all.setdefault(why, []).append(name)
     shared = {why: ' '.join(names) for why, names in of_all.items()}
-    return ConfigKind(defaults=own, unused={**shared, **(unused or {})}, aliases=aliases or {})
+    return ConfigKind(
+        defaults=all_defaults, unused={**shared, **(unused or {})}, aliases=aliases or {}
+    )
 
 
 # How configs of 4.x name a backbone, besides `backbone_config`.
@@ -69,7 +71,7 @@ def inner_backbone(
     """The config of a backbone, in one with :data:`NAMED_BACKBONE`. See ``ForeignConfig.part``."""
     config.only('backbone_kwargs', None, {})
     part = config.part('backbone_config', kinds, absent)
-    part.leave('architectures')  # names the model of origin
+    part.ignore('architectures')  # names the model of origin
     return part
 
 

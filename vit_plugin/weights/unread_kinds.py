@@ -95,8 +95,8 @@ def check_kind(checkpoint: Checkpoint) -> None:
                 '--arch, such as B/16.'
             )
         return
-    said = dict(model_type=kind, architectures=named)
-    what = ' and '.join(f'{name}={value!r}' for name, value in said.items() if value)
+    entries = dict(model_type=kind, architectures=named)
+    what = ' and '.join(f'{name}={value!r}' for name, value in entries.items() if value)
     raise ConfigError(
         f'{checkpoint.source!r}: its config.json has {what}, and {_why(config, kind)}. With '
         '--config, or with --arch where its blocks are those of a ViT, its weights alone are read.'

@@ -39,6 +39,6 @@ def wrapped_model(name: str, checkpoint: Checkpoint | None = None) -> Section:
     if is_of_hub(name):
         name, config = '', hub_config(name)
     for kind, place in readers.items():
-        if found := resolve_name(place)(name, config or {}):
-            return dict(type=kind, **found)
+        if arguments := resolve_name(place)(name, config or {}):
+            return dict(type=kind, **arguments)
     return {}

@@ -51,10 +51,10 @@ def catalog_config(name: str) -> dict[str, dict[str, Any]]:
         ConfigError: see :func:`row_of`.
     """
     arguments = describe(name)
-    rest = arguments.pop('arguments')
+    options = arguments.pop('arguments')
     patch_embed = arguments.pop('patch_embed')
     backbone = dict(
-        type='vit_plugin.VisionTransformer', arch=arguments, patch_embed=patch_embed, **rest
+        type='vit_plugin.VisionTransformer', arch=arguments, patch_embed=patch_embed, **options
     )
     parts = dict(backbone=backbone)
     if pooling := pooled(name):

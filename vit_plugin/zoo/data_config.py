@@ -17,7 +17,7 @@ from vit_plugin.weights.hub import (
     HUB_CONFIG,
     HUB_FILES,
     files_of_model,
-    said_once,
+    quiet_retries,
     timm_name,
     weights_in,
 )
@@ -35,7 +35,6 @@ PREPROCESSING_FILES = {
     'processor_config.json': 'image_processor',
     HUB_CONFIG: 'pretrained_cfg',
 }
-WORDS = 'does not say in its'
 # Pillow's numbers. None stands for the default of transformers' ViT processors.
 PILLOW_INTERPOLATIONS = {
     0: 'nearest',
@@ -49,7 +48,9 @@ PILLOW_INTERPOLATIONS = {
 
 
 def data_config_of(arch: Any, source: Any = None) -> Section:
-    """Preprocessing: ``interpolation``, ``mean``, ``std`` (of 0 to 1), ``crop_pct``, ``crop_mode``.
+    """Preprocessing: ``interpolation``, ``mean``, ``std``, ``crop_pct``, ``crop_mode``.
+
+    ``mean`` and ``std`` are for pixels scaled to [0, 1].
 
     The name of the weights determines it (``timm://``, ``hf://``), else the name in ``arch``
     (``timm://``, or a stem of timm), else the authors' preprocessing is returned
@@ -64,20 +65,21 @@ def data_config_of(arch: Any, source: Any = None) -> Section:
     Raises:
         ConfigError: if timm has no weights of this name, or if a file cannot be read.
     """
-    found = training_settings(source)
-    known = _of_names(_name_of(source), arch) or AUTHORS_DATA_CONFIG
-    return {key: found.get(key, value) for key, value in known.items()}
+    trained_with = training_settings(source)
+    known = _config_from_name(_name_of(source), arch) or AUTHORS_DATA_CONFIG
+    return {key: trained_with.get(key, value) for key, value in known.items()}
 
 
-def stated_pixels(arch: Any, source: Any) -> Section:
-    """``mean`` and ``std`` (of 0 to 1) as :func:`data_config_of`; {} if they are unknown.
+def known_mean_std(arch: Any, source: Any) -> Section:
+    """``mean`` and ``std`` as in :func:`data_config_of` (for pixels scaled to [0, 1]), or {}.
 
-    Files of the authors (``.npz``) have theirs. No file is opened; only an open checkpoint is read.
+    They are unknown if neither a name nor an open checkpoint states them. Files of the authors
+    (``.npz``) have theirs. No file is opened; only an open checkpoint is read.
     """
     name = _name_of(source)
     authors = AUTHORS_DATA_CONFIG if str(name).endswith('.npz') else {}
-    of_training = training_settings(source) if isinstance(source, Checkpoint) else {}
-    known = {**(_of_names(name, arch) or authors), **of_training}
+    trained_with = training_settings(source) if isinstance(source, Checkpoint) else {}
+    known = {**(_config_from_name(name, arch) or authors), **trained_with}
     return {key: known[key] for key in ('mean', 'std') if key in known}
 
 
@@ -85,25 +87,26 @@ def _name_of(source: Any) -> Any:
     return source.source if isinstance(source, Checkpoint) else source
 
 
-def _of_names(source: Any, arch: Any) -> Section | None:
+def _config_from_name(source: Any, arch: Any) -> Section | None:
     """The preprocessing by the name of the weights, or the name in ``arch``."""
     for name in map(str, (source, arch)):
-        if (of_timm := timm_name(name)) is not None:
-            return _of_timm(of_timm)
+        if (model := timm_name(name)) is not None:
+            return _from_timm(model)
         if name.startswith('hf://'):
             from huggingface_hub import hf_hub_download
 
-            return _of_files(name, partial(hf_hub_download, name.removeprefix('hf://')))
+            return _from_hub_files(name, partial(hf_hub_download, name.removeprefix('hf://')))
         folder = Path(name).parent if Path(name).name in HUB_FILES else Path(name)
         if weights_in(folder):
-            return _of_files(name, files_of_model(folder).joinpath)
+            return _from_hub_files(name, files_of_model(folder).joinpath)
         stem, plus, _ = name.partition('+')
         if plus and timm.is_model(stem):
-            return _of_timm(stem)
+            return _from_timm(stem)
     return None
 
 
-def _of_timm(name: str) -> Section | None:
+def _from_timm(name: str) -> Section | None:
+    """The preprocessing that timm states for weights of this name; None if it has none."""
     try:
         known = timm.get_pretrained_cfg(name)
     except RuntimeError as error:  # an unknown tag after the dot
@@ -116,13 +119,13 @@ def _of_timm(name: str) -> Section | None:
 
 
 def _resolved(pretrained_cfg: Mapping[str, Any]) -> Section:
-    found = resolve_data_config(pretrained_cfg=dict(pretrained_cfg))
-    values = {key: found[key] for key in AUTHORS_DATA_CONFIG}
+    resolved = resolve_data_config(pretrained_cfg=dict(pretrained_cfg))
+    values = {key: resolved[key] for key in AUTHORS_DATA_CONFIG}
     return {**values, 'mean': tuple(values['mean']), 'std': tuple(values['std'])}
 
 
-@said_once()
-def _of_files(name: str, find: Callable[[str], str | Path]) -> Section | None:
+@quiet_retries()  # the hub logs every retry; show one
+def _from_hub_files(name: str, find: Callable[[str], str | Path]) -> Section | None:
     """The preprocessing that a model's files state, in the form of transformers or else of timm."""
     for file, entry in PREPROCESSING_FILES.items():
         try:
@@ -134,40 +137,42 @@ def _of_files(name: str, find: Callable[[str], str | Path]) -> Section | None:
             if reason == 'LocalEntryNotFoundError':  # without a network
                 break
             continue
-        return (
-            _resolved(content)
-            if file == HUB_CONFIG
-            else _of_processor(f'{name} {WORDS} {file}', content)
-        )
+        return _resolved(content) if file == HUB_CONFIG else _from_processor(name, file, content)
     print_log(
-        f'{name} {WORDS} {", ".join(PREPROCESSING_FILES)} what its weights expect of the pixels '
-        f'({reason}): they get {AUTHORS_DATA_CONFIG}.',
+        f'{name}: none of {", ".join(PREPROCESSING_FILES)} states how its images are preprocessed '
+        f'({reason}); using {AUTHORS_DATA_CONFIG}.',
         'current',
         logging.WARNING,
     )
     return None
 
 
-def _of_processor(subject: str, file: Mapping[str, Any]) -> Section:
-    """The preprocessing of an image processor of transformers, in timm's terms."""
+def _from_processor(name: str, file: str, processor: Mapping[str, Any]) -> Section:
+    """The preprocessing of an image processor of transformers, in timm's terms.
+
+    Args:
+        name: of the model.
+        file: the file that states the processor.
+        processor: its entries.
+    """
     readers = dict(
         interpolation=_interpolation, mean=_mean, std=_std, crop_pct=_crop_pct, crop_mode=_crop_mode
     )
-    found, assumed = {}, []
+    config, assumed = {}, []
     for key, read in readers.items():
         try:
-            found[key] = read(file)
+            config[key] = read(processor)
         except (KeyError, TypeError, ValueError):
-            found[key] = AUTHORS_DATA_CONFIG[key]
+            config[key] = AUTHORS_DATA_CONFIG[key]
             assumed.append(key)
     if assumed:
         print_log(
-            f'{subject} the {", ".join(assumed)} that its weights expect: '
-            f'{", ".join(f"{key}={found[key]}" for key in assumed)} is assumed.',
+            f'{name}: {file} does not state {", ".join(assumed)}; assuming '
+            f'{", ".join(f"{key}={config[key]}" for key in assumed)}.',
             'current',
             logging.WARNING,
         )
-    return found
+    return config
 
 
 def _interpolation(file: Mapping[str, Any]) -> str:
@@ -206,7 +211,10 @@ def _crop_pct(file: Mapping[str, Any]) -> float:
 
 
 def _crop_mode(file: Mapping[str, Any]) -> str:
-    """With both sides set, squash. With one edge, keep the aspect ratio and crop the middle or pad.
+    """How an image is made square.
+
+    ``height`` and ``width``: squash; ``shortest_edge``: resize and center-crop; ``longest_edge``:
+    resize and pad.
 
     If a crop follows, a single number is the shorter edge, as in CLIP's processor.
     """

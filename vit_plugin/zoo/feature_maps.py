@@ -76,7 +76,7 @@ def map_indices(name: str, stride: int) -> tuple[int, ...]:
             f'{name} of timm has no feature map of the stride {stride}; behind the / of arch give '
             f'one of {", ".join(map(str, dict.fromkeys(strides)))}.'
         )
-    last = max(i for i, found in enumerate(strides) if found == stride)
+    last = max(i for i, stride_of_map in enumerate(strides) if stride_of_map == stride)
     return tuple(range(last + 1))
 
 
@@ -87,21 +87,21 @@ def classifier_of(model: nn.Module, name: str) -> str:
         ConfigError: if there is none, or more than one.
     """
     pixels: Any = model.pretrained_cfg
-    found = pixels.get('classifier') or ()
-    found = [found] if isinstance(found, str) else [*found]
-    if len(found) != 1 or not isinstance(model.get_submodule(found[0]), nn.Linear):
+    names = pixels.get('classifier') or ()
+    names = [names] if isinstance(names, str) else [*names]
+    if len(names) != 1 or not isinstance(model.get_submodule(names[0]), nn.Linear):
         raise ConfigError(
             f'TimmBackbone: {name} of timm {timm.__version__} has no single linear classifier; '
             'vit-plugin train --data FOLDER --weights trains one on the average of its last map.'
         )
-    return found[0]
+    return names[0]
 
 
 def map_pooling(model: nn.Module) -> str:
     """How a model pools its last map, by timm's name."""
-    said = getattr(model, 'global_pool', '')
-    if isinstance(said, str) and said:
-        return said
+    pooling = getattr(model, 'global_pool', '')
+    if isinstance(pooling, str) and pooling:
+        return pooling
     pools = (module for module in model.modules() if isinstance(module, SelectAdaptivePool2d))
     return next((pool.pool_type for pool in pools), 'avg')
 

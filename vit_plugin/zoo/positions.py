@@ -33,11 +33,11 @@ def _relative(model: Beit) -> Section:
     Raises:
         ValueError: if there are both.
     """
-    own = model.blocks[0].attn.relative_position_bias_table is not None
+    separate = model.blocks[0].attn.relative_position_bias_table is not None
     shared = model.rel_pos_bias is not None
-    if own and shared:
+    if separate and shared:
         raise ValueError('its blocks have relative positions of two kinds')
-    return dict(relative='shared_bias' if shared else 'bias') if own or shared else {}
+    return dict(relative='shared_bias' if shared else 'bias') if separate or shared else {}
 
 
 def rotary_of(rope: nn.Module) -> Section:

@@ -1,4 +1,4 @@
-"""VGG Image Annotator (VIA): JSON or CSV with regions of images and attributes that people name."""
+"""VGG Image Annotator (VIA): image regions, with attributes that annotators name freely."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,12 +14,8 @@ from .json_values import Json, is_ignored, is_yes, text_of
 from .parsed import Fault, Parsed, ParsedImage
 
 SHAPE, ATTRIBUTES = 'shape_attributes', 'region_attributes'
-CLASSES = (
-    *LABEL_TITLES,
-    'name',
-    'type',
-    'object',
-)  # attributes that say the class, if there are several
+# Attributes that name the class, in order of preference.
+CLASS_ATTRIBUTES = (*LABEL_TITLES, 'name', 'type', 'object')
 ONLY_CLASS = 'object'  # class of regions without an attribute
 
 
@@ -64,7 +60,7 @@ def parse_via_table(rows: Sequence[Row], file: Path) -> Parsed:
     """
     images: dict[str, dict[str, Any]] = {}
     for row in rows:
-        name = row.get('filename') or row['#filename']
+        name = row.get('filename') or row['#filename']  # '#filename' in exports of VIA 1
         image = images.setdefault(name, dict(filename=name, regions=[]))
         cells = (row[f'region_{SHAPE}'], row[ATTRIBUTES])
         shape, attributes = (json_in(cell or '{}', file) for cell in cells)
@@ -90,15 +86,18 @@ def _regions(image: Json) -> Sequence[Json]:
 
 
 def _attribute(regions: Sequence[Json]) -> str | None:
-    """The attribute that says the class: one that is named so, or the only one.
+    """The attribute that names the class: one of :data:`CLASS_ATTRIBUTES`, or the only one.
 
     Raises:
-        ValueError: if there are several, and none is called label.
+        ValueError: if there are several, and none is in :data:`CLASS_ATTRIBUTES`.
     """
     names = dict.fromkeys(name for region in regions for name in region.get(ATTRIBUTES) or ())
-    named = [name for known in CLASSES for name in names if name.casefold() == known]
+    named = [name for known in CLASS_ATTRIBUTES for name in names if name.casefold() == known]
     if len(names) > 1 and not named:
-        raise ValueError(f'of its attributes {", ".join(names)} none is called label')
+        raise ValueError(
+            f'none of its attributes {", ".join(names)} names the class; call one '
+            f'{" or ".join(CLASS_ATTRIBUTES)}'
+        )
     return next(iter([*named, *names]), None)
 
 

@@ -78,10 +78,10 @@ def test_what_was_decoded_is_not_again_unless_it_changes(images, monkeypatch):
 
 def test_processes_see_the_same(images, monkeypatch):
     paths = sorted(images.rglob('*.png'))
-    expected = ProbeCache(decode_all=True).at(paths)
+    expected = ProbeCache(decode_all=True).probe(paths)
     monkeypatch.setattr(probe_cache, 'FEW', 0)
     monkeypatch.setattr(probe_cache, 'BATCH', 2)
-    found = ProbeCache(decode_all=True).at(paths)
+    found = ProbeCache(decode_all=True).probe(paths)
     assert json.dumps(found) == json.dumps(expected)
     assert [path.stem for path, probe in zip(paths, found, strict=True) if probe.fault] == ['06']
 
@@ -104,7 +104,7 @@ def test_a_decoder_that_crashes_takes_its_image_alone(images, monkeypatch, tmp_p
     monkeypatch.setattr(probe_cache, 'BATCH', 4)
     monkeypatch.setattr(probe_images, '__module__', 'crashing_look')
     faults = [
-        probe.fault for probe in ProbeCache(decode_all=True).at(sorted(images.rglob('*.png')))
+        probe.fault for probe in ProbeCache(decode_all=True).probe(sorted(images.rglob('*.png')))
     ]
     assert sorted(faults) == [''] * 11 + ['its decoder ended with -9']
 
@@ -129,7 +129,7 @@ def test_copies_are_known_by_what_was_decoded(images):
 
 def test_an_image_of_two_lists_counts_once(images):
     probes = ProbeCache(decode_all=True)
-    assert len(probes.at([images / 'a/00.png'] * 2)) == 2
+    assert len(probes.probe([images / 'a/00.png'] * 2)) == 2
     assert probes.summary == 'All 1 images were decoded.'
 
 

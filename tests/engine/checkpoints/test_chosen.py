@@ -6,7 +6,7 @@ import pytest
 import torch
 from rejection import rejects
 
-from vit_plugin.engine.checkpoints.chosen import checkpoint_in
+from vit_plugin.engine.checkpoints.chosen import choose_checkpoint
 
 BEST = 'best_accuracy_top1_epoch_'
 
@@ -31,7 +31,7 @@ def folder(tmp_path) -> Path:
 
 
 def chosen(folder: Path, which: str | None = None) -> str:
-    path, said = checkpoint_in(folder, which)
+    path, said = choose_checkpoint(folder, which)
     assert Path(path).parent == folder
     assert Path(path).name in said
     return Path(path).name
@@ -39,7 +39,7 @@ def chosen(folder: Path, which: str | None = None) -> str:
 
 def test_the_best_and_without_one_the_last(folder):
     assert chosen(folder) == chosen(folder, 'last') == 'epoch_3.pth'
-    with rejects(r'has no best checkpoint .* give --checkpoint last'):
+    with rejects(r'has no readable best checkpoint; .* give --checkpoint last'):
         chosen(folder, 'best')
     save(folder, f'{BEST}2.pth', 2)
     assert chosen(folder) == chosen(folder, 'best') == f'{BEST}2.pth'
@@ -73,7 +73,7 @@ def test_of_two_metrics_the_first_counts(folder):
     names = dict(best_ckpt_z='/elsewhere/best_z_epoch_1.pth', best_ckpt_a='x/best_a_epoch_2.pth')
     save(folder, 'best_z_epoch_1.pth', 1)
     save(folder, 'best_a_epoch_2.pth', 2, **names)
-    path, said = checkpoint_in(folder)
+    path, said = choose_checkpoint(folder)
     assert Path(path).name == 'best_z_epoch_1.pth'
     assert 'best_a_epoch_2.pth' in said
 
@@ -87,11 +87,11 @@ def test_the_best_of_another_run_is_left_alone(folder):
 
 
 def test_no_run_is_one_sentence(tmp_path):
-    with rejects('no checkpoints of a run, as after one that ended'):
-        checkpoint_in(tmp_path)
+    with rejects('no checkpoints of a run, perhaps because the run ended'):
+        choose_checkpoint(tmp_path)
 
 
 def test_an_adapter_alone_is_named(tmp_path):
     (tmp_path / 'adapter_config.json').write_text('{}')
     with rejects('has only the adapter of another model .*merge_and_unload'):
-        checkpoint_in(tmp_path)
+        choose_checkpoint(tmp_path)

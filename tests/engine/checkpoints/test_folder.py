@@ -67,7 +67,7 @@ def save_to_a_bad_disk(place: Path, name: str) -> None:
     damage, words = DAMAGE[name]
     model, optimizer = reshard.build('fsdp', seed=1)
     reshard.step(model, optimizer)
-    parts = split_state(reshard.state_of(model, optimizer), main=dist.get_rank() == 0)
+    parts = split_state(reshard.capture_state(model, optimizer), main=dist.get_rank() == 0)
     group = dist.new_group(backend='gloo')
     write_folder(place / 'saved', *parts, group)
     dist.barrier()

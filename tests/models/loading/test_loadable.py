@@ -396,7 +396,7 @@ def test_own_weights_are_adapted_but_their_completeness_is_left_to_torch(tiny):
     loaded = model.load_state_dict({**state, 'projector.weight': torch.ones(2)}, strict=False)
     assert loaded.missing_keys == ['norm.bias']
     assert loaded.unexpected_keys == ['projector.weight']
-    # Parts of the arch that it leaves out are no surplus.
+    # Parts of the arch that it leaves out are not surplus.
     shallow = VisionTransformer(**tiny, out_indices=0)
     shallow.load_state_dict(model.state_dict())
 

@@ -45,7 +45,7 @@ KINDS = {
 def theirs(model):
     def outputs(images):
         found = model(images)
-        classes = GIVEN['num_labels']  # DETR's last row is no object
+        classes = GIVEN['num_labels']  # DETR's last row stands for no object
         return [found.logits[..., :classes], found.pred_boxes]
 
     return outputs

@@ -44,5 +44,5 @@ def test_a_name_is_a_start():
 def test_a_model_of_one_size_gets_it_for_classes_alone():
     start = StartingPoint('timm://nest_tiny', None, (0, 64))
     assert start.for_size(start.backbone(0), 224) == start.backbone(0)
-    with rejects('takes no images of 96 x 128 pixels, but of 224 x 224'):
+    with rejects('takes images of 224 x 224 pixels, not of 96 x 128'):
         start.for_size(start.backbone(0), (96, 128), varies=True)

@@ -106,7 +106,7 @@ def test_an_encoder_gives_vectors_and_says_so(tmp_path):
         (dict(quantization_config=dict(bits=4)), 'quantization_config'),
         (dict(architectures=['SwinForSemanticSegmentation']), 'it predicts masks'),
         (dict(architectures=['SwinForImageClassificationWithTeacher']), 'two classifiers'),
-        (dict(image_size=60, window_size=7), 'takes no images of 60 x 60|does not fit'),
+        (dict(image_size=60, window_size=7), 'does not take images of 60 x 60|does not fit'),
     ],
 )
 def test_what_is_not_computed_is_named(changed, words, tmp_path):

@@ -92,11 +92,11 @@ def test_stages_are_frozen():
 @pytest.mark.parametrize(
     ('config', 'words'),
     [
-        (dict(model_type='vit_mae'), "model_type='vit_mae' is no backbone of transformers"),
+        (dict(model_type='vit_mae'), "model_type='vit_mae' is not a transformers backbone"),
         (dict(model_type='timm_backbone', backbone='resnet18'), 'is no backbone'),
         (dict(model_type='convnextv2', magic=1), 'magic=1, which no model here computes'),
         (dict(model_type='convnextv2', auto_map={'AutoConfig': 'x.y'}), 'auto_map=.*, which no'),
-        (dict(model_type='convnextv2', depths='x'), 'builds no convnextv2 with this config'),
+        (dict(model_type='convnextv2', depths='x'), 'cannot build convnextv2 from this config'),
         ('nowhere', "config='nowhere': config.json cannot be read"),
     ],
 )

@@ -104,7 +104,7 @@ def test_what_was_found_in_slices_is_in_pixels_of_the_image(tmp_path, monkeypatc
 
     facts = dict(img_path=str(tmp_path / 'a.png'), img_id=1, ori_shape=(48, 64))
     sample = DetDataSample(metainfo=facts)
-    (found,) = loop.found_in(None, dict(data_samples=[sample]))
+    (found,) = loop.predict_slices(None, dict(data_samples=[sample]))
     assert found.pred_instances.bboxes.tolist() == [list(map(float, boxes[0][1]))]
     assert isinstance(found.pred_instances.scores, torch.Tensor)
     from mmdet.evaluation import CocoMetric

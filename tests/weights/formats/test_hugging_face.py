@@ -66,7 +66,7 @@ KINDS = [
     ('Dinov2Backbone', SIZES, 'hf_dinov2'),
     ('Dinov2Model', SIZES | SWIGLU, 'hf_dinov2'),
     ('Dinov2WithRegistersModel', SIZES, 'hf_dinov2'),
-    ('DINOv3ViTModel', SIZES, 'hf_dinov3'),  # its default is no registers
+    ('DINOv3ViTModel', SIZES, 'hf_dinov3'),  # its default is 0 registers
     ('DINOv3ViTModel', SIZES | GATED | dict(num_register_tokens=4), 'hf_dinov3'),
     ('SiglipVisionModel', SIZES, 'hf_siglip'),
     ('SiglipModel', TOWERS, 'hf_siglip'),

@@ -24,7 +24,7 @@ LENGTH = 'iterations in an epoch'
 SEED = 'randomness.seed'
 
 
-def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
+def find_changes(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
     """The differences that matter between this run and the one that saved a checkpoint.
 
     Schedules that have not begun never differ: in ``checkpoint``, they get the settings of the
@@ -32,32 +32,33 @@ def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
     warning.
     """
     meta = checkpoint['meta']
-    recorded, own = meta.get('run', {}), identity(runner)
+    recorded, current = meta.get('run', {}), identity(runner)
     settings = changed_settings(runner.cfg, meta)
-    of_schedules = {
+    schedule_changes = {
         name: pair for name, pair in settings.items() if name.startswith(SCHEDULE_SETTINGS)
     }
-    changed = {name: pair for name, pair in settings.items() if name not in of_schedules}
+    changed = {name: pair for name, pair in settings.items() if name not in schedule_changes}
     changed |= differing(
-        _facts(recorded, meta.get('seed')), _facts(own, runner._randomness_cfg.get('seed'))
+        _facts(recorded, meta.get('seed')), _facts(current, runner._randomness_cfg.get('seed'))
     )
-    of_data = [f'{what}train_dataloader' for what in DATA_FACTS]
-    for explained in [name for name in of_data if name in changed][1:]:
+    data_facts = [f'{what}train_dataloader' for what in DATA_FACTS]
+    for explained in [name for name in data_facts if name in changed][1:]:
         changed.pop(explained)
-    teachers = recorded.get('teacher'), own['teacher']
-    if len({found and found[1] for found in teachers}) > 1:  # compares the weights, not their place
+    teachers = recorded.get('teacher'), current['teacher']
+    # Compares the hashes of the weights, not their place.
+    if len({teacher and teacher[1] for teacher in teachers}) > 1:
         changed['the teacher'] = teachers
     schedulers, saved = runner.param_schedulers or (), checkpoint.get('param_schedulers') or ()
     if not are_alike(schedulers, saved):
         # With an unchanged config this is damage, which a later check finds.
-        return changed | of_schedules
+        return changed | schedule_changes
     kept = follow_config(schedulers, saved)
-    if of_schedules or runner.cfg.get('resume_changed'):
+    if schedule_changes or runner.cfg.get('resume_changed'):
         changed |= kept
     elif kept and not changed:
         runner.logger.warning(
             'The length of the run changed, and schedules in progress stay as they were '
-            f'({changes_in_words(kept)}); with --resume-changed they become those of the new '
+            f'({describe_changes(kept)}); with --resume-changed they become those of the new '
             'length.'
         )
     return changed
@@ -76,16 +77,16 @@ def _facts(run: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
 def are_alike(schedulers: Sequence[Any], saved: Sequence[Any]) -> bool:
     """True if the saved states are of schedulers of the same classes, as far as the states show."""
     return len(schedulers) == len(saved) and all(
-        isinstance(theirs, Mapping) and theirs.keys() == scheduler_state(mine).keys()
-        for mine, theirs in zip(schedulers, saved, strict=True)
+        isinstance(state, Mapping) and state.keys() == scheduler_state(scheduler).keys()
+        for scheduler, state in zip(schedulers, saved, strict=True)
     )
 
 
-def changes_in_words(changed: Changes) -> str:
+def describe_changes(changed: Changes) -> str:
     """The changes as text, with both values."""
     words = [
-        f'{name}: {theirs!s:.{VALUE_CHARACTERS}}, now {ours!s:.{VALUE_CHARACTERS}}'
-        for name, (theirs, ours) in changed.items()
+        f'{name}: {before!s:.{VALUE_CHARACTERS}}, now {now!s:.{VALUE_CHARACTERS}}'
+        for name, (before, now) in changed.items()
     ]
     more = f'; and {len(words) - FEW} more' if len(words) > FEW else ''
     return '; '.join(words[:FEW]) + more
@@ -104,43 +105,47 @@ def apply_changes(runner: Runner, checkpoint: State, changed: Changes) -> None:
     meta = checkpoint['meta']
     moved = LENGTH in changed
     if moved:
-        _move(runner, checkpoint)
+        _move_position(runner, checkpoint)
     if not any(isinstance(hook, EMAHook) for hook in runner.hooks):
         for name, value in checkpoint.pop('ema_state_dict', {}).items():
             if name.startswith('module.'):  # the trained weights, next to their averages
                 checkpoint['state_dict'][name.removeprefix('module.')] = value
     if SEED in changed:
         meta['seed'] = None  # MMEngine would set it again
-    recorded, own = meta.get('run', {}), identity(runner)
-    names = recorded.get('parameters', own['parameters'])
+    recorded, current = meta.get('run', {}), identity(runner)
+    names = recorded.get('parameters', current['parameters'])
     if not (
         moved
-        or names != own['parameters']
+        or names != current['parameters']
         or any(name.startswith(OF_OPTIMIZER) for name in changed)
     ):
         return
     schedulers = runner.param_schedulers or []
-    if any(isinstance(one, ReduceOnPlateauParamScheduler) for one in schedulers):
+    if any(isinstance(scheduler, ReduceOnPlateauParamScheduler) for scheduler in schedulers):
         raise ConfigError(
             'param_scheduler: ReduceOnPlateau follows a metric, so that changes of the optimizer '
             'and its schedules cannot be applied; start from the weights alone with --cfg-options '
             'load_from=FILE in place of --resume.'
         )
-    length = own['epoch_length']
+    length = current['epoch_length']
     replay(schedulers, meta['iter'], meta['epoch'] if length else 0, length)
     checkpoint['param_schedulers'] = list(map(scheduler_state, schedulers))
-    checkpoint['optimizer'] = _optimizer(runner, checkpoint['optimizer'], names, own['parameters'])
+    checkpoint['optimizer'] = _adapt_optimizer(
+        runner, checkpoint['optimizer'], names, current['parameters']
+    )
     states = len(checkpoint['optimizer']['state'])
-    meta['run'] = {**recorded, **own, 'states': states}
+    meta['run'] = {**recorded, **current, 'states': states}
 
 
-def _optimizer(runner: Runner, saved: Mapping[str, Any], theirs: list, ours: list) -> dict:
+def _adapt_optimizer(
+    runner: Runner, saved: Mapping[str, Any], saved_names: list, names: list
+) -> dict:
     """The state of the optimizer of this config, with the saved moments of its parameters."""
     wrapper = runner.optim_wrapper
-    fresh, numbers = wrapper.state_dict(), {name: i for i, name in enumerate(chain(*ours))}
+    fresh, numbers = wrapper.state_dict(), {name: i for i, name in enumerate(chain(*names))}
     expected = [*first_states(wrapper.optimizer)]
     state = {}
-    for name, moments in by_names(saved, theirs)['state'].items():
+    for name, moments in by_names(saved, saved_names)['state'].items():
         number = numbers.get(name)
         if number is not None and (not expected or expected[number] == forms(moments)):
             state[number] = moments
@@ -153,12 +158,12 @@ def _optimizer(runner: Runner, saved: Mapping[str, Any], theirs: list, ours: lis
     return {**fresh, 'state': state}
 
 
-def _move(runner: Runner, checkpoint: State) -> None:
+def _move_position(runner: Runner, checkpoint: State) -> None:
     """Give a checkpoint the iteration of its position in epochs of the new length."""
-    meta, recorded, own = checkpoint['meta'], checkpoint['meta']['run'], identity(runner)
-    length, before = own['epoch_length'], meta['iter']
+    meta, recorded, current = checkpoint['meta'], checkpoint['meta']['run'], identity(runner)
+    length, before = current['epoch_length'], meta['iter']
     seen = (before - meta['epoch'] * recorded['epoch_length']) * (recorded['batch'] or 0)
-    meta['iter'] = now = meta['epoch'] * length + min(seen // (own['batch'] or 1), length)
+    meta['iter'] = now = meta['epoch'] * length + min(seen // (current['batch'] or 1), length)
     info = checkpoint['message_hub']['runtime_info']
     validated = info.get(VALIDATED, 0)
     info[VALIDATED] = now if validated >= before else min(validated, now - 1)

@@ -13,7 +13,7 @@ LAST, BEST_ONE = 'last', 'best'
 PEFT_CONFIG = 'adapter_config.json'  # peft's file name
 
 
-def checkpoint_in(folder: str | Path, which: str | None = None) -> tuple[str, str]:
+def choose_checkpoint(folder: str | Path, which: str | None = None) -> tuple[str, str]:
     """The checkpoint to use from a run's folder, and a sentence that names it.
 
     Args:
@@ -36,8 +36,8 @@ def checkpoint_in(folder: str | Path, which: str | None = None) -> tuple[str, st
         return path, f'{folder}: the best checkpoint, {Path(path).name}.{more}'
     if which == BEST_ONE:
         raise ConfigError(
-            f'--checkpoint best: the folder {folder!r} has no best checkpoint that can be read, '
-            'which default_hooks.checkpoint.save_best asks for; give --checkpoint last.'
+            f'--checkpoint best: the folder {folder!r} has no readable best checkpoint; one is '
+            'saved only if default_hooks.checkpoint.save_best is set; give --checkpoint last.'
         )
     newest = newest_checkpoint(folder)
     if newest is None and Path(folder, PEFT_CONFIG).is_file():
@@ -54,7 +54,8 @@ def checkpoint_in(folder: str | Path, which: str | None = None) -> tuple[str, st
     if newest is None:
         raise ConfigError(
             f'The folder {folder!r} has no manifest.json of a checkpoint and no checkpoints of '
-            'a run, as after one that ended before its first; train again, or give another path.'
+            'a run, perhaps because the run ended before its first checkpoint; train again, or '
+            'give another path.'
         )
     return newest, f'{folder}: the last checkpoint, {Path(newest).name}.'
 

@@ -82,15 +82,17 @@ def _read_back(folder: Path, writer: '_Writer', group: 'dist.ProcessGroup | None
     """
     rank, ranks = (0, 1) if group is None else (dist.get_rank(group), dist.get_world_size(group))
     # Sorted by name, `run.json` comes before the files of the ranks.
-    found: list[Any] = [writer.what_is_wrong(((rank + 2) % ranks, ranks))]
+    problems: list[Any] = [writer.what_is_wrong(((rank + 2) % ranks, ranks))]
     if group is not None:
-        found, own = [None] * ranks, found[0]
-        dist.all_gather_object(found, own, group)
-    for number, wrong in enumerate(found):
-        if wrong:
+        own_problem = problems[0]
+        problems = [None] * ranks  # filled by `all_gather_object`
+        dist.all_gather_object(problems, own_problem, group)
+    for number, problem_of_rank in enumerate(problems):
+        if problem_of_rank:
             raise ConfigError(
-                f'{str(folder)!r} was written and cannot be read back (rank {number}: {wrong}); '
-                f'{_kept(folder)}: check the disk, and that all ranks see the same folder there.'
+                f'{str(folder)!r} was written and cannot be read back (rank {number}: '
+                f'{problem_of_rank}); {_kept(folder)}: check the disk, and that all ranks see the '
+                'same folder there.'
             )
 
 

@@ -17,7 +17,7 @@ from vit_plugin.registry import HOOKS
 
 from ..sharding import is_sharded, without_ddp
 from ..step import in_window
-from ..validation_record import in_per_cent
+from ..validation_record import to_per_cent
 from .newest import BEGAN, MARKER
 from .retention import Retention, Template, remove_leftovers
 from .save_checks import check_place, warn_of_windows
@@ -172,11 +172,11 @@ class CheckpointHook(EagerCheckpointHook):
 
     def _undoing(self, runner: Runner) -> Callable[[], None]:
         """Return a function that forgets the names of a checkpoint, in case it is not written."""
-        info, own = runner.message_hub.runtime_info, dict(vars(self))
+        info, attributes = runner.message_hub.runtime_info, dict(vars(self))
         known = dict(info)
 
         def undo() -> None:
-            self.__dict__.update(own)
+            self.__dict__.update(attributes)
             info.clear()
             info.update(known)
 
@@ -253,7 +253,7 @@ class CheckpointHook(EagerCheckpointHook):
             delete = partial(self._delete, outdated)
             if not self._write(runner, name, place, delete, undo, weights_alone=True):
                 continue
-            shown = in_per_cent({key: score}).get(key, score)
+            shown = to_per_cent({key: score}).get(key, score)
             runner.logger.info(
                 f'The best checkpoint with {shown:0.4f} {key} at {step} {unit} is saved to {name}.'
             )

@@ -84,8 +84,8 @@ class HookStates:
         for hook in self._runner.hooks:
             kind = type(hook)
             numbers[kind.__name__] = number = numbers.get(kind.__name__, 0) + 1
-            own = kind.__module__.partition('.')[0] == OWN_PACKAGE or kind.__name__ in CLOCKS
-            if isinstance(hook, Stateful) or not own:
+            is_ours = kind.__module__.partition('.')[0] == OWN_PACKAGE or kind.__name__ in CLOCKS
+            if isinstance(hook, Stateful) or not is_ours:
                 yield f'{kind.__name__}.{number}', hook
 
     def _warn(self, name: str, hook: Hook, unsaved: set[str]) -> None:

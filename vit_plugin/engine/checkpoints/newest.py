@@ -71,26 +71,26 @@ def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -
         ConfigError: if there are checkpoints but none is complete, or if the one that the marker
             names does not exist.
     """
-    text = _marked(work_dir)
+    text = _read_marker(work_dir)
     if '://' in str(out_dir):
         return text if text.startswith(f'{out_dir}/') else None
     folder, name = Path(out_dir or work_dir), _name(text)
     paths = list(folder.iterdir()) if folder.is_dir() else []
-    found = [describe_checkpoint(path) for path in paths if _is_checkpoint(path, name)]
-    marked = next((one for one in found if one.path.name == name), None)
+    checkpoints = [describe_checkpoint(path) for path in paths if _is_checkpoint(path, name)]
+    marked = next((checkpoint for checkpoint in checkpoints if checkpoint.path.name == name), None)
     damaged = [text] if text and marked is None else []
-    for one in _in_order(found, marked):
-        if one.run is not None and is_complete(one.path):
+    for checkpoint in _sort_newest_first(checkpoints, marked):
+        if checkpoint.run is not None and is_complete(checkpoint.path):
             if damaged:
                 print_log(
                     f'{", ".join(map(repr, damaged))} is damaged, or not in {str(folder)!r}: '
-                    f'{one.path.name} is taken, the newest complete checkpoint there.',
+                    f'{checkpoint.path.name} is taken, the newest complete checkpoint there.',
                     'current',
                     logging.WARNING,
                 )
-            return str(one.path)
-        damaged.append(one.path.name)
-    if found:
+            return str(checkpoint.path)
+        damaged.append(checkpoint.path.name)
+    if checkpoints:
         raise ConfigError(f'No checkpoint in {str(folder)!r} can be read to its end; {REMEDY}.')
     if '://' in text or NUMBERED.fullmatch(name):
         raise ConfigError(
@@ -100,8 +100,8 @@ def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -
     return None
 
 
-def _marked(work_dir: str | Path) -> str:
-    """The content of a run's marker."""
+def _read_marker(work_dir: str | Path) -> str:
+    """The content of a run's marker, or ''."""
     marker = Path(work_dir, MARKER)
     if not marker.is_file():
         return ''
@@ -113,8 +113,8 @@ def _name(path: str) -> str:
     return re.split(r'[\\/]', path)[-1]
 
 
-def _in_order(
-    found: list[FoundCheckpoint], marked: FoundCheckpoint | None
+def _sort_newest_first(
+    checkpoints: list[FoundCheckpoint], marked: FoundCheckpoint | None
 ) -> list[FoundCheckpoint]:
     """Checkpoints, newest first, without later ones of other runs than the marked one.
 
@@ -122,16 +122,20 @@ def _in_order(
     """
     run = marked.run if marked else None
     if marked is not None and run is not None:
-        found = [one for one in found if one.run in (None, run) or one.iteration < marked.iteration]
+        checkpoints = [
+            checkpoint
+            for checkpoint in checkpoints
+            if checkpoint.run in (None, run) or checkpoint.iteration < marked.iteration
+        ]
     read = sorted(
-        (one for one in found if one.run is not None),
-        key=lambda one: (one.run == run, one.position),
+        (checkpoint for checkpoint in checkpoints if checkpoint.run is not None),
+        key=lambda checkpoint: (checkpoint.run == run, checkpoint.position),
         reverse=True,
     )
-    for one in found:
-        if one.run is None:
-            later = [i for i, other in enumerate(read) if other.number < one.number]
-            read.insert(min(later, default=len(read)) if one != marked else 0, one)
+    for checkpoint in checkpoints:
+        if checkpoint.run is None:
+            later = [i for i, other in enumerate(read) if other.number < checkpoint.number]
+            read.insert(min(later, default=len(read)) if checkpoint != marked else 0, checkpoint)
     return read
 
 
@@ -148,27 +152,27 @@ def best_checkpoint(folder: str | Path) -> tuple[str, list[str]] | None:
     saved = [path for path in paths if _is_checkpoint(path, kind=BEST)]
     if not saved:
         return None
-    name = _name(_marked(folder))
+    name = _name(_read_marker(folder))
     runs = [
-        one
-        for one in map(describe_checkpoint, filter(_is_checkpoint, paths))
-        if one.run is not None
+        checkpoint
+        for checkpoint in map(describe_checkpoint, filter(_is_checkpoint, paths))
+        if checkpoint.run is not None
     ]
     last = next(
-        (one for one in runs if one.path.name == name),
-        max(runs, key=lambda one: one.position, default=None),
+        (checkpoint for checkpoint in runs if checkpoint.path.name == name),
+        max(runs, key=lambda checkpoint: checkpoint.position, default=None),
     )
-    found = [
-        one
-        for one in map(describe_checkpoint, saved)
-        if last is None or one.run == last.run or one.path.name in last.best
+    of_run = [
+        checkpoint
+        for checkpoint in map(describe_checkpoint, saved)
+        if last is None or checkpoint.run == last.run or checkpoint.path.name in last.best
     ]
     by_metric: dict[str, Path] = {}
-    for one in sorted(found, key=lambda one: one.position, reverse=True):
-        metric = re.sub(r'\d+(\.pth)?$', '', one.path.name)
-        if metric not in by_metric and one.run is not None and is_complete(one.path):
-            by_metric[metric] = one.path
-    order = [name for one in found for name in one.best]
+    for checkpoint in sorted(of_run, key=lambda checkpoint: checkpoint.position, reverse=True):
+        metric = re.sub(r'\d+(\.pth)?$', '', checkpoint.path.name)
+        if metric not in by_metric and checkpoint.run is not None and is_complete(checkpoint.path):
+            by_metric[metric] = checkpoint.path
+    order = [name for checkpoint in of_run for name in checkpoint.best]
     chosen = sorted(
         (path.name for path in by_metric.values()),
         key=lambda name: (order.index(name) if name in order else len(order), name),
@@ -212,8 +216,8 @@ def describe_checkpoint(path: Path) -> FoundCheckpoint:
 
 
 def _entry(content: Any, name: str) -> Mapping[Any, Any]:
-    found = content.get(name) if isinstance(content, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    value = content.get(name) if isinstance(content, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
 
 
 def _number(name: str) -> int:

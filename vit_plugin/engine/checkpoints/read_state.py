@@ -64,8 +64,8 @@ def read_state(
     targets = {}
     for *keys, name in tensor_names(plain):
         saved = metadata.state_dict_metadata[name]
-        own = (key.removeprefix('module.') for key in keys)
-        like = next((sharded[key] for key in own if key in sharded), None)
+        plain_names = (key.removeprefix('module.') for key in keys)
+        like = next((sharded[key] for key in plain_names if key in sharded), None)
         targets[name] = (
             torch.empty_like(like, dtype=saved.properties.dtype)
             if like is not None and like.shape == saved.size

@@ -75,18 +75,20 @@ def _keep_own_classifier(runner: Runner, model: nn.Module, checkpoint: Mapping[s
     loop = runner._train_loop
     if loop is None or isinstance(loop, dict):  # nothing is trained
         return
-    facts = (checkpoint.get('meta') or {}).get('dataset_meta') or {}
-    known = getattr(loop.dataloader.dataset, 'metainfo', {})
-    theirs, ours = (tuple(meta.get('classes') or ()) for meta in (facts, known))
-    if theirs and ours and theirs != ours:
+    saved_meta = (checkpoint.get('meta') or {}).get('dataset_meta') or {}
+    data_meta = getattr(loop.dataloader.dataset, 'metainfo', {})
+    saved_classes, data_classes = (
+        tuple(meta.get('classes') or ()) for meta in (saved_meta, data_meta)
+    )
+    if saved_classes and data_classes and saved_classes != data_classes:
         kept = [
             keep_classifier(model, checkpoint.get(part) or {})
             for part in ('state_dict', 'ema_state_dict')
         ]
         if kept[0]:
             runner.logger.info(
-                f'The checkpoint has other classes ({shortened_list(theirs)}) than the data '
-                f'({shortened_list(ours)}): {shortened_list(kept[0])} start untrained.'
+                f'The checkpoint has other classes ({shortened_list(saved_classes)}) than the data '
+                f'({shortened_list(data_classes)}): {shortened_list(kept[0])} start untrained.'
             )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from vit_plugin.weights.saved_settings import literals
 
-from ..same_ranks import facts_of_config
+from ..same_ranks import collect_config_facts
 
 Changes = dict[str, tuple[Any, Any]]  # name -> value in the checkpoint, value in this run
 
@@ -85,7 +85,7 @@ def flat_settings(cfg: Mapping[str, Any]) -> dict[str, str]:
         used[name] = {key: value for key, value in hook.items() if key not in ('type', 'priority')}
     return {
         name: _class_name(value) if name.endswith(('.type', '.constructor')) else value
-        for name, value in facts_of_config(used).items()
+        for name, value in collect_config_facts(used).items()
         if name not in FREE_VALUES and not _is_free(name.split('.'))
     }
 
@@ -106,8 +106,8 @@ def _hooks(cfg: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _class_name(text: str) -> str:
-    found = re.search(r'(\w+)\W*$', text)
-    return found[1] if found else text
+    match = re.search(r'(\w+)\W*$', text)
+    return match[1] if match else text
 
 
 def changed_settings(cfg: Mapping[str, Any], meta: Mapping[str, Any]) -> Changes:
@@ -116,16 +116,16 @@ def changed_settings(cfg: Mapping[str, Any], meta: Mapping[str, Any]) -> Changes
     For a checkpoint of MMEngine's runner, or of an earlier version, they are read from the text of
     its config. Values that are not plain are not compared.
     """
-    theirs = meta.get('run', {}).get('settings')
-    if theirs is None:
-        known = literals(meta.get('cfg'))
-        theirs = flat_settings(known)
-        cfg = {name: cfg[name] for name in cfg if name in known}
-    return differing(theirs, flat_settings(cfg), LEFT_OUT)
+    saved = meta.get('run', {}).get('settings')
+    if saved is None:
+        saved_cfg = literals(meta.get('cfg'))
+        saved = flat_settings(saved_cfg)
+        cfg = {name: cfg[name] for name in cfg if name in saved_cfg}
+    return differing(saved, flat_settings(cfg), LEFT_OUT)
 
 
-def differing(theirs: Mapping[str, Any], ours: Mapping[str, Any], absent: Any = None) -> Changes:
+def differing(saved: Mapping[str, Any], current: Mapping[str, Any], absent: Any = None) -> Changes:
     """Facts that differ. None means unknown, and never differs."""
-    names = dict.fromkeys([*theirs, *ours])
-    pairs = {name: (theirs.get(name, absent), ours.get(name, absent)) for name in names}
+    names = dict.fromkeys([*saved, *current])
+    pairs = {name: (saved.get(name, absent), current.get(name, absent)) for name in names}
     return {name: pair for name, pair in pairs.items() if None not in pair and pair[0] != pair[1]}

@@ -12,7 +12,7 @@ from vit_plugin.errors import ConfigError
 
 from ..non_finite import first_broken
 from ..sharding import without_ddp
-from .changed_run import apply_changes, are_alike, changes_in_words, changes_of
+from .changed_run import apply_changes, are_alike, describe_changes, find_changes
 from .optimizer_forms import first_states, form, forms
 from .state import State, identity, scheduler_state
 
@@ -31,22 +31,24 @@ def check_same_run(runner: Runner, checkpoint: State, path: str) -> None:
             that is not accepted.
     """
     model, meta = without_ddp(runner.model), checkpoint['meta']
-    _reject(path, _of_position(runner, meta) or _of_model(model, checkpoint['state_dict']))
-    if changed := changes_of(runner, checkpoint):
+    _reject(
+        path, _compare_position(runner, meta) or _compare_model(model, checkpoint['state_dict'])
+    )
+    if changed := find_changes(runner, checkpoint):
         if not runner.cfg.get('resume_changed'):
             raise ConfigError(
-                f'What determines the run has changed since {path!r}: {changes_in_words(changed)}; '
+                f'What determines the run has changed since {path!r}: {describe_changes(changed)}; '
                 'undo this, or add --resume-changed (resume_changed=True in a config) to apply it '
                 f'from here on, or {FROM_WEIGHTS}.'
             )
         apply_changes(runner, checkpoint, changed)
-        runner.logger.warning(f'The run continues with changes: {changes_in_words(changed)}.')
+        runner.logger.warning(f'The run continues with changes: {describe_changes(changed)}.')
     _reject(
         path,
-        _of_end(runner, meta)
-        or _of_optimizer(runner, checkpoint.get('optimizer'), meta.get('run', {}))
-        or _of_schedulers(runner, checkpoint.get('param_schedulers') or [], meta['iter'])
-        or _of_values(model, checkpoint),
+        _compare_end(runner, meta)
+        or _compare_optimizer(runner, checkpoint.get('optimizer'), meta.get('run', {}))
+        or _compare_schedulers(runner, checkpoint.get('param_schedulers') or [], meta['iter'])
+        or _find_broken_value(model, checkpoint),
     )
 
 
@@ -58,8 +60,11 @@ def _reject(path: str, difference: str) -> None:
         )
 
 
-def _of_position(runner: Runner, meta: Mapping[str, Any]) -> str:
-    """Describe a fault in the position of a checkpoint."""
+# Each function below returns the first difference in words, or ''.
+
+
+def _compare_position(runner: Runner, meta: Mapping[str, Any]) -> str:
+    """Check the position of a checkpoint."""
     by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)  # another loop has no epochs
     for unit in ('epoch', 'iter'):
         value = meta.get(unit)
@@ -78,15 +83,15 @@ def _of_position(runner: Runner, meta: Mapping[str, Any]) -> str:
     return ''
 
 
-def _of_end(runner: Runner, meta: Mapping[str, Any]) -> str:
+def _compare_end(runner: Runner, meta: Mapping[str, Any]) -> str:
     if meta['iter'] > runner.max_iters:
         return f'it is at iter {meta["iter"]}, and this one ends at {runner.max_iters} (train_cfg)'
     return ''
 
 
-def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
-    """Describe a difference between a checkpoint's tensors and the model's."""
-    theirs, ours = (
+def _compare_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
+    """Compare a checkpoint's tensors with the model's."""
+    saved_shapes, model_shapes = (
         {
             name.removeprefix('module.'): tuple(value.shape)
             for name, value in state.items()
@@ -94,47 +99,54 @@ def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
         }
         for state in (saved, model.state_dict())
     )
-    for name in dict.fromkeys([*ours, *theirs]):
-        if name not in theirs:
+    for name in dict.fromkeys([*model_shapes, *saved_shapes]):
+        if name not in saved_shapes:
             return f'it has no {name}, which the model has'
-        if name not in ours:
+        if name not in model_shapes:
             return f'it has {name}, which the model lacks'
-        if theirs[name] != ours[name]:
-            return f"its {name} is of the shape {theirs[name]}, and the model's {ours[name]}"
+        if saved_shapes[name] != model_shapes[name]:
+            shapes = saved_shapes[name], model_shapes[name]
+            return f"its {name} is of the shape {shapes[0]}, and the model's {shapes[1]}"
     return ''
 
 
-def _of_optimizer(runner: Runner, saved: Any, recorded: Mapping[str, Any]) -> str:
-    """Describe a difference between a checkpoint's optimizer and the run's."""
+def _compare_optimizer(runner: Runner, saved: Any, recorded: Mapping[str, Any]) -> str:
+    """Compare a checkpoint's optimizer with the run's."""
     if not isinstance(saved, Mapping) or not isinstance(saved.get('state'), Mapping):
         return (
             'it has no state of the optimizer (default_hooks.checkpoint.save_optimizer=False '
             'saves none)'
         )
-    optimizer, own = runner.optim_wrapper.optimizer, identity(runner)
-    theirs, kind = recorded.get('optimizer', own['optimizer']), own['optimizer']
-    if theirs != kind:
-        return f"its optimizer is {theirs}, and this config's {kind}"
+    optimizer, current = runner.optim_wrapper.optimizer, identity(runner)
+    saved_kind, kind = recorded.get('optimizer', current['optimizer']), current['optimizer']
+    if saved_kind != kind:
+        return f"its optimizer is {saved_kind}, and this config's {kind}"
     groups = saved.get('param_groups') or []
     sizes = [[len(group['params']) for group in some] for some in (groups, optimizer.param_groups)]
-    if recorded.get('parameters', own['parameters']) != own['parameters'] or sizes[0] != sizes[1]:
+    if (
+        recorded.get('parameters', current['parameters']) != current['parameters']
+        or sizes[0] != sizes[1]
+    ):
         return (
             'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or frozen '
             'stages)'
         )
-    for group, mine in zip(groups, optimizer.param_groups, strict=True):
+    for group, current_group in zip(groups, optimizer.param_groups, strict=True):
         for name, value in optimizer.defaults.items():
             if value and name not in group:  # options that are off may be new in another torch
                 return f'its optimizer has no {name}, which {kind} has'
-        if wrong := _wrong_value(group, {**mine, 'params': None}):
+        if wrong := _wrong_value(group, {**current_group, 'params': None}):
             return f'its optimizer has {wrong}'
-    return _of_states(optimizer, saved['state'], recorded.get('states'))
+    return _compare_states(optimizer, saved['state'], recorded.get('states'))
 
 
-def _of_states(optimizer: torch.optim.Optimizer, state: Mapping, states: int | None) -> str:
-    """Describe how the saved optimizer state differs from this run's parameters.
+def _compare_states(optimizer: torch.optim.Optimizer, state: Mapping, states: int | None) -> str:
+    """Compare the saved optimizer state with this run's parameters.
 
-    ``states``: number saved.
+    Args:
+        optimizer: this run's.
+        state: the saved state of each parameter, by its number.
+        states: the number of states that were saved, if recorded.
     """
     first = list(first_states(optimizer))
     # MMEngine does not record the number, and a parameter without a gradient has no state.
@@ -146,15 +158,15 @@ def _of_states(optimizer: torch.optim.Optimizer, state: Mapping, states: int | N
         )
     # A fused optimizer reads moments of another shape past their end.
     for number, expected in enumerate(first):
-        found = forms(state[number]) if number in state else expected
-        if found != expected:
+        actual = forms(state[number]) if number in state else expected
+        if actual != expected:
             kind = type(optimizer).__name__
-            return f'its optimizer has a state of the form {found} where {kind} has {expected}'
+            return f'its optimizer has a state of the form {actual} where {kind} has {expected}'
     return ''
 
 
-def _of_schedulers(runner: Runner, saved: Any, iterations: int) -> str:
-    """Describe a difference between the states of a checkpoint's schedulers and the run's."""
+def _compare_schedulers(runner: Runner, saved: Any, iterations: int) -> str:
+    """Compare the states of a checkpoint's schedulers with the run's."""
     schedulers = runner.param_schedulers or []
     if len(saved) != len(schedulers):
         return (
@@ -163,21 +175,21 @@ def _of_schedulers(runner: Runner, saved: Any, iterations: int) -> str:
         )
     if not are_alike(schedulers, saved):
         return 'it has the states of other param_schedulers'
-    for mine, theirs in zip(schedulers, saved, strict=True):
-        wrong = _wrong_value(theirs, scheduler_state(mine))
-        if not wrong and not -1 <= theirs.get('last_step', -1) <= iterations + 1:
-            wrong = f'last_step={theirs["last_step"]!r}'  # -1 until its `begin`
+    for scheduler, state in zip(schedulers, saved, strict=True):
+        wrong = _wrong_value(state, scheduler_state(scheduler))
+        if not wrong and not -1 <= state.get('last_step', -1) <= iterations + 1:
+            wrong = f'last_step={state["last_step"]!r}'  # -1 until its `begin`
         if wrong:
             return f'its param_schedulers have {wrong}'
     return ''
 
 
-def _wrong_value(saved: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+def _wrong_value(saved: Mapping[str, Any], current: Mapping[str, Any]) -> str:
     """The first saved value that is not finite, or whose structure differs from the run's."""
-    for name in own:
+    for name in current:
         if name not in saved:
             continue
-        is_other = own[name] is not None and form(saved[name]) != form(own[name])
+        is_other = current[name] is not None and form(saved[name]) != form(current[name])
         if is_other or not _is_finite(saved[name]):
             return f'{name}={saved[name]!r}'
     return ''
@@ -189,8 +201,8 @@ def _is_finite(value: Any) -> bool:
     return not isinstance(value, (float, Tensor)) or bool(torch.as_tensor(value).isfinite().all())
 
 
-def _of_values(model: nn.Module, checkpoint: Mapping[str, Any]) -> str:
-    """Describe a tensor with values that are not finite. Each process checks its part."""
+def _find_broken_value(model: nn.Module, checkpoint: Mapping[str, Any]) -> str:
+    """Find a tensor with values that are not finite. Each process checks its part."""
     learned = dict(model.named_parameters())
     broken = [name for name in all_gather_object(first_broken(checkpoint, learned)) if name]
     if not broken:

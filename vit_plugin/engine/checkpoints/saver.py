@@ -16,13 +16,13 @@ from torch import Tensor
 from anyfolder.complete import replacing
 from vit_plugin.errors import ConfigError
 
-from ..distributed import PART_OF_TIMEOUT, from_rank_0, missing_ranks, timeout_of
+from ..distributed import PART_OF_TIMEOUT, from_rank_0, missing_ranks, read_timeout
 from ..non_finite import first_broken
 from ..runtime_info import RuntimeInfoHook
 from ..sharding import is_sharded, without_ddp
 from .folder import write_folder
 from .hook_states import HOOK_STATES
-from .state import State, on_cpu, split_state, state_of
+from .state import State, capture_state, on_cpu, split_state
 
 # Seconds to wait for a checkpoint after an error. Other processes may be dead.
 LONGEST_SAVE_ALONE, TOGETHER = 600.0, 5.0
@@ -82,7 +82,7 @@ class Saver:
             then: what to do in the main process once it is complete.
             together: whether every process calls it, and all raise the error of any one.
             remote: MMEngine's ``file_client_args`` and ``backend_args`` for a URL.
-            **content: see :func:`~vit_plugin.engine.checkpoints.state.state_of`.
+            **content: see :func:`~vit_plugin.engine.checkpoints.state.capture_state`.
 
         Returns:
             Whether it was saved. False for a non-finite state with ``non_finite='ignore'``.
@@ -100,7 +100,7 @@ class Saver:
         elif not main:
             return True
         self.runner.message_hub.update_info(HOOK_STATES, self.runner.hook_states.now())
-        state = state_of(self.runner, **content) if main or folder or sharded else {}
+        state = capture_state(self.runner, **content) if main or folder or sharded else {}
         if not self._is_finite(state, together):
             return False
         steps: list[Step]
@@ -143,14 +143,14 @@ class Saver:
         broken = first_broken(state, dict(without_ddp(self.runner.model).named_parameters()))
         step = state['meta']['iter'] if state else 0
         if together:
-            found = [one for one in all_gather_object((broken, step)) if one[0]]
-            broken, step = found[0] if found else (None, step)
+            failures = [one for one in all_gather_object((broken, step)) if one[0]]
+            broken, step = failures[0] if failures else (None, step)
         policy = self.runner.find_hook(RuntimeInfoHook) or RuntimeInfoHook()
         return policy.may_save(self.runner, broken, step)
 
     def _wait_for_all(self, sharded: bool) -> None:
         """Wait for all processes and the checkpoint before, and check that losses are finite."""
-        timeout = PART_OF_TIMEOUT * timeout_of(self.runner.cfg.get('env_cfg'))
+        timeout = PART_OF_TIMEOUT * read_timeout(self.runner.cfg.get('env_cfg'))
         if sharded and self.group is not None:
             self.wait()  # the writer thread uses the group
             # Any other collective would hang on a missing process, or collide with what it does

@@ -23,7 +23,7 @@ from ..sharding import reshard, without_ddp
 State = dict[str, Any]  # state of a run or of a component
 
 
-def state_of(
+def capture_state(
     runner: Runner,
     meta: dict[str, Any] | None = None,
     save_optimizer: bool = True,
@@ -87,7 +87,7 @@ def on_cpu(state: State, copy: bool, keep: bool = True) -> State:
     """Gather the tensors of a state on the CPU. If some are sharded, every rank calls it.
 
     Args:
-        state: see :func:`state_of`.
+        state: see :func:`capture_state`.
         copy: whether to copy tensors that are already on the CPU, so that training may continue.
         keep: whether this rank needs the state. Otherwise it only takes part, and gets an empty
             one.
@@ -144,14 +144,14 @@ def identity(runner: Runner) -> dict[str, Any]:
         epoch_length=len(runner.train_dataloader) if by_epoch else None,
         data=runner.data_facts,
         settings=runner.settings,
-        teacher=teacher_of(model),
+        teacher=identify_teacher(model),
         world_size=runner.world_size,
         torch=str(torch.__version__),
         vit_plugin=vit_plugin.__version__,
     )
 
 
-def teacher_of(model: nn.Module) -> list[str] | None:
+def identify_teacher(model: nn.Module) -> list[str] | None:
     """The name of a frozen teacher and the hash of its weights, which no checkpoint contains."""
     teacher: Any = getattr(model, 'teacher', None)
     return [teacher.name, teacher.fingerprint] if hasattr(teacher, 'fingerprint') else None

@@ -84,7 +84,7 @@ def explained(error: BaseException, memory: str = TRAIN_WITH_LESS_MEMORY) -> str
         # torch puts the traceback of a data worker before its error message.
         is_caught = text.startswith('Caught ')
         return text.strip().splitlines()[-1].partition(': ')[2] if is_caught else text
-    known = _of_machine(error, memory) or why_not_built(error)
+    known = _explain_machine_error(error, memory) or why_not_built(error)
     return known and (known if known.endswith(('.', '?')) else f'{known}.')
 
 
@@ -95,7 +95,7 @@ def sentence(error: BaseException, memory: str = TRAIN_WITH_LESS_MEMORY) -> str:
     )
 
 
-def _of_machine(error: BaseException, memory: str) -> str | None:
+def _explain_machine_error(error: BaseException, memory: str) -> str | None:
     """The sentence for an error of the machine or the settings."""
     if is_out_of_memory(error):
         return f'there is not enough memory; {memory}'

@@ -20,7 +20,7 @@ from anyfolder.complete import write_text
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.registry import HOOKS
 
-from ..distributed import PART_OF_TIMEOUT, timeout_of
+from ..distributed import PART_OF_TIMEOUT, read_timeout
 from ..step import in_window
 
 PREEMPTED = 'preempted'
@@ -134,7 +134,7 @@ class PreemptionHook(Hook):
         if get_world_size() > 1 and dist.get_backend() != 'gloo':
             # The CPU need not wait for the device, and sees a rank that hangs before NCCL's
             # watchdog ends this one.
-            timeout = timedelta(seconds=PART_OF_TIMEOUT * timeout_of(runner.cfg.get('env_cfg')))
+            timeout = timedelta(seconds=PART_OF_TIMEOUT * read_timeout(runner.cfg.get('env_cfg')))
             self._group = dist.new_group(backend='gloo', timeout=timeout)
         if number := self._agree():
             # The marker may belong to another run.

@@ -50,7 +50,7 @@ class UnreadableHook(Hook):
         self.left_out: frozenset[int] = frozenset()
         self._logged: set[UnreadableFile] = set()
 
-    def list_of(self, runner: Runner, part: str) -> UnreadableList | None:
+    def open_list(self, runner: Runner, part: str) -> UnreadableList | None:
         """The list of a split, ``'train'``, ``'val'`` or ``'test'``.
 
         None if unreadable samples are errors.
@@ -71,14 +71,14 @@ class UnreadableHook(Hook):
 
     def _check(self, runner: Runner, seen: int) -> None:
         # Workers run ahead of the training.
-        found = [entry for entry in self._list.read() if entry.position < seen]
+        entries = [entry for entry in self._list.read() if entry.position < seen]
         if is_main_process():
-            for entry in set(found) - self._logged:
+            for entry in set(entries) - self._logged:
                 runner.logger.warning(
                     f'{entry.path} cannot be read ({entry.reason}): another sample takes its place.'
                 )
-            self._logged.update(found)
-        worst = torch.tensor(float(len(found)))
+            self._logged.update(entries)
+        worst = torch.tensor(float(len(entries)))
         all_reduce(worst, 'max')  # so that all processes end together
         if worst > self.max_share * max(seen, AT_LEAST):
             raise ConfigError(
@@ -91,7 +91,7 @@ class UnreadableHook(Hook):
     def _before_epoch(self, runner: Runner, mode: str = 'train') -> None:
         """MMEngine's method before an epoch of training, validation or test."""
         if mode != 'train':
-            self.left_out, self._evaluated = frozenset(), self.list_of(runner, mode)
+            self.left_out, self._evaluated = frozenset(), self.open_list(runner, mode)
             sampler = positioned_sampler_of(_loop(runner, mode).dataloader)
             if self._evaluated and sampler:
                 sampler.begin(0, 0, 0, runner.base_seed)
@@ -113,12 +113,14 @@ class UnreadableHook(Hook):
         if batch_idx + 1 == len(loop.dataloader):
             size = len(loop.dataloader.dataset)
             # Machines may have different work directories.
-            found = {entry for some in all_gather_object(entries) for entry in some}
+            all_entries = {
+                entry for of_process in all_gather_object(entries) for entry in of_process
+            }
             # Later positions are repetitions.
-            entries = sorted(entry for entry in found if entry.position < size)
+            entries = sorted(entry for entry in all_entries if entry.position < size)
             self._say(runner, entries, size)
             for metric in loop.evaluator.metrics if entries and is_main_process() else ():
-                _leave_out_of(metric, {entry.position for entry in entries}, size)
+                _leave_out_results(metric, {entry.position for entry in entries}, size)
         self.left_out = frozenset(entry.position for entry in entries)
 
     def _say(self, runner: Runner, entries: Sequence[UnreadableFile], size: int) -> None:
@@ -144,7 +146,7 @@ def _remove_list(listed: UnreadableList) -> None:
     barrier()
 
 
-def _leave_out_of(metric: BaseMetric, positions: Set[int], size: int) -> None:
+def _leave_out_results(metric: BaseMetric, positions: Set[int], size: int) -> None:
     """Let the next evaluation of a metric leave out the results at some positions of ``size``."""
     compute = metric.compute_metrics
 
@@ -158,13 +160,13 @@ def _leave_out_of(metric: BaseMetric, positions: Set[int], size: int) -> None:
                 'which cannot be read cannot be left out; repair the files, or take them out of '
                 'the data.'
             )
-        rest = [result for i, result in enumerate(results) if i not in positions]
+        kept = [result for i, result in enumerate(results) if i not in positions]
         every = getattr(metric, 'img_ids', None)
         # Otherwise COCO would count the objects of these images as missed.
         if hasattr(metric, 'img_ids'):
-            metric.img_ids = [row[0]['img_id'] for row in rest]
+            metric.img_ids = [row[0]['img_id'] for row in kept]
         try:
-            return compute(rest)
+            return compute(kept)
         finally:
             if hasattr(metric, 'img_ids'):
                 metric.img_ids = every

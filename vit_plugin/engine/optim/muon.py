@@ -55,14 +55,15 @@ def _through_gram_matrix(x: Tensor, steps: int) -> Tensor:
     a, b, c = QUINTIC
     gram = x @ x.mT
     factor = b * gram + c * gram @ gram  # plus a times the identity
-    scale, rest = a, factor  # the product of the factors: scale times the identity, and rest
+    # The product of the factors is scale times the identity, plus remainder.
+    scale, remainder = a, factor
     for _ in range(steps - 1):
         half = a * gram + factor @ gram
         gram = a * half + factor @ half
         factor = b * gram + c * gram @ gram
-        rest = a * rest + scale * factor + factor @ rest
+        remainder = a * remainder + scale * factor + factor @ remainder
         scale *= a
-    return scale * x + rest @ x
+    return scale * x + remainder @ x
 
 
 @OPTIMIZERS.register_module()

@@ -9,7 +9,7 @@ from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Fraction
 
 # Arguments of MMEngine's schedulers that count epochs or iterations.
-SCHEDULE_POSITIONS = (
+LENGTH_ARGUMENTS = (
     'begin',
     'end',
     'T_max',
@@ -19,8 +19,8 @@ SCHEDULE_POSITIONS = (
     'periods',
     'restarts',
 )
-# Arguments that lower the rate at first. MMEngine raises it from the second step on, and so never
-# in a schedule of one step.
+# Factors that a warm-up starts from. A one-step warm-up would never undo its factor, so there it is
+# set to 1.
 WARM_UPS = ('start_factor', 'factor')
 # Attributes of a built scheduler that are its state. The others are its settings.
 STATE = (
@@ -40,8 +40,8 @@ def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_len
     """Scale the config of one or several schedulers to another length of the run.
 
     Arguments in the unit of the run (epochs or iterations) are scaled. In a run that counts epochs,
-    a warm-up in iterations becomes shorter with the run, but not longer. It ends in the middle of
-    the run at the latest. Omitted arguments need no change, because their default is the end of the
+    a warm-up in iterations shrinks with a shorter run but never grows, and takes at most half of
+    the run. Omitted arguments need no change, because their default is the end of the
     run. A warm-up that is scaled to one step has no effect, so that every run reaches the rate that
     was set. A factor out of range is left for MMEngine to reject.
 
@@ -61,10 +61,10 @@ def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_len
     if config.get('by_epoch', True) != by_epoch:
         factor = min(factor, 1.0)
         last = max(length * epoch_length // 2, 1) if by_epoch else math.inf
-    # Done here, because this keeps fractions of epochs.
+    # Converted here, before `_times` rounds, since MMEngine would convert whole epochs afterwards.
     if config.pop('convert_to_iter_based', False):
         config['by_epoch'], factor = False, factor * epoch_length
-    for name in SCHEDULE_POSITIONS:
+    for name in LENGTH_ARGUMENTS:
         if config.get(name) is not None:
             config[name] = _times(config[name], factor, 0 if name == 'begin' else 1, last)
     if 'end' in config:
@@ -99,7 +99,7 @@ def _times(value: Any, factor: float, least: int, most: float) -> Any:
 def follow_config(
     schedulers: Sequence[Any], saved: Sequence[dict[str, Any]]
 ) -> dict[str, tuple[Any, Any]]:
-    """Apply the config to saved schedulers as far as that is exact.
+    """Let saved schedulers take the config's settings where the result equals an uninterrupted run.
 
     MMEngine restores a scheduler with its settings, and would keep those of the interrupted run. A
     schedule that has not begun, in either run, takes the settings of the config. So a decay can
@@ -114,19 +114,23 @@ def follow_config(
         The differing settings of schedules in progress: name -> saved value, new value.
     """
     kept: dict[str, tuple[Any, Any]] = {}
-    for number, (scheduler, theirs) in enumerate(zip(schedulers, saved, strict=True)):
-        mine, step = vars(scheduler), theirs['_global_step']
+    for number, (scheduler, state) in enumerate(zip(schedulers, saved, strict=True)):
+        current, step = vars(scheduler), state['_global_step']
         settings = {
-            name: value for name, value in mine.items() if name not in STATE and not callable(value)
+            name: value
+            for name, value in current.items()
+            if name not in STATE and not callable(value)
         }
-        other = [name for name, value in settings.items() if theirs[name] != value]
-        if not other or max(mine['end'], theirs['end']) <= step + 1:
+        changed = [name for name, value in settings.items() if state[name] != value]
+        # The rate of `step` is already set, and the next that a scheduler sets is of `step + 1`.
+        has_ended = max(current['end'], state['end']) <= step + 1  # in both runs
+        if not changed or has_ended:
             continue
-        if min(mine['begin'], theirs['begin']) > step:
-            theirs.update(settings)
+        if min(current['begin'], state['begin']) > step:
+            state.update(settings)
         else:
             kept |= {
-                f'param_scheduler.{number}.{name}': (theirs[name], mine[name]) for name in other
+                f'param_scheduler.{number}.{name}': (state[name], current[name]) for name in changed
             }
     return kept
 

@@ -44,8 +44,8 @@ def begin_sharded(runner: Runner, to_train: bool) -> None:
         model.init_weights()
     device = get_device()
     join_alone(device)
-    for each in (model, *frozen_models(model)):
-        for tensor in (*each.parameters(), *each.buffers()):
+    for network in (model, *frozen_models(model)):
+        for tensor in (*network.parameters(), *network.buffers()):
             broadcast(tensor.detach())
     shard(model, runner.sharding, device)
     for module in runner.model.modules():

@@ -65,11 +65,11 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
         shard_placement_fn=lambda parameter: Shard(shard_dim(parameter.shape, ranks)),
         offload_policy=_offload_policy(sharding, device_type),
     )
-    own = next(model.parameters()).dtype
-    reduce_dtype = getattr(torch, sharding.reduce_dtype or '', None) or own
+    model_dtype = next(model.parameters()).dtype
+    reduce_dtype = getattr(torch, sharding.reduce_dtype or '', None) or model_dtype
     low = getattr(torch, sharding.param_dtype or '', None)
     # The statistics of a BatchNorm are float32, so its weights must be, too; feature maps need not.
-    norms = (each for part in parts for each in part.modules() if low and _keeps_type(each))
+    norms = (layer for part in parts for layer in part.modules() if low and _keeps_type(layer))
     for part in dict.fromkeys((*norms, *parts)):
         dtype = None if _keeps_type(part) else low
         # The tokens keep the original dtype for norms and losses outside the sharded modules.
@@ -77,7 +77,9 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
             part,
             **common,
             reshard_after_forward=sharding.reshard_after_forward,
-            mp_policy=fsdp.MixedPrecisionPolicy(dtype, reduce_dtype, own if dtype else None),
+            mp_policy=fsdp.MixedPrecisionPolicy(
+                dtype, reduce_dtype, model_dtype if dtype else None
+            ),
         )
     # The root's parameters are needed first in the backward pass, so they stay gathered.
     fsdp.fully_shard(
@@ -182,7 +184,7 @@ def _padding(shape: torch.Size, ranks: int) -> int:
 
 def _is_costly(shape: torch.Size, shapes: dict[str, torch.Size], ranks: int) -> bool:
     """True if a parameter's padding is more than a rank's share of the model."""
-    return _padding(shape, ranks) * ranks > sum(each.numel() for each in shapes.values())
+    return _padding(shape, ranks) * ranks > sum(size.numel() for size in shapes.values())
 
 
 def _offload_policy(sharding: Sharding, device_type: str) -> 'fsdp.OffloadPolicy':

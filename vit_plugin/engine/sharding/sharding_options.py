@@ -64,9 +64,9 @@ class Sharding:
 
 def _ranks_per_node() -> int:
     """The number of ranks on each machine. Every rank must call this function."""
-    mine = socket.gethostname(), os.environ.get('GROUP_RANK'), os.environ.get('SLURM_NODEID')
+    node = socket.gethostname(), os.environ.get('GROUP_RANK'), os.environ.get('SLURM_NODEID')
     nodes: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(nodes, mine)
+    dist.all_gather_object(nodes, node)
     size = nodes.count(nodes[0])
     if any(
         len({*nodes[i : i + size]}) > 1 or nodes.count(nodes[i]) != size

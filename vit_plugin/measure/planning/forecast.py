@@ -91,10 +91,10 @@ def equal_blocks(cfg: Config, num_layers: int) -> int | None:
 
 def extrapolated(short: Cost, long: Cost, num_layers: int) -> Cost:
     """The cost at a depth on the line through both ``TRACED_DEPTHS``, segment by segment."""
-    at = (num_layers - TRACED_DEPTHS[0]) / (TRACED_DEPTHS[1] - TRACED_DEPTHS[0])
+    position = (num_layers - TRACED_DEPTHS[0]) / (TRACED_DEPTHS[1] - TRACED_DEPTHS[0])
     return {
         segment: Counter(
-            {kind: size + (long[segment][kind] - size) * at for kind, size in held.items()}
+            {kind: size + (long[segment][kind] - size) * position for kind, size in held.items()}
         )
         for segment, held in short.items()
         if 'middle' not in segment

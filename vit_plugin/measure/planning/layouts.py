@@ -90,9 +90,9 @@ def lay_out(
             planned = pool.map(_planned, layouts)
         else:
             planned = starmap(planner.row, layouts)
-        found = [*tqdm(planned, 'Planning', len(layouts), unit='layout')]
-    notes = dict.fromkeys(note for _, note in found if note)
-    return [row for row, _ in found if row], [*notes]
+        rows_and_notes = [*tqdm(planned, 'Planning', len(layouts), unit='layout')]
+    notes = dict.fromkeys(note for _, note in rows_and_notes if note)
+    return [row for row, _ in rows_and_notes if row], [*notes]
 
 
 class Planner:

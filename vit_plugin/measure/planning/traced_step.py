@@ -23,7 +23,7 @@ from torch.distributed.tensor import DTensor, debug
 
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.errors import ConfigError, rejecting
-from vit_plugin.importable import import_optimizer
+from vit_plugin.importable import register_optimizer
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.backbones.wrapped import WrappedBackbone
 from vit_plugin.models.layers.encoder import Encoder
@@ -269,7 +269,7 @@ def compute_dtype(cfg: Config) -> str:
 def planned_optim_wrapper(cfg: Config, device: str) -> dict:
     """The optimizer wrapper of a config, adapted to act on fake CPU tensors as on the device."""
     wrapper = copy.deepcopy(cfg.optim_wrapper.to_dict())
-    import_optimizer(wrapper)
+    register_optimizer(wrapper)
     amp = str(wrapper.get('type', 'OptimWrapper')).endswith('AmpOptimWrapper')
     wrapper['type'] = 'vit_plugin.AmpOptimWrapper' if amp else 'vit_plugin.OptimWrapper'
     if amp:

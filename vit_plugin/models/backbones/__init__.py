@@ -1,6 +1,6 @@
-from vit_plugin.registry import MODELS, later_of
+from vit_plugin.registry import MODELS, lazy_getattr
 
 from .vit import VisionTransformer
 
-__getattr__ = later_of(__name__, MODELS)
+__getattr__ = lazy_getattr(__name__, MODELS)
 __all__ = ['VisionTransformer']

@@ -65,8 +65,9 @@ def deformable_attention(
         # (B * heads, d, h, w).
         image = elements.permute(0, 2, 3, 1).flatten(0, 1).unflatten(2, size).to(dtype)
         # From -1 to 1. Beyond 3 all is zero, and infinite locations would make NaN of it.
-        at = (2 * locations[:, :, :, k].transpose(1, 2).flatten(0, 1).to(dtype) - 1).clamp(-3, 3)
-        samples = F.grid_sample(image, at, align_corners=False)  # (B * heads, d, queries, points)
+        points = 2 * locations[:, :, :, k].transpose(1, 2).flatten(0, 1).to(dtype) - 1
+        # (B * heads, d, queries, points).
+        samples = F.grid_sample(image, points.clamp(-3, 3), align_corners=False)
         share = weights[:, :, :, k].transpose(1, 2).flatten(0, 1)[:, None].to(dtype)
         out = out + (samples * share).sum(-1)  # (B * heads, d, queries)
     return out.unflatten(0, (batch, heads)).permute(0, 3, 1, 2).flatten(2).to(value.dtype)

@@ -25,9 +25,11 @@ def other_sizes(model: nn.Module, strides: Sequence[int], in_channels: int = 3) 
     """
     for rows, columns in TRIED_SIDES:
         height, width = rows * max(strides), columns * max(strides)
-        for found, stride in zip(maps_of(model, in_channels, height, width), strides, strict=False):
+        for feature_map, stride in zip(
+            maps_of(model, in_channels, height, width), strides, strict=False
+        ):
             stated = -(-height // stride), -(-width // stride)
-            h, w = found.shape[-2:]
+            h, w = feature_map.shape[-2:]
             if (h, w) not in (stated, (height // stride, width // stride)):
                 return (
                     f'maps of {h} x {w} for images of {height} x {width}, where its stride of '

@@ -70,6 +70,7 @@ class GatedMlp(Mlp):
     With ``SiLU`` this is SwiGLU. ``fc1`` computes both parts. The activation applies to the first.
     """
 
+    # Overrides attributes of Mlp, which describes them.
     halves = 2
 
     def hidden(self, x: Tensor) -> Tensor:

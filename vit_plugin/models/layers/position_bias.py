@@ -112,8 +112,8 @@ class BiasAttention(Attention):
         parts = ((q[:, :, :rows], first), (q[:, :, rows:], bias[:, rows:]))
         return torch.cat(
             [
-                F.scaled_dot_product_attention(part, k, v, attn_mask=own, dropout_p=drop_rate)
-                for part, own in parts
+                F.scaled_dot_product_attention(part, k, v, attn_mask=part_bias, dropout_p=drop_rate)
+                for part, part_bias in parts
             ],
             dim=2,
         )

@@ -39,8 +39,8 @@ def _standardize(weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
 class _Standardize(torch.autograd.Function):
     """y = (w - mean) / (std + eps) of every filter, and std, with the derivative in closed form.
 
-    dy/dw = (I - 1/N) / (std + eps) - y y^T / (N std) needs a third of the time that autograd takes
-    to go back through each operation.
+    dy/dw = (I - 1/N) / (std + eps) - y y^T / (N std) takes a third of the time of autograd through
+    the single operations. std is a second output so that double backward sees its gradient.
     """
 
     generate_vmap_rule = True
@@ -60,13 +60,13 @@ class _Standardize(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, grad_std: Tensor) -> tuple[Tensor, None]:
         y, std = ctx.saved_tensors
         shifted = std + ctx.eps
-        # Y is 0 where a filter is constant.
+        # A constant filter has std = 0 and y = 0; the minimum avoids 0 / 0.
         scale = (y[0].numel() * std).clamp_min(torch.finfo(std.dtype).tiny)
-        along = (y * grad).sum(_FILTER, keepdim=True)
+        # The gradient's component along y, times N.
+        projection = (y * grad).sum(_FILTER, keepdim=True)
         centered = (grad - grad.mean(_FILTER, keepdim=True)) / shifted
-        # The norm's own gradient, d std/dw = y (std + eps) / (N std), comes from second derivatives
-        # only.
-        return torch.addcmul(centered, y, (grad_std * shifted - along) / scale), None
+        # grad_std is nonzero only in a double backward; d std/dw = y (std + eps) / (N std).
+        return torch.addcmul(centered, y, (grad_std * shifted - projection) / scale), None
 
 
 def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
@@ -80,9 +80,10 @@ class StdConv2d(nn.Conv2d):
 
     Args:
         eps, eps_inside_root: see :func:`standardize`.
-        padding: ``'same'`` is XLA's. With a stride, it pads a side of even length more at its end.
-            ``'symmetric'`` pads both ends by half of the kernel, as torch does. Each gives a map of
-            the same size, whose elements are one pixel of the input apart.
+        padding: ``'same'`` is XLA's. With a stride, an even side gets one more pixel of padding at
+            its end. ``'symmetric'`` pads both ends by half of the kernel, as torch does. Both give
+            maps of the same size. With stride 2 and an even side, they sample positions that are
+            one input pixel apart.
 
     Shape: (B, C_in, H, W) -> (B, C_out, ceil(H / stride), ceil(W / stride)).
     """
@@ -119,8 +120,8 @@ class StdConv2d(nn.Conv2d):
         """
         top, bottom = same_padding(x.shape[-2], self.kernel_size[0], self.stride[0])
         left, right = same_padding(x.shape[-1], self.kernel_size[1], self.stride[1])
-        # torch's convolution pads both sides equally, so this needs a copy.
-        if is_open(x) or (top, left) != (bottom, right):
+        # Uneven padding needs a copy. With dynamic sizes we cannot branch on it, so always copy.
+        if has_dynamic_size(x) or (top, left) != (bottom, right):
             return F.pad(x, (left, right, top, bottom)), (0, 0)
         return x, (top, left)
 
@@ -134,18 +135,18 @@ def max_pool(x: Tensor, padding: PoolPadding = 'same') -> Tensor:
             only after the last element. ``ceil_mode`` does this without a copy. ``'valid'`` pads
             nothing and gives ceil(H / 2) - 1 rows.
     """
-    if _computes_rows_first(x):
-        return _rows_first(x, padding)
+    if _is_faster_by_rows(x):
+        return _max_pool_by_rows(x, padding)
     if padding == 'valid':
         return F.max_pool2d(x, 3, 2)
     odd_rows, odd_columns = (side % 2 for side in x.shape[-2:])
-    if is_open(x):
+    if has_dynamic_size(x):
         return F.max_pool2d(F.pad(x, (odd_columns, 1, odd_rows, 1), value=-torch.inf), 3, 2)
     return F.max_pool2d(x, 3, 2, padding=(odd_rows, odd_columns), ceil_mode=True)
 
 
-def _computes_rows_first(x: Tensor) -> bool:
-    """Whether torch would compute this map (B, C, H, W) element by element."""
+def _is_faster_by_rows(x: Tensor) -> bool:
+    """True for plain CPU tensors without gradients, for which torch's max-pool is slow."""
     return (
         type(x) is Tensor
         and x.device.type == 'cpu'
@@ -156,25 +157,25 @@ def _computes_rows_first(x: Tensor) -> bool:
     )
 
 
-def _rows_first(x: Tensor, padding: PoolPadding) -> Tensor:
-    """The same maxima along one axis and then the other, so that whole rows are compared."""
+def _max_pool_by_rows(x: Tensor, padding: PoolPadding) -> Tensor:
+    """The max-pool along one axis and then the other, as vectorized maxima of whole rows."""
     for axis in (2, 3):
         lines = x.movedim(axis, 0)
-        if padding == 'same' and len(lines) % 2:
+        if padding == 'same' and len(lines) % 2:  # windows are centered on lines 0, 2, ...
             out = lines[::2].clone()
-            near = [(out[1:], lines[1::2]), (out[:-1], lines[1::2])]
-        else:
+            neighbors = [(out[1:], lines[1::2]), (out[:-1], lines[1::2])]
+        else:  # windows begin at lines 0, 2, ...; with 'same', the last one may have two lines
             number = len(lines) // 2 if padding == 'same' else (len(lines) - 1) // 2
             out = torch.maximum(lines[::2][:number], lines[1::2][:number])
             third = lines[2::2][:number]
-            near = [(out[: len(third)], third)]
-        for part, other in near:
-            part.clamp_(min=other)
+            neighbors = [(out[: len(third)], third)]
+        for maxima, other in neighbors:
+            maxima.clamp_(min=other)  # an in-place maximum
         x = out.movedim(0, axis)
     return x.contiguous()
 
 
-def is_open(x: Tensor) -> bool:
+def has_dynamic_size(x: Tensor) -> bool:
     """True while a graph is traced in which the size of a map (B, C, H, W) is dynamic."""
     return any(isinstance(side, torch.SymInt) for side in x.shape[2:])
 

@@ -51,17 +51,17 @@ def numerics_of_name(backbone: nn.Module, source: str) -> Fields:
     if name is None:
         return {}
     try:
-        theirs = parse_arch(f'timm://{name}')
+        named_arch = parse_arch(f'timm://{name}')
     except ConfigError:  # not a ViT, or not fully known; the tensors decide
         return {}
-    arguments = theirs.complete()
-    wanted = _structure(theirs.num_heads, arguments)
-    mine = _structure(backbone.num_heads, backbone.arguments)
+    arguments = named_arch.complete()
+    wanted = _structure(named_arch.num_heads, arguments)
+    actual = _structure(backbone.num_heads, backbone.arguments)
     for field, value in wanted.items():
-        if mine[field] != value:
+        if actual[field] != value:
             raise ConfigError(
                 f'{source} has weights of a model with {field}={value!r}, but this backbone has '
-                f'{field}={mine[field]!r}, so it would compute something else; give '
+                f'{field}={actual[field]!r}, so it would compute something else; give '
                 f"arch='timm://{name}', or change that."
             )
     return asdict(get_numerics(arguments.numerics))
@@ -174,11 +174,11 @@ def note_numerics(
             :func:`numerics_of_name`.
     """
     report.notes += [note for applies, note in weights.format.notes if applies(weights)]
-    found = traits(weights)
+    weight_traits = traits(weights)
     of_format = [
         known.numerics
         for known in weights.format.known_numerics
-        if known.having <= found and not known.lacking & found
+        if known.having <= weight_traits and not known.lacking & weight_traits
     ]
     hybrid = isinstance(backbone.patch_embed, ResNetEmbed)
     facts = {
@@ -203,5 +203,5 @@ def note_numerics(
 
 
 def _agrees(numerics: Numerics, field: str, change: Mapping[str, Any]) -> bool:
-    mine = {'approximate': 'none', **getattr(numerics, field)}  # torch's default GELU
-    return all(mine.get(key) == value for key, value in change.items())
+    settings = {'approximate': 'none', **getattr(numerics, field)}  # torch's default GELU
+    return all(settings.get(key) == value for key, value in change.items())

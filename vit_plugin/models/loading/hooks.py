@@ -32,30 +32,30 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
             the model lacks raise it for any value of ``strict``, because torch does not pass
             ``strict`` to hooks.
     """
-    mine = without_prefix(state, prefix)
-    if not mine:
+    entries = without_prefix(state, prefix)
+    if not entries:
         return
     targets = backbone.state_dict(keep_vars=True)
-    if _is_stated(backbone, mine, targets) and all(
-        _fits(backbone, key, value, targets.get(key)) for key, value in mine.items()
+    if _is_stated(backbone, entries, targets) and all(
+        _fits(backbone, key, value, targets.get(key)) for key, value in entries.items()
     ):
         keep_shards(backbone, state, prefix)
         return
     if _fit_stem(backbone, state, prefix, prefix):
         return
-    weights = recognize(mine, targets)
-    own = weights.is_own
-    wanted = {key: value for key, value in targets.items() if not own or key in weights}
-    adapted = AdaptedWeights(backbone, wanted, weights, complete=not own)
+    weights = recognize(entries, targets)
+    has_our_names = weights.is_own
+    wanted = {key: value for key, value in targets.items() if not has_our_names or key in weights}
+    adapted = AdaptedWeights(backbone, wanted, weights, complete=not has_our_names)
     report = adapted.report
-    if report.adapted or report.ignored or report.notes or not own:
+    if report.adapted or report.ignored or report.notes or not has_our_names:
         print_log(f'{report}', 'current')
     left = {
         key
         for key in report.ignored
-        if own and not adapted.plan.why_unused(key.removeprefix(weights.prefix))
+        if has_our_names and not adapted.plan.why_unused(key.removeprefix(weights.prefix))
     }
-    for key in mine.keys() - left:
+    for key in entries.keys() - left:
         del state[f'{prefix}{key}']
     state.update({f'{prefix}{ours}': value for ours, value in adapted.items()})
     keep_shards(backbone, state, prefix)
@@ -71,12 +71,12 @@ def _fits(backbone: nn.Module, key: str, value: Any, target: Any) -> bool:
     return floating and value.shape == target.shape
 
 
-def _is_stated(backbone: nn.Module, mine: Mapping[str, Any], targets: Mapping[str, Any]) -> bool:
+def _is_stated(backbone: nn.Module, entries: Mapping[str, Any], targets: Mapping[str, Any]) -> bool:
     """True if the grid of a position table is certain.
 
     Weights of timm, MAE and DINO without a head have our names, and square tables.
     """
-    if GRID in mine or GRID not in targets or 'pos_embed' not in mine:
+    if GRID in entries or GRID not in targets or 'pos_embed' not in entries:
         return True
     rows, columns = backbone.position.grid
     return rows == columns and not backbone.position.source_grid
@@ -91,17 +91,17 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
     Raises:
         ConfigError: see :func:`~vit_plugin.models.load_weights`.
     """
-    mine = without_prefix(state, prefix)
+    entries = without_prefix(state, prefix)
     targets = backbone.state_dict(keep_vars=True)
-    if not mine or any(f'backbone.{key}' in mine for key in targets):
+    if not entries or any(f'backbone.{key}' in entries for key in targets):
         return
     if _fit_stem(backbone, state, prefix, f'{prefix}backbone.'):
         return
     try:
-        weights = recognize(mine, targets)
+        weights = recognize(entries, targets)
     except ConfigError:
         # The format is unknown, as for weights of a head alone, which torch can load.
-        if all(key.startswith(CLASSIFIER_PARTS) for key in mine):
+        if all(key.startswith(CLASSIFIER_PARTS) for key in entries):
             return
         raise
     # The backbone does not know the shapes of neck and head, so their weights are passed on
@@ -113,7 +113,7 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
             f'{shortened_list(others)} are for the neck and head, and unused if the model has none'
         )
     print_log(f'{adapted.report}', 'current')
-    for key in mine:
+    for key in entries:
         del state[f'{prefix}{key}']
     for ours, value in adapted.items():
         state[f'{prefix}{ours if ours in others else f"backbone.{ours}"}'] = value
@@ -128,16 +128,16 @@ def _fit_stem(backbone: nn.Module, state: dict[str, Any], prefix: str, ours: str
         prefix: prefix of the entries.
         ours: the prefix that the backbone's names get.
     """
-    mine = without_prefix(state, prefix)
-    found = stem_weights(backbone, backbone.state_dict(keep_vars=True), mine)
-    if found:
-        tensors, report = found
+    entries = without_prefix(state, prefix)
+    stem = stem_weights(backbone, backbone.state_dict(keep_vars=True), entries)
+    if stem:
+        tensors, report = stem
         print_log(f'{report}', 'current')
-        for key in mine:
+        for key in entries:
             del state[f'{prefix}{key}']
         state.update({f'{ours}{name}': value for name, value in tensors.items()})
         keep_shards(backbone, state, ours)
-    return bool(found)
+    return bool(stem)
 
 
 def without_prefix(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
@@ -174,13 +174,13 @@ def shard_like(value: Tensor, target: Tensor, copy: bool = False) -> Tensor:
         return value.detach().to(target.dtype, copy=True, memory_format=torch.contiguous_format)
     mesh, part = target.device_mesh, value.detach()
     # Only this part is read from the file and moved to the device.
-    for ranks, mine, placement in zip(
+    for ranks, coordinate, placement in zip(
         mesh.shape, mesh.get_coordinate() or (), target.placements, strict=True
     ):
         if isinstance(placement, Shard):
             side = part.shape[placement.dim]
             size = -(-side // ranks)  # the last parts may be smaller or empty
-            start = min(size * mine, side)
+            start = min(size * coordinate, side)
             part = part.narrow(placement.dim, start, min(size, side - start))
     return DTensor.from_local(
         part.to(mesh.device_type, target.dtype, copy=True, memory_format=torch.contiguous_format),

@@ -157,13 +157,13 @@ def load_trained(model: nn.Module, checkpoint: Checkpoint) -> None:
     not_of_it = f'The checkpoint {source!r} is not of this model: '
     try:
         with naming(source):
-            found = model.load_state_dict(dict(weights), strict=False)
+            incompatible = model.load_state_dict(dict(weights), strict=False)
     except RuntimeError as error:  # a wrong shape
         raise ConfigError(not_of_it + str(error).splitlines()[1].strip()) from error
-    if found.missing_keys:
+    if incompatible.missing_keys:
         raise ConfigError(
-            f'{not_of_it}it lacks {len(found.missing_keys)} of its {len(model.state_dict())} '
-            f'tensors, such as {found.missing_keys[0]!r}.'
+            f'{not_of_it}it lacks {len(incompatible.missing_keys)} of its '
+            f'{len(model.state_dict())} tensors, such as {incompatible.missing_keys[0]!r}.'
         )
     check_finite(model.state_dict().items(), source)
 
@@ -202,11 +202,11 @@ def check_start(model: nn.Module, weights: Weights) -> None:
     """
     check_kinds(model, weights)
     for prefix, backbone in innermost(model, LoadableBackbone).items():
-        targets, mine = backbone.state_dict(keep_vars=True), without_prefix(weights, prefix)
-        if mine and not targets.keys() <= mine.keys():
-            found = recognize(mine, targets)
-            if found.is_own:  # the hook converts weights with other names, completely
-                AdaptedWeights(backbone, targets, found, complete=False)
+        targets, entries = backbone.state_dict(keep_vars=True), without_prefix(weights, prefix)
+        if entries and not targets.keys() <= entries.keys():
+            recognized = recognize(entries, targets)
+            if recognized.is_own:  # the hook converts weights with other names, completely
+                AdaptedWeights(backbone, targets, recognized, complete=False)
 
 
 def check_kinds(model: nn.Module, weights: Weights) -> None:
@@ -232,13 +232,13 @@ def find_backbone(model: nn.Module, kind: type = LoadableBackbone) -> tuple[str,
     Raises:
         ConfigError: if there is no such backbone, or more than one.
     """
-    found = [*innermost(model, kind).items()]  # the innermost of nested ones (ViTAdapter)
-    if len(found) != 1:
+    backbones = [*innermost(model, kind).items()]  # the innermost of nested ones (ViTAdapter)
+    if len(backbones) != 1:
         kinds = 'vit_plugin.VisionTransformer' + (
             ' or vit_plugin.TimmBackbone' if kind is Backbone else ''
         )
         raise ConfigError(
-            f'A model with one {kinds} is needed, and {type(model).__name__} has {len(found)}; '
+            f'A model with one {kinds} is needed, and {type(model).__name__} has {len(backbones)}; '
             'give another model.'
         )
-    return found[0]
+    return backbones[0]

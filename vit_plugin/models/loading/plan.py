@@ -113,9 +113,11 @@ class Plan:
             reason = self._why_ignored(key, ours)
             self.report.ignored[key] = reason or 'the model has no such parameter'
             part = ours.partition('.')[0]
-            theirs = key.startswith(prefix) and not key.startswith(form.outside or '\0')
+            is_of_encoder = key.startswith(prefix) and not key.startswith(form.outside or '\0')
             # The key may belong to the encoder.
-            if not reason and (part in ENCODER_MODULES or (complete and not part and theirs)):
+            if not reason and (
+                part in ENCODER_MODULES or (complete and not part and is_of_encoder)
+            ):
                 surplus[key] = ours
         return surplus
 

@@ -62,7 +62,7 @@ class ConvEmbed(Stem):
         if any(kernel < stride or (stride == 1 and kernel % 2 == 0) for kernel, stride in pairs):
             raise ConfigError(
                 f'patch_embed: kernel_sizes={kernel_sizes} do not fit strides={strides}; give '
-                'kernels that are no smaller, and odd where the stride is 1.'
+                'kernels at least as large as their strides, and odd where the stride is 1.'
             )
         padding = tuple((kernel - 1) // 2 if kernel > stride else 0 for kernel, stride in pairs)
         reductions = [math.prod(strides[: i + 1]) for i in range(len(strides))]

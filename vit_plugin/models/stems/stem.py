@@ -15,7 +15,7 @@ from vit_plugin.weights.report import Report, shortened_list
 
 from ..layers.numerics import AnyNumerics, build_activation, build_norm, get_numerics
 from ..layers.recompute import Recompute, recomputed
-from ..layers.std_conv import is_open, lecun_normal_
+from ..layers.std_conv import has_dynamic_size, lecun_normal_
 from ..loadable_module import LoadableModule
 
 # Padding -> number of patches along a side, from the sizes of the map and of a patch.
@@ -317,4 +317,4 @@ def pad_to_multiple(x: Tensor, size: int) -> Tensor:
 def pad_to(x: Tensor, size: Sequence[int]) -> Tensor:
     """Pad a map (B, C, H, W) with zeros at the right and bottom to this height and width."""
     bottom, right = (want - side for want, side in zip(size, x.shape[2:], strict=True))
-    return F.pad(x, (0, right, 0, bottom)) if is_open(x) or right or bottom else x
+    return F.pad(x, (0, right, 0, bottom)) if has_dynamic_size(x) or right or bottom else x

@@ -67,7 +67,7 @@ def points_of_arrays(published: Published) -> list[int]:
         counts = counts[number:]
     wanted = torch.tensor([1 / number for number in points for _ in range(number)]).double()
     if counts or not torch.allclose(shares, wanted, atol=1e-3):
-        raise ConfigError(f'its {SCALES} are no reciprocals of numbers of points')
+        raise ConfigError(f'its {SCALES} are not reciprocals of numbers of points')
     return points
 
 
@@ -83,9 +83,9 @@ def is_named(published: Published, word: str, usual: str, title: str) -> bool:
         title: name of the rarer model.
     """
     words = re.findall('[a-z0-9]+', PurePosixPath(published.source).name.lower())
-    found = any(one.startswith(word) for one in words)
-    if found or usual in ''.join(words):
-        return found
+    has_word = any(part.startswith(word) for part in words)
+    if has_word or usual in ''.join(words):
+        return has_word
     print_log(
         f'{published.source} is not taken as {title}, whose files have the same tensors and '
         f'need a word in its name that begins with {word!r}.',

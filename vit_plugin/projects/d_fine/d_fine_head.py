@@ -152,7 +152,7 @@ class DFINEHead(ProposingHead):
 
     def _layers_of(self, outputs: QueryOutputs, part: slice) -> dict[str, InstanceData]:
         """See the base class. ``first_`` are the boxes before the distributions."""
-        found = super()._layers_of(outputs, part)
+        layers = super()._layers_of(outputs, part)
         sides: Any = outputs.sides
         first_logits: Any = outputs.first_logits
         first: Any = outputs.first_boxes
@@ -160,11 +160,11 @@ class DFINEHead(ProposingHead):
             last_sides=sides[-1][:, part].detach(),
             confidence=outputs.logits[-1][:, part].detach().sigmoid().amax(-1),
         )
-        for i, (name, layer) in enumerate(found.items()):
+        for i, (name, layer) in enumerate(layers.items()):
             more = dict(sides=sides[i][:, part], first=first[:, part].detach())
             for field, value in {**more, **(taught if name else {})}.items():
                 layer.set_field(value.to(layer.boxes.dtype), field)
-        return found | {'first_': layer_of(first_logits[:, part], first[:, part])}
+        return layers | {'first_': layer_of(first_logits[:, part], first[:, part])}
 
     def _side_losses(
         self, layer: InstanceData, goal: Tensor, overlaps: Tensor, matched: Matched
@@ -194,6 +194,6 @@ def _fill_shared(head: nn.Module, state: dict[str, Tensor], prefix: str, *_: Any
     """Copy shared parameters, which files store once, to every layer."""
     for name in [name for name in head.state_dict() if name.startswith('fc_reg.0.')]:
         names = [f'{prefix}fc_reg.{i}.{name[len("fc_reg.0.") :]}' for i in range(len(head.layers))]
-        found = [state[one] for one in names if one in state]
-        for one in names if found else ():
-            state.setdefault(one, found[0])
+        stored = [state[name_of_layer] for name_of_layer in names if name_of_layer in state]
+        for name_of_layer in names if stored else ():
+            state.setdefault(name_of_layer, stored[0])

@@ -24,7 +24,8 @@ def discrete_samples(value: Tensor, size: Grid, points: Tensor, weights: Tensor)
     """
     x, y = points.unbind(-1)
     row, column = (
-        (at * side + 0.5).long().clamp(0, side - 1) for at, side in zip((y, x), size, strict=True)
+        (coordinate * side + 0.5).long().clamp(0, side - 1)
+        for coordinate, side in zip((y, x), size, strict=True)
     )
     index = (row * size[1] + column).transpose(1, 2)  # (B, heads, queries, points)
     elements = value.transpose(1, 2)  # (B, heads, h*w, d)

@@ -190,12 +190,12 @@ class FineBoxAttention(nn.Module):
             strict=True,
         )
         for size, elements, offset, weight, box, points in parts:
-            at = box[..., :2] + offset * (self.offset_scale / points) * box[..., 2:]
+            locations = box[..., :2] + offset * (self.offset_scale / points) * box[..., 2:]
             out = out + (
-                discrete_samples(elements, size, at, weight)
+                discrete_samples(elements, size, locations, weight)
                 if self.discrete
                 else deformable_attention(
-                    elements, [size], at[:, :, :, None], weight[:, :, :, None]
+                    elements, [size], locations[:, :, :, None], weight[:, :, :, None]
                 )
             )
         return self.output_proj(out)

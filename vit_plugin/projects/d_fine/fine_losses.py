@@ -96,8 +96,8 @@ def localization_loss(sides: Tensor, bins: Bins, overlaps: Tensor) -> Tensor:
     """
     logs = sides.unflatten(-1, (4, -1)).flatten(0, 1).log_softmax(-1)
     left, right = (logs.gather(1, (bins.left + i)[:, None])[:, 0] for i in (0, 1))
-    each = -(left * bins.left_share + right * bins.right_share)
-    return (each * overlaps.repeat_interleave(4)).sum()
+    per_side = -(left * bins.left_share + right * bins.right_share)
+    return (per_side * overlaps.repeat_interleave(4)).sum()
 
 
 def distillation_loss(
@@ -127,9 +127,9 @@ def distillation_loss(
         weights = confidence.index_copy(0, rows, overlaps.to(confidence))
     student = (sides.unflatten(-1, shape) / DISTILLATION_TEMPERATURE).log_softmax(-1)
     apart = F.kl_div(student, teacher, reduction='none').sum(-1).sum(-1)  # a value for each query
-    each = weights * DISTILLATION_TEMPERATURE**2 * apart
-    matched = each[rows].sum()
+    per_query = weights * DISTILLATION_TEMPERATURE**2 * apart
+    matched = per_query[rows].sum()
     first, second = (number**0.5 for number in numbers)
     of_matched = matched / (4 * max(len(rows), 1))
-    of_others = (each.sum() - matched) / (4 * max(len(sides) - len(rows), 1))
+    of_others = (per_query.sum() - matched) / (4 * max(len(sides) - len(rows), 1))
     return (of_matched * first + of_others * second) / max(first + second, 1.0)

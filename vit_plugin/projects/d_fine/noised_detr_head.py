@@ -118,30 +118,32 @@ class NoisedDETRHead(GroupedDETRHead):
             [self._cost(layer[i], image, ends[i]) for i, image in enumerate(images)]
             for layer in layers.values()
         ]
-        own, joint = self._pairs(costs)
-        counts = ends.new_tensor([own.shape[-1], joint.shape[-1]], dtype=layers[''].boxes.dtype)
+        layer_pairs, joint = self._pairs(costs)
+        counts = ends.new_tensor(
+            [layer_pairs.shape[-1], joint.shape[-1]], dtype=layers[''].boxes.dtype
+        )
         count, joint_count = reduce_mean(counts).clamp(min=1)
         objects = InstanceData(
             **{name: torch.cat([image[name] for image in images]) for name in self.compared}
         )
-        queries, pairs = layers[''].logits[..., 0].numel(), joint if len(joint[0]) else own
+        queries, pairs = layers[''].logits[..., 0].numel(), joint if len(joint[0]) else layer_pairs
         numbers = pairs.shape[-1], queries - pairs.shape[-1]
-        each = [min(cost.shape) for cost in costs[0]]
+        pairs_per_image = [min(cost.shape) for cost in costs[0]]
         together = Matched(joint, joint_count, numbers) if len(joint[0]) else None
         losses = {
             f'{name}loss_{key}': value
-            for (name, layer), one in zip(layers.items(), own.unbind(1), strict=True)
+            for (name, layer), one in zip(layers.items(), layer_pairs.unbind(1), strict=True)
             for key, value in self._layer_losses(
-                layer, objects, Matched(one, count, numbers, each), together
+                layer, objects, Matched(one, count, numbers, pairs_per_image), together
             ).items()
         }
         if noised is not None:
             pairs = torch.stack((noised.queries, noised.objects))
-            each = [noised.groups * len(image) for image in images]
-            matched = Matched(pairs, count * noised.groups, numbers, each)
+            pairs_per_image = [noised.groups * len(image) for image in images]
+            matched = Matched(pairs, count * noised.groups, numbers, pairs_per_image)
             for name, layer in self._layers_of(outputs, slice(None, number)).items():
-                found = self._layer_losses(layer, objects, matched)
-                losses |= {f'dn_{name}loss_{key}': value for key, value in found.items()}
+                layer_losses = self._layer_losses(layer, objects, matched)
+                losses |= {f'dn_{name}loss_{key}': value for key, value in layer_losses.items()}
         return losses
 
     def _noise_options(self) -> tuple[Any, ...]:
@@ -149,12 +151,12 @@ class NoisedDETRHead(GroupedDETRHead):
 
     def _pairs(self, costs: Sequence[Sequence[Tensor]]) -> tuple[Tensor, Tensor]:
         """The pairs of each layer (2, layers, M), and joint ones for boxes (2, U), in one copy."""
-        own = assigned(costs, 1)
-        joint = union(own) if self.joint_matching else own[:, :0, 0]
-        flat = np.concatenate((own.reshape(2, -1), joint), axis=1)
+        layer_pairs = assigned(costs, 1)
+        joint = union(layer_pairs) if self.joint_matching else layer_pairs[:, :0, 0]
+        flat = np.concatenate((layer_pairs.reshape(2, -1), joint), axis=1)
         both = torch.from_numpy(flat).to(costs[0][0].device)
-        layers = both[:, : own[0].size].unflatten(1, own.shape[1:])
-        return layers, both[:, own[0].size :]
+        layers = both[:, : layer_pairs[0].size].unflatten(1, layer_pairs.shape[1:])
+        return layers, both[:, layer_pairs[0].size :]
 
     def _layers_of(self, outputs: QueryOutputs, part: slice) -> dict[str, InstanceData]:
         """The outputs of some queries, by the prefix of their losses."""

@@ -151,7 +151,7 @@ def fine_head_of(
     """The head with distributions, and the names of its classes."""
     head, classes = head_of(published, config, levels, variant)
     config.only('eval_idx', -1, head['decoder']['num_layers'] - 1)
-    config.leave('layer_scale')  # only scales layers after the one that predicts
+    config.ignore('layer_scale')  # only scales layers after the one that predicts
     head |= dict(type='vit_plugin.DFINEHead', distributions=_distributions(config))
     return head, classes
 
@@ -173,7 +173,7 @@ def head_of(
             'decoder_in_channels', why=f'where {levels} times {encoder_dims} belong'
         )
     config.only('learn_initial_query', False)
-    config.leave(*TRAINING_FIELDS)
+    config.ignore(*TRAINING_FIELDS)
     if not config['tie_word_embeddings'] and not published.count('class_embed.'):
         raise config.refuse('tie_word_embeddings', why='where it lacks class_embed')
     config.agree(head_dim=dims // _heads(config, 'decoder_attention_heads', dims))
@@ -231,8 +231,8 @@ def _check_reach(published: Published, config: ForeignConfig, points: Sequence[i
     wanted = torch.tensor([1 / number for number in points for _ in range(number)])
     for name in published.weights:
         if name.endswith(('.n_points_scale', '.num_points_scale')):
-            found = published.weights[name].float()
-            if found.shape != wanted.shape or not torch.allclose(found, wanted, atol=1e-3):
+            scales = published.weights[name].float()
+            if scales.shape != wanted.shape or not torch.allclose(scales, wanted, atol=1e-3):
                 raise config.refuse('decoder_n_points', why=f'but its {name} are not of these')
 
 

@@ -83,7 +83,7 @@ def _adapter(published: Published, config: ForeignConfig, vit: ForeignConfig, di
     indices = [number - 1 for number in blocks_before_outputs(vit, layers)]
     norms_all = vit['apply_layernorm']  # else transformers norms the last block's output alone
     backbone['encoder']['final_norm'] = norms_all or indices[-1] == layers - 1
-    config.leave('freeze_backbone_batch_norms')  # a transformer has none
+    config.ignore('freeze_backbone_batch_norms')  # a transformer has none
     planes = config.get('spatial_tuning_adapter_inplanes', PositiveInt)
     return dict(
         backbone,
@@ -98,7 +98,7 @@ def _adapter(published: Published, config: ForeignConfig, vit: ForeignConfig, di
 
 def _lite(config: ForeignConfig, channels: Sequence[int], options: Section) -> Section:
     config.only('encoder_in_channels', list(channels))
-    config.leave(*OF_ATTENTION)
+    config.ignore(*OF_ATTENTION)
     config.get('encoder_attention_heads', Count)
     config.only('layer_norm_eps', 1e-5)
     return dict(

@@ -76,11 +76,15 @@ def real_time_folder(
 
 def _defaults(*kinds: type) -> Section:
     """The defaults of arguments of classes, with base classes last."""
-    found: Section = {}
+    defaults: Section = {}
     for kind in reversed(kinds):
         parameters = inspect.signature(kind).parameters.values()
-        found |= {one.name: one.default for one in parameters if one.default is not one.empty}
-    return found
+        defaults |= {
+            parameter.name: parameter.default
+            for parameter in parameters
+            if parameter.default is not parameter.empty
+        }
+    return defaults
 
 
 def _activation(name: str) -> str:

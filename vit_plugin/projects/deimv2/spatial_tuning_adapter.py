@@ -96,10 +96,10 @@ class SpatialTuningAdapter(VisionTransformer):
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, in_channels, H, W) -> three maps, from the finest."""
-        x, grid, own = self.patch_embed(images)
+        x, grid, cnn_maps = self.patch_embed(images)
         maps = [self.output(x, grid) for x in self.tokens(x, grid)]  # (B, C, h, w)
         maps += [maps[-1]] * (len(STA_STRIDES) - len(maps))
-        details = self.details(images) if len(self.detail) else self._averaged(own, images)
+        details = self.details(images) if len(self.detail) else self._averaged(cnn_maps, images)
         return tuple(
             fuse(torch.cat((_resized(x, detail), detail), dim=1))
             for fuse, x, detail in zip(self.fusions, maps, details, strict=True)
@@ -109,15 +109,15 @@ class SpatialTuningAdapter(VisionTransformer):
         """See the base class."""
         return x if self.norms_last and block < self.num_layers - 1 else self.norm(x)
 
-    def _averaged(self, own: Sequence[Tensor], images: Tensor) -> list[Tensor]:
+    def _averaged(self, cnn_maps: Sequence[Tensor], images: Tensor) -> list[Tensor]:
         """Maps of the hybrid's CNN (B, C_i, h_i, w_i) -> maps at strides 8, 16 and 32."""
-        found = []
+        averaged = []
         for stride, i in zip(STA_STRIDES, self._own_maps(), strict=True):
             ratio = stride // self.patch_embed.feature_strides[i]
-            x = F.avg_pool2d(own[i], ratio, ratio, ceil_mode=True)
+            x = F.avg_pool2d(cnn_maps[i], ratio, ratio, ceil_mode=True)
             rows, columns = (-(-side // stride) for side in images.shape[2:])
-            found.append(x[:, :, :rows, :columns])  # without the padding of the stem
-        return found
+            averaged.append(x[:, :, :rows, :columns])  # without the padding of the stem
+        return averaged
 
     def details(self, images: Tensor) -> list[Tensor]:
         """Images (B, in_channels, H, W) -> maps of the CNN at strides 8, 16 and 32."""
@@ -136,8 +136,11 @@ def own_maps(strides: Sequence[int]) -> list[int]:
     Args:
         strides: pixels per element of the CNN's maps, from the finest.
     """
-    finer = [[i for i, own in enumerate(strides) if stride % own == 0] for stride in STA_STRIDES]
-    return [found[-1] for found in finer if found]
+    finer = [
+        [i for i, cnn_stride in enumerate(strides) if stride % cnn_stride == 0]
+        for stride in STA_STRIDES
+    ]
+    return [indices[-1] for indices in finer if indices]
 
 
 def _resized(x: Tensor, like: Tensor) -> Tensor:

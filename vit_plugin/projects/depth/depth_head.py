@@ -13,7 +13,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
 Target = Literal['depth', 'disparity']
-NEAREST = 1e-3  # meters; smaller values mean no depth, as sensors store it
+MIN_DEPTH = 1e-3  # meters; smaller values mean no depth, as sensors store it
 BINS_OFFSET = 0.1  # like AdaBins and DINOv2, so that every bin has a gradient
 DEPTH_LOSS = dict(type='vit_plugin.SiLogLoss')
 
@@ -32,7 +32,7 @@ class DepthHead(BaseModule):
         init_cfg: MMEngine's initialization config.
     """
 
-    learns = 'depth'  # the task for fine-tuning a complete model
+    task = 'depth'  # read by `train --weights` to recognize a depth model
     num_classes = out_channels = 1
     align_corners = False  # for resizing to the image's own size
 
@@ -46,11 +46,11 @@ class DepthHead(BaseModule):
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Sequence[Any], _: Any) -> dict:
         """The losses of maps and their data samples, by name."""
-        truth = torch.stack([sample.gt_depth_map.data for sample in data_samples])
-        found = resize_maps(self(inputs), truth.shape[2:])
+        target = torch.stack([sample.gt_depth_map.data for sample in data_samples])
+        pred = resize_maps(self(inputs), target.shape[2:])
         if self.target == 'disparity':
-            truth = inverse(truth)
-        return {one.loss_name: one(found, truth) for one in self.losses}
+            target = inverse(target)
+        return {loss.loss_name: loss(pred, target) for loss in self.losses}
 
     def predict(self, inputs: Sequence[Tensor], metas: Sequence[Mapping], _: Any) -> Tensor:
         """Maps -> the prediction (B, 1, H, W) at the size of the padded images."""
@@ -89,7 +89,7 @@ class LinearDepthHead(DepthHead):
         self,
         in_channels: PositiveInt | PositiveInts,
         max_depth: Positive,
-        min_depth: Positive = NEAREST,
+        min_depth: Positive = MIN_DEPTH,
         num_bins: PositiveInt = 256,
         upsample: PositiveInt = 4,
         loss_decode: Any = DEPTH_LOSS,

@@ -21,21 +21,21 @@ class DepthLoss(nn.Module):
         super().__init__()
         self.loss_weight, self.loss_name = loss_weight, loss_name
 
-    def of_image(self, found: Tensor, true: Tensor, known: Tensor) -> Tensor:
+    def of_image(self, pred: Tensor, target: Tensor, known: Tensor) -> Tensor:
         """The loss of an image with known pixels, from its maps (H, W)."""
         raise NotImplementedError
 
-    def forward(self, found: Tensor, true: Tensor) -> Tensor:
+    def forward(self, pred: Tensor, target: Tensor) -> Tensor:
         """Predictions and truth (B, 1, H, W), 0 where it is not known, -> the loss in float32.
 
         An image without a known pixel has the loss 0.
         """
-        total = 0 * found.float().sum()  # keeps a gradient even without known pixels
-        for one, other in zip(found[:, 0].float(), true[:, 0].float(), strict=True):
-            known = other > 0
+        total = 0 * pred.float().sum()  # keeps a gradient even without known pixels
+        for pred_map, target_map in zip(pred[:, 0].float(), target[:, 0].float(), strict=True):
+            known = target_map > 0
             if known.any():
-                total = total + self.of_image(one, other, known)
-        return self.loss_weight * total / len(found)
+                total = total + self.of_image(pred_map, target_map, known)
+        return self.loss_weight * total / len(pred)
 
 
 @MODELS.register_module()
@@ -61,8 +61,8 @@ class SiLogLoss(DepthLoss):
         super().__init__(loss_weight, loss_name)
         self.variance_focus = variance_focus
 
-    def of_image(self, found: Tensor, true: Tensor, known: Tensor) -> Tensor:
-        d = found[known].clamp(min=EPSILON).log() - true[known].log()
+    def of_image(self, pred: Tensor, target: Tensor, known: Tensor) -> Tensor:
+        d = pred[known].clamp(min=EPSILON).log() - target[known].log()
         error = d.square().mean() - self.variance_focus * d.mean().square()
         return error.clamp(min=EPSILON).sqrt()
 
@@ -93,8 +93,8 @@ class ScaleShiftInvariantLoss(DepthLoss):
         super().__init__(loss_weight, loss_name)
         self.trim, self.gradient_weight, self.scales = trim, gradient_weight, scales
 
-    def of_image(self, found: Tensor, true: Tensor, known: Tensor) -> Tensor:
-        difference = aligned(found, known) - aligned(true, known)
+    def of_image(self, pred: Tensor, target: Tensor, known: Tensor) -> Tensor:
+        difference = aligned(pred, known) - aligned(target, known)
         number = known.sum()
         kept = max(int((1 - self.trim) * number), 1)
         loss = difference[known].abs().sort().values[:kept].sum() / (2 * number)
@@ -116,8 +116,8 @@ def aligned(values: Tensor, known: Tensor) -> Tensor:
     return shifted / shifted[known].abs().mean().clamp(min=EPSILON)
 
 
-def fitted(found: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:
+def fitted(pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Fit values (N,) to others by scale and shift, with least squares (Equation 4)."""
-    columns = torch.stack([found, torch.ones_like(found)], dim=1)
-    scale, shift = torch.linalg.lstsq(columns, true[:, None]).solution[:, 0]
+    columns = torch.stack([pred, torch.ones_like(pred)], dim=1)
+    scale, shift = torch.linalg.lstsq(columns, target[:, None]).solution[:, 0]
     return scale, shift

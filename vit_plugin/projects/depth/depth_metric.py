@@ -11,7 +11,7 @@ from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.registry import METRICS
 
-from .depth_head import NEAREST, inverse
+from .depth_head import MIN_DEPTH, inverse
 from .depth_losses import fitted
 
 with needed_by('DepthMetric'):
@@ -53,7 +53,7 @@ class DepthMetric(OfMMSegmentation):
 
     def __init__(
         self,
-        min_depth_eval: Positive = NEAREST,
+        min_depth_eval: Positive = MIN_DEPTH,
         max_depth_eval: Positive = 1000.0,
         mode: Literal['depth', 'disparity'] = 'depth',
         crop_type: Literal['nyu_crop'] | None = None,
@@ -72,20 +72,20 @@ class DepthMetric(OfMMSegmentation):
     def process(self, data_batch: Any, data_samples: Sequence[Mapping[str, Any]]) -> None:
         """Score the images that have known pixels."""
         for sample in data_samples:
-            found = sample['pred_depth_map']['data'][0].float()
-            true = sample['gt_depth_map']['data'][0].to(found)
-            known = self._get_eval_mask(true)
+            pred = sample['pred_depth_map']['data'][0].float()
+            target = sample['gt_depth_map']['data'][0].to(pred)
+            known = self._get_eval_mask(target)
             if known.any():
-                depths = self.in_meters(found[known], true[known])
-                scores = self._calc_all_metrics(true[known], depths)
+                depths = self.in_meters(pred[known], target[known])
+                scores = self._calc_all_metrics(target[known], depths)
                 self.results.append({name: scores[name] for name in METRIC_NAMES})
 
-    def in_meters(self, found: Tensor, true: Tensor) -> Tensor:
+    def in_meters(self, pred: Tensor, target: Tensor) -> Tensor:
         """Predictions (N,) as depths within the bounds."""
         if self.mode == 'disparity':
-            scale, shift = fitted(found, inverse(true))
-            found = 1 / (scale * found + shift).clamp(min=1 / self.max_depth_eval)
-        return found.clamp(self.min_depth_eval, self.max_depth_eval)
+            scale, shift = fitted(pred, inverse(target))
+            pred = 1 / (scale * pred + shift).clamp(min=1 / self.max_depth_eval)
+        return pred.clamp(self.min_depth_eval, self.max_depth_eval)
 
     def compute_metrics(self, results: list[dict[str, float]]) -> dict[str, float]:
         """The mean of each score over the images."""

@@ -94,7 +94,7 @@ def _dpt(published: Published, config: ForeignConfig) -> tuple[Section, Section]
     config.agree(is_hybrid=is_hybrid)
     if not is_hybrid:
         config.only('backbone_config', None)
-        config.leave('neck_ignore_stages')
+        config.ignore('neck_ignore_stages')
     head = _dpt_head(published, config)
     config.only('patch_size', 16, [16, 16])  # the head enlarges patches to pixels
     backbone = encoder_section(published, config)

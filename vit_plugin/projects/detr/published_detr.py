@@ -49,8 +49,8 @@ def detr(published: Published) -> tuple[Section, list[str]] | None:
     name = DETECTOR_NAMES.get(published.kind)
     if not name:
         return None
-    theirs = f'{name.replace("DETR", "Detr")}ForObjectDetection'
-    config = published.described_by(DETR_KINDS[published.kind], theirs)
+    class_name = f'{name.replace("DETR", "Detr")}ForObjectDetection'
+    config = published.described_by(DETR_KINDS[published.kind], class_name)
     if config is None:
         return None
     timm = _timm(config)
@@ -90,11 +90,11 @@ def detr(published: Published) -> tuple[Section, list[str]] | None:
 def _queries(published: Published, config: ForeignConfig, two_stages: bool) -> int:
     """The number of queries."""
     if two_stages:
-        config.leave('num_queries')
+        config.ignore('num_queries')
         return config.get('two_stage_num_proposals', PositiveInt)
     queries = published.shape('query_embedding.weight')[0]
     config.agree(num_queries=queries)
-    config.leave('two_stage_num_proposals')
+    config.ignore('two_stage_num_proposals')
     return queries
 
 
@@ -134,7 +134,7 @@ def _maps(
     blocks = tuple(published.count(f'backbone.layer{i}.') for i in range(1, 5))
     depth = DEPTHS.get((blocks, 'backbone.layer1.0.conv3.weight' in published.ours))
     if depth is None:
-        raise ConfigError(f'its backbone is no known ResNet, with {blocks} blocks; give another')
+        raise ConfigError(f'its backbone is not a known ResNet, with {blocks} blocks; give another')
     of_levels, stages = published.kind == DEFORMABLE, range(4 - min(levels, 3), 4)
     return dict(
         backbone=dict(
@@ -177,13 +177,13 @@ def _is_dilated(
         config.only('backbone', None, f'resnet{depth}')
         config.only('backbone_kwargs', None, {})
         return bool(config.get('dilation', bool | None))
-    config.leave('dilation', 'backbone', 'use_timm_backbone')
+    config.ignore('dilation', 'backbone', 'use_timm_backbone')
     if str(timm.get('backbone', str | None)).partition('.')[0] != f'resnet{depth}':
         raise timm.refuse('backbone', why=f'where its weights are those of a resnet{depth}')
-    found = [i % len(RESNET_STAGES) for i in timm.get('out_indices', Sequence[int] | None) or [-1]]
-    if (found[-1:] if maps == [4] else found) != maps:  # DETR uses only the last map
+    stages = [i % len(RESNET_STAGES) for i in timm.get('out_indices', Sequence[int] | None) or [-1]]
+    if (stages[-1:] if maps == [4] else stages) != maps:  # DETR uses only the last map
         raise timm.refuse('out_indices', why=f'where the maps {maps} are read')
-    timm.agree(stage_names=RESNET_STAGES, out_features=[RESNET_STAGES[i] for i in found])
+    timm.agree(stage_names=RESNET_STAGES, out_features=[RESNET_STAGES[i] for i in stages])
     timm.only('output_stride', None, 16, 32)
     dilated = timm.get('output_stride', int | None) == 16
     if dilated and depth not in DILATED:

@@ -1,4 +1,4 @@
-"""Rows of a published classification layer that are no class."""
+"""Rows of a published classification layer that do not stand for a class."""
 
 from collections.abc import Sequence
 

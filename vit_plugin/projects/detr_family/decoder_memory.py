@@ -49,11 +49,11 @@ def _level(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor, ...
         ends = -(-width * columns // outer_width), -(-height * rows // outer_height)
         end = torch.stack(ends, 1).to(dtype)
     end = end[:, None]  # (B, 1, 2)
-    at = MapLevel((rows, columns), 1).centers(end)  # (h*w, 2)
-    centers = at / end  # (B, h*w, 2)
+    points = MapLevel((rows, columns), 1).centers(end)  # (h*w, 2)
+    centers = points / end  # (B, h*w, 2)
     anchors = torch.cat((centers, torch.full_like(centers, side)), dim=-1)
     ratio = torch.stack((end[..., 0] / columns, end[..., 1] / rows), dim=-1)
-    return level.flatten(2).mT, anchors, (at > end).any(-1), ratio
+    return level.flatten(2).mT, anchors, (points > end).any(-1), ratio
 
 
 def apply_deltas(boxes: Tensor, deltas: Tensor) -> Tensor:

@@ -81,17 +81,17 @@ class MaskedHead(Base):
 
     def best(self, x: Sequence[Tensor], sizes: Any) -> tuple[Tensor, ...]:
         """The same with logits of masks (B, N, h, w) in place of features."""
-        *found, features = super().best(x, sizes)
-        return *found, self.masks_of(x, features)
+        *best_boxes, features = super().best(x, sizes)
+        return *best_boxes, self.masks_of(x, features)
 
     def predict(
         self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True
     ) -> list[InstanceData]:
         """The boxes, scores, classes and masks (N, H, W) of each image, best first."""
-        found = self.best(x, self.sizes_of(batch_data_samples, x[0]))
+        best = self.best(x, self.sizes_of(batch_data_samples, x[0]))
         return [
             predicted(sample.metainfo, rescale, *one)
-            for sample, *one in zip(batch_data_samples, *found, strict=True)
+            for sample, *one in zip(batch_data_samples, *best, strict=True)
         ]
 
     def _masked(self, layer: InstanceData, places: Tensor, rows: Tensor) -> None:
@@ -156,11 +156,11 @@ class MaskedHead(Base):
             points = get_uncertain_point_coords_with_randomness(
                 masks, None, number, OVERSAMPLED, UNCERTAIN
             ).to(masks)
-        found = point_sample(masks, points, padding_mode=self.beyond)[:, 0]
-        wanted = inside(objects.masks, pairs[1], points).to(found)
+        logits = point_sample(masks, points, padding_mode=self.beyond)[:, 0]
+        wanted = inside(objects.masks, pairs[1], points).to(logits)
         return dict(
-            mask=self.loss_mask(found, wanted, avg_factor=count * number),
-            dice=self.loss_dice(found, wanted, avg_factor=count),
+            mask=self.loss_mask(logits, wanted, avg_factor=count * number),
+            dice=self.loss_dice(logits, wanted, avg_factor=count),
         )
 
 

@@ -40,16 +40,16 @@ def assigned(costs: Sequence[Sequence[Tensor]], groups: int) -> np.ndarray:
     """The queries and objects (2, layers, M) of :func:`match`, in the memory of the processor."""
     every = [cost for layer in costs for cost in layer]
     copied = torch.cat([cost.flatten() for cost in every]).cpu()
-    copies, found = iter(copied.split([cost.numel() for cost in every])), []
+    copies, pairs = iter(copied.split([cost.numel() for cost in every])), []
     for layer in costs:
         first_query = first_object = 0
         for cost in layer:
             for group in next(copies).view(cost.shape).chunk(groups):
                 queries, objects = linear_sum_assignment(group)
-                found.append([queries + first_query, objects + first_object])
+                pairs.append([queries + first_query, objects + first_object])
                 first_query += len(group)
             first_object += cost.shape[1]
-    return np.concatenate(found, 1).reshape(2, len(costs), -1)
+    return np.concatenate(pairs, 1).reshape(2, len(costs), -1)
 
 
 def union(pairs: np.ndarray) -> np.ndarray:

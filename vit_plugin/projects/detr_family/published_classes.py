@@ -1,4 +1,4 @@
-"""The classes of a published detector, and the rows of its layers that are none."""
+"""The classes of a published detector, and the rows of its layers that do not stand for a class."""
 
 from collections.abc import Mapping
 

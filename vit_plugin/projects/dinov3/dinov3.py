@@ -42,7 +42,7 @@ class DINOv3(Base):
         mask_ratio, koleo_weight, **kwargs: see ``DINO``.
 
     Raises:
-        ConfigError: for a backbone that is no plain ``VisionTransformer``, or a frozen precision
+        ConfigError: for a backbone that is not a plain ``VisionTransformer``, or a frozen precision
             without mixed precision.
     """
 

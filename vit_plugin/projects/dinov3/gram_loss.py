@@ -17,7 +17,7 @@ def gram_loss(x: Tensor, target: Tensor, negatives: Negatives = 'kept') -> Tenso
             both; or ``'zero_in_teacher'``: zero in the target, and in the student where both are
             below 0. The last two are options of facebookresearch/dinov3.
     """
-    x, target = (F.normalize(each, dim=-1) for each in (x, target))
+    x, target = (F.normalize(features, dim=-1) for features in (x, target))
     cosines, wanted = x @ x.mT, target @ target.mT  # (B, N, N)
     if negatives == 'zero':
         cosines, wanted = cosines.clamp(min=0), wanted.clamp(min=0)

@@ -40,9 +40,9 @@ class PartialCopy(BaseAveragedModel):
     @torch.no_grad()
     def assign(self, model: nn.Module, share: float = 1.0) -> None:
         """Move the copy towards the weights of a model by this share of the difference."""
-        for mine, theirs in zip(self.module.parameters(), model.parameters(), strict=True):
-            if mine is not theirs:
-                mine.copy_(theirs) if share == 1 else mine.lerp_(theirs, share)
+        for copied, source in zip(self.module.parameters(), model.parameters(), strict=True):
+            if copied is not source:
+                copied.copy_(source) if share == 1 else copied.lerp_(source, share)
 
     def update_parameters(self, model: nn.Module) -> None:
         """Copy the weights of a model the first time, then update the moving average."""

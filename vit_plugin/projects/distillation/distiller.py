@@ -92,22 +92,26 @@ class Distiller(ImageClassifier):
         if self.teacher is None or not isinstance(inputs, Tensor):
             missing = 'a teacher' if self.teacher is None else 'one view of each image'
             raise ConfigError(f'Distiller: {missing} is needed to train; give it in the config.')
-        theirs = self.teacher(inputs, self.pixels)
-        mine = outputs_of(self, inputs)
-        found = self._of_labels(mine, theirs, data_samples)
-        return found | {f'loss_{name}': loss(mine, theirs) for name, loss in self.losses.items()}
+        teacher = self.teacher(inputs, self.pixels)
+        student = outputs_of(self, inputs)
+        losses = self._of_labels(student, teacher, data_samples)
+        return losses | {
+            f'loss_{name}': loss(student, teacher) for name, loss in self.losses.items()
+        }
 
-    def _of_labels(self, mine: Outputs, theirs: Outputs, data_samples: Any) -> dict[str, Tensor]:
+    def _of_labels(
+        self, student: Outputs, teacher: Outputs, data_samples: Any
+    ) -> dict[str, Tensor]:
         if self.head is None or not self.label_weight:
             return {}
-        options = dict(teacher=theirs.logits) if self._has_token else {}
-        found = self.head.loss(mine.features, data_samples, **options)
-        return {**found, 'loss': self.label_weight * found['loss']}
+        options = dict(teacher=teacher.logits) if self._has_token else {}
+        losses = self.head.loss(student.features, data_samples, **options)
+        return {**losses, 'loss': self.label_weight * losses['loss']}
 
     def _build_losses(self, teacher: Teacher, cfgs: Sequence[Typed]) -> dict[str, nn.Module]:
         """Build the losses, by the first word of their names."""
         channels = self.backbone.channels[-1]
-        mine = dict(
+        student_channels = dict(
             vector=getattr(self.head, 'in_channels', channels),
             map=channels,
             logits=getattr(self.head, 'num_classes', None),
@@ -117,9 +121,9 @@ class Distiller(ImageClassifier):
             or teacher.size
             or (FALLBACK_SIDE, FALLBACK_SIDE)
         )
-        theirs = teacher.channels(self.backbone.in_channels, size)
+        teacher_channels = teacher.channels(self.backbone.in_channels, size)
         if self._has_token:
-            check_pair('DistilledViTClsHead', 'logits', mine, theirs)
+            check_pair('DistilledViTClsHead', 'logits', student_channels, teacher_channels)
         elif not cfgs:
             raise ConfigError('Distiller: nothing is learned from the teacher; give losses.')
         built: dict[str, nn.Module] = {}
@@ -129,7 +133,7 @@ class Distiller(ImageClassifier):
             if not issubclass(kind, DistillationLoss) or name in built:
                 fault = 'twice' if name in built else 'which compares no outputs of two models'
                 raise ConfigError(f'Distiller: losses has {kind.__name__}, {fault}; leave it out.')
-            compared = check_pair(kind.__name__, kind.compares, mine, theirs)
+            compared = check_pair(kind.__name__, kind.compares, student_channels, teacher_channels)
             built[name] = MODELS.build(dict(cfg, type=kind), default_args=compared)
         return built
 

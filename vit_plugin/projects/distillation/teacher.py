@@ -140,14 +140,16 @@ class Teacher:
             ConfigError: if the teacher rejects such an image.
         """
         try:
-            found = self(torch.zeros(1, in_channels, *size), Pixels.of(self.model))
+            outputs = self(torch.zeros(1, in_channels, *size), Pixels.of(self.model))
         except (RuntimeError, ValueError, AssertionError) as error:
             raise ConfigError(
                 f'Distiller: the teacher {self.name} does not compute images of {in_channels} '
                 f'channels and {size[0]} x {size[1]} pixels ({first_line(error)}); give '
                 'teacher=dict(source=..., img_size=...), or another teacher.'
             ) from error
-        return {name: getattr(one, 'shape', (0, None))[1] for name, one in found._asdict().items()}
+        return {
+            name: getattr(one, 'shape', (0, None))[1] for name, one in outputs._asdict().items()
+        }
 
     def __deepcopy__(self, memo: dict) -> 'Teacher':
         return self  # it never changes, so averages of the student share it
@@ -163,11 +165,11 @@ class FoundTeacher(NamedTuple):
 
 def _of_timm(source: str, name: str) -> FoundTeacher:
     """timm's own model with timm's weights."""
-    weights, said = open_checkpoint(source).weights, data_config_of(source, source)
+    weights, data_config = open_checkpoint(source).weights, data_config_of(source, source)
     model = build_timm(name)
     with as_config_error(f'Distiller: teacher {source}', (RuntimeError,)):
         model.load_state_dict(weights)
-    mean, std = (tuple(255 * value for value in said[key]) for key in ('mean', 'std'))
+    mean, std = (tuple(255 * value for value in data_config[key]) for key in ('mean', 'std'))
     return FoundTeacher(model, Pixels(mean, std), model.pretrained_cfg['input_size'][1:])
 
 

@@ -36,6 +36,7 @@ class ECSegHead(MaskedHead, Base):
         ConfigError: if there are fewer blocks.
     """
 
+    # Overrides attributes of MaskedHead, which describes them.
     beyond = 'zeros'
 
     def __init__(
@@ -82,11 +83,11 @@ class ECSegHead(MaskedHead, Base):
 
     def _layers_of(self, outputs: Any, part: slice) -> dict[str, InstanceData]:
         """See the base class, with both factors of the masks."""
-        found = super()._layers_of(outputs, part)
-        for i, layer in enumerate(found.values()):
+        layers = super()._layers_of(outputs, part)
+        for i, layer in enumerate(layers.values()):
             i = min(i, len(outputs.places) - 1)  # the first boxes come last
             self._masked(layer, outputs.places[i], outputs.rows[i][:, part])
-        return found
+        return layers
 
     def _layer_losses(
         self, layer: InstanceData, objects: InstanceData, own: Any, joint: Any = None

@@ -90,7 +90,7 @@ def _rotary(config: ForeignConfig) -> Section:
     rope = config.part('rope_parameters', {'': ROPE}, {})
     if rope.get('rope_theta', Positive | None) is None:
         return dinov3_rotary(config)
-    config.leave('rope_theta')
+    config.ignore('rope_theta')
     return dinov3_rotary(rope)
 
 

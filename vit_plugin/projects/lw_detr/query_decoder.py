@@ -50,9 +50,9 @@ def read_test_cfg(given: QueryTest, num_queries: int, num_layers: int, num_class
     cfg: Section = {'max_per_img': 300, **built, **given}
     for name, most in built.items():
         if not 1 <= cfg[name] <= most:
-            at = 'decoder.num_layers' if name == 'num_layers' else name
+            limit = 'decoder.num_layers' if name == 'num_layers' else name
             raise ConfigError(
-                f'LWDETRHead: test_cfg.{name}={cfg[name]} must be from 1 to {at}={most}.'
+                f'LWDETRHead: test_cfg.{name}={cfg[name]} must be from 1 to {limit}={most}.'
             )
     cfg['max_per_img'] = min(cfg['max_per_img'], cfg['num_queries'] * num_classes)
     return cfg

@@ -76,13 +76,13 @@ class VolumeSlices(BaseSegDataset):
             return
         for name in filter(None, map(str.strip, mmengine.list_from_file(self.ann_file))):
             paths = [folder / f'{name}{suffix}' for suffix in (SLICE, VOLUME)]
-            found = next((path for path in paths if path.is_file()), None)
-            if found is None:
+            file = next((path for path in paths if path.is_file()), None)
+            if file is None:
                 raise ConfigError(
                     f'VolumeSlices: {self.ann_file!r} names {name!r}, and there is neither '
                     f'{str(paths[0])!r} nor {paths[1].name!r}; correct the list, or data_prefix.'
                 )
-            yield name, found
+            yield name, file
 
 
 @TRANSFORMS.register_module()

@@ -61,6 +61,6 @@ class AveragePrecision(Accuracy):
 def precision_of(scores: Tensor, truth: Tensor) -> Tensor:
     """The average precision of a class, from a score and 0 or 1 of each image."""
     positive = truth[torch.argsort(scores, descending=True)] == 1
-    found = positive.cumsum(0)
-    precision = torch.where(positive, found, 0) / torch.arange(1, len(found) + 1).float()
-    return precision.sum() / max(found[-1].item(), torch.finfo().eps)
+    hits = positive.cumsum(0)
+    precision = torch.where(positive, hits, 0) / torch.arange(1, len(hits) + 1).float()
+    return precision.sum() / max(hits[-1].item(), torch.finfo().eps)

@@ -55,8 +55,8 @@ class CustomDataset(BaseDataset):
                 raise ConfigError(
                     f'CustomDataset: {folder!r} has {len(names)} folders; give as many classes.'
                 )
-            found = make_dataset(folder, numbers, IMG_EXTENSIONS, allow_empty=True)
-            return [dict(img_path=path, gt_label=label) for path, label in found]
+            files = make_dataset(folder, numbers, IMG_EXTENSIONS, allow_empty=True)
+            return [dict(img_path=path, gt_label=label) for path, label in files]
         samples: list[dict[str, Any]] = []
         for line in mmengine.list_from_file(self.ann_file):
             name, label = line.strip().rsplit(' ', 1) if self.with_label else (line, None)

@@ -125,7 +125,7 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
         scale = backbone['arch']['patch_size'] / config.get('mask_downsample_ratio', PositiveInt)
         model['bbox_head'] |= dict(type='vit_plugin.RFDETRSegHead', mask_scale=scale)
     else:
-        config.leave(
+        config.ignore(
             'mask_downsample_ratio', 'segmentation_head_activation_function', 'intermediate_size'
         )
     pixels = published.pixels(side)
@@ -170,11 +170,11 @@ def _of_transformers(
 
 def _own_settings(published: Published) -> ForeignConfig:
     """The model settings in a file of ``rfdetr``; its other settings are for training."""
-    own = published.saved['model_config']
+    model_config = published.saved['model_config']
     known = {
         name: value
         for name, value in published.settings.items()
-        if name in ROBOFLOW_KIND.defaults or name in own
+        if name in ROBOFLOW_KIND.defaults or name in model_config
     }
     return ForeignConfig(known, ROBOFLOW_KIND, 'its saved config')
 

@@ -95,17 +95,18 @@ class DINO(MultiViewSelfSupervisor):
             self.teacher.update_parameters(self.student())
             taught = self.encode(backbone, large)
             targets = neck(taught)[-1].unflatten(0, (self.num_large, -1))
-        learned, losses, rest = [], {}, inputs
+        learned, losses, unmasked = [], {}, inputs
         if self.mask_ratio:
             grid = tuple(side // self.backbone.strides[-1] for side in large.shape[2:])
             hidden = block_masks(len(large), grid, self.mask_ratio).to(large.device)
-            learned, rest = [self.encode(self.backbone, large, hidden)], inputs[self.num_large :]
-            student, teacher = (each[0][hidden.flatten(1)] for each in (learned[0], taught))
+            learned = [self.encode(self.backbone, large, hidden)]
+            unmasked = inputs[self.num_large :]
+            student, teacher = (features[0][hidden.flatten(1)] for features in (learned[0], taught))
             losses['loss_patches'] = self.patch_head.patch_loss(
                 self.neck((student,))[-1], neck((teacher,))[-1], hidden
             )
             losses |= self.losses_of_patches(learned[0][0], **kwargs)
-        learned += self.features(rest)
+        learned += self.features(unmasked)
         if self.koleo_weight:
             vectors = precise(learned[0][-1][: len(large)]).chunk(self.num_large)
             losses['loss_koleo'] = self.koleo_weight * sum(map(koleo, vectors))

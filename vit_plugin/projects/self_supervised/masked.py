@@ -24,6 +24,7 @@ class MaskedVisionTransformer(VisionTransformer):
         ConfigError: if the patch size varies.
     """
 
+    # Overrides attributes of VisionTransformer, which describes them.
     one_patch_size = True
 
     def hide(self, images: Tensor, hidden: Tensor) -> Tensor:

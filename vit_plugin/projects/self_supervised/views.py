@@ -63,7 +63,9 @@ class MultiViewSelfSupervisor(BaseSelfSupervisor):
 
     def outputs(self, features: Sequence[tuple[Tensor, ...]], number: int) -> Tensor:
         """The projections (V, B, K) of the features of this number of views, in the same order."""
-        return torch.cat([self.neck(each)[-1] for each in features]).unflatten(0, (number, -1))
+        return torch.cat([self.neck(of_view)[-1] for of_view in features]).unflatten(
+            0, (number, -1)
+        )
 
     def check_views(self, views: Any) -> None:
         """Check that there are views of each image.

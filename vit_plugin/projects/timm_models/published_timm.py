@@ -53,11 +53,11 @@ def timm_folder(
     config = published.described_by(TIMM_KIND)
     if config is None:
         return None
-    config.leave('architectures', 'architecture', 'do_pooling')
+    config.ignore('architectures', 'architecture', 'do_pooling')
     pixels = config
     if 'pretrained_cfg' in published.config:
         pixels = config.part('pretrained_cfg', {'': PRETRAINED_KIND}, {})
-    config.leave('pretrained_cfg')
+    config.ignore('pretrained_cfg')
     options = _options(config, pixels)
     if arguments := wrapped_timm('', published.config):
         arguments['out_type'] = 'pooled'
@@ -136,7 +136,7 @@ def _options(config: ForeignConfig, pixels: ForeignConfig) -> Section:
             or any(isinstance(one, (int, float)) and one > MAX_ARGUMENT for one in single)
         ):
             raise ConfigError(
-                f'its config.json has model_args.{name}={value!r}, which is no argument of a '
+                f'its config.json has model_args.{name}={value!r}, which is not an argument of a '
                 'model; leave it out'
             )
         if name not in OF_TRAINING:
@@ -150,7 +150,7 @@ def _options(config: ForeignConfig, pixels: ForeignConfig) -> Section:
     pooling = pixels.get('global_pool', str | None)
     if pooling is not None:
         options.setdefault('global_pool', pooling)
-    config.leave('global_pool')
+    config.ignore('global_pool')
     options.pop('num_classes', None)
     return options
 
@@ -169,14 +169,14 @@ def _classes(rows: int, config: ForeignConfig, pixels: ForeignConfig) -> list[st
         raise config.refuse('num_classes', why=f'where its classifier has {rows} rows')
     names = config.get('label_names', Labels) or pixels.get('label_names', Labels)
     names = names or config.get('labels', Labels) or pixels.get('labels', Labels)
-    said = config.get('label_descriptions', Mapping[str, str] | None)
-    said = said or pixels.get('label_descriptions', Mapping[str, str] | None) or {}
+    descriptions = config.get('label_descriptions', Mapping[str, str] | None)
+    descriptions = descriptions or pixels.get('label_descriptions', Mapping[str, str] | None) or {}
     if isinstance(names, Mapping):
         names = [names.get(str(i), f'class {i}') for i in range(rows)]
     if names and len(names) != rows:
         raise config.refuse('label_names', why=f'where its classifier has {rows} rows')
     if names:
-        return [said.get(name, name) for name in names]
+        return [descriptions.get(name, name) for name in names]
     return imagenet_names(rows) or [f'class {i}' for i in range(rows)]
 
 

@@ -74,6 +74,7 @@ class TimmBackbone(WrappedBackbone):
             not take an option.
     """
 
+    # Overrides attributes of WrappedBackbone, which describes them.
     library = 'timm'
     renamed_arguments = {'name': 'model_name=...'}
 
@@ -174,8 +175,8 @@ class TimmBackbone(WrappedBackbone):
 
         timm does not list norms or biases.
         """
-        theirs: set[str] = getattr(self.model, 'no_weight_decay', set)()  # CNNs have no such method
-        return {f'model.{name}' for name, _ in self.model.named_parameters() if name in theirs}
+        exempt: set[str] = getattr(self.model, 'no_weight_decay', set)()  # CNNs have no such method
+        return {f'model.{name}' for name, _ in self.model.named_parameters() if name in exempt}
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter and number of depths for layer-wise decay, by timm's groups.

@@ -45,9 +45,9 @@ def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'P
             know an entry.
         MissingExtraError: if transformers is not installed.
     """
-    kinds, what = kinds_of_maps(), 'is no backbone of transformers, which returns maps'
+    kinds, what = kinds_of_maps(), 'is not a transformers backbone with feature maps'
     if pooled:
-        kinds, what = [*POOLED_KINDS], 'gives no vector of an image here'
+        kinds, what = [*POOLED_KINDS], 'has no pooled output here'
     from transformers import CONFIG_MAPPING, PreTrainedConfig
 
     if isinstance(source, Mapping):
@@ -58,29 +58,31 @@ def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'P
     kind = content.get('model_type')
     if kind not in kinds:
         raise ConfigError(
-            f'TransformersBackbone: model_type={kind!r} {what}; known are {", ".join(kinds)}.'
+            f'TransformersBackbone: model_type={kind!r} {what}; choose from {", ".join(kinds)}.'
         )
     config_class = CONFIG_MAPPING[kind]
     # Common fields, such as the attention implementation, do not describe the model.
     shared = {field.name for field in fields(PreTrainedConfig)}
-    own = [field.name for field in fields(config_class) if field.name not in shared]
-    defaults = {name: None for name in own if not name.startswith('_')}
+    field_names = [field.name for field in fields(config_class) if field.name not in shared]
+    defaults = {name: None for name in field_names if not name.startswith('_')}
     known = transformers_kind({**defaults, **STAGE_FIELDS})
     config = ForeignConfig(content, known, 'TransformersBackbone: config')
-    # The outputs are set by our own argument, and the weights of a classifier include those of its
-    # backbone.
-    config.leave(*own, *STAGE_FIELDS, 'architectures')
+    # STAGE_FIELDS: we choose the outputs ourselves. architectures: may name a classifier, whose
+    # backbone we take.
+    config.ignore(*field_names, *STAGE_FIELDS, 'architectures')
     try:
-        built = config_class(**{name: content[name] for name in own if name in content})
+        built = config_class(**{name: content[name] for name in field_names if name in content})
     except Exception as error:  # raised by huggingface_hub's strict classes
         raise ConfigError(
-            f'TransformersBackbone: transformers builds no {kind} with this config '
+            f'TransformersBackbone: transformers cannot build {kind} from this config '
             f'({first_line(error)}); change it.'
         ) from error
-    config.leave(*(name for name in content if getattr(built, name, config) == content[name]))
-    config.leave(*DERIVED_FIELDS.get(kind, ()))
+    missing = object()
+    # Entries that the class stores unchanged are explained.
+    config.ignore(*(name for name in content if getattr(built, name, missing) == content[name]))
+    config.ignore(*DERIVED_FIELDS.get(kind, ()))
     config.check()  # rejects entries that the fields do not explain
-    for name in own:  # transformers appends to some of them as lists, but its defaults are tuples
+    for name in field_names:  # transformers appends to some of these, but defaults to tuples
         if isinstance(getattr(built, name), tuple):
             setattr(built, name, [*getattr(built, name)])
     return built

@@ -29,12 +29,12 @@ def pooled_model(config: 'PreTrainedConfig') -> 'PreTrainedModel':
 
 def vectors(outputs: Any) -> Tensor:
     """The vectors (B, C) in the outputs of a :func:`pooled_model`."""
-    found = outputs.logits if 'logits' in outputs else outputs.pooler_output
-    return found.flatten(1)
+    vectors_or_maps = outputs.logits if 'logits' in outputs else outputs.pooler_output
+    return vectors_or_maps.flatten(1)
 
 
 def last_map(outputs: Any, images: Tensor, config: 'PreTrainedConfig') -> Tensor | None:
-    """The last map (B, C, h, w) in outputs with hidden states; None if these are no map.
+    """The last map (B, C, h, w) in outputs with hidden states; None if these are not a map.
 
     Args:
         outputs: of a :func:`pooled_model`.

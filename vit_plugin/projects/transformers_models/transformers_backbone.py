@@ -65,6 +65,7 @@ class TransformersBackbone(WrappedBackbone):
             integer, or if it rejects an option.
     """
 
+    # Overrides attributes of WrappedBackbone, which describes them.
     library = 'hf'
     renamed_arguments = {'model_name': 'config=...'}
 
@@ -172,28 +173,32 @@ class TransformersBackbone(WrappedBackbone):
                 'TransformersBackbone takes no skip or source_grid for its weights; leave them out.'
             )
         _, given = read_source(source)
-        theirs = _without_ours(given, self.model.base_model_prefix)
+        weights = _without_ours(given, self.model.base_model_prefix)
         with _quiet():
-            built, found = type(self.model).from_pretrained(
+            built, loading_info = type(self.model).from_pretrained(
                 None,
                 config=self.model.config,
-                state_dict=theirs,
+                state_dict=weights,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,
             )
-        own = self.model.state_dict()  # without a classifier
-        lost = [name for name in found['missing_keys'] if not name.startswith(OF_MAPS)]
-        lost += [key for key, *_ in found['mismatched_keys']]
-        if lost := [name for name in lost if name in own]:
+        state = self.model.state_dict()  # without a classifier
+        lost = [name for name in loading_info['missing_keys'] if not name.startswith(OF_MAPS)]
+        lost += [key for key, *_ in loading_info['mismatched_keys']]
+        if lost := [name for name in lost if name in state]:
             raise ConfigError(
                 f'The checkpoint does not fit TransformersBackbone {self.kind!r}: '
                 f'{shortened_list(lost)} are missing or of another shape; give the weights of this '
                 'model, under the names of transformers.'
             )
         values = built.state_dict()
-        self.model.load_state_dict({name: values[name] for name in own})
-        new = {name: 'the checkpoint lacks it' for name in found['missing_keys'] if name in own}
-        matched = {name: (name,) for name in own if name not in new}
+        self.model.load_state_dict({name: values[name] for name in state})
+        new = {
+            name: 'the checkpoint lacks it'
+            for name in loading_info['missing_keys']
+            if name in state
+        }
+        matched = {name: (name,) for name in state if name not in new}
         return Report(
             'transformers',
             matched={f'model.{name}': keys for name, keys in matched.items()},
@@ -229,7 +234,8 @@ class TransformersBackbone(WrappedBackbone):
             image = torch.empty(1, self.in_channels, *self.img_size, device='meta')
             height, width = self.img_size
             with rejecting(
-                f'TransformersBackbone: {self.kind} takes no images of {height} x {width} pixels',
+                f'TransformersBackbone: {self.kind} does not take images of {height} x {width} '
+                'pixels',
                 'give a config with another image_size',
                 (RuntimeError,),
             ):
@@ -244,16 +250,16 @@ class TransformersBackbone(WrappedBackbone):
             ):
                 raise ConfigError(
                     f'TransformersBackbone: {self.kind} returns {tuple(map.shape)} for an image of '
-                    f'{self.img_size[0]} x {self.img_size[1]}, which is no map with a stride; take '
-                    'another model, or an image_size of whole patches.'
+                    f'{self.img_size[0]} x {self.img_size[1]}, which is not a map with a stride; '
+                    'take another model, or an image_size of whole patches.'
                 )
             strides.append(self.img_size[0] // map.shape[2])
         return tuple(map.shape[1] for map in maps), tuple(strides)
 
     def _maps(self, outputs: Any, images: Tensor) -> list[Tensor]:
         """The maps in outputs. VitPose returns tokens instead of maps."""
-        found = [as_map(one, images, self.model_config) for one in outputs.feature_maps]
-        given = zip(found, outputs.feature_maps, strict=True)
+        maps = [as_map(one, images, self.model_config) for one in outputs.feature_maps]
+        given = zip(maps, outputs.feature_maps, strict=True)
         return [one if map is None else map for map, one in given]
 
     def _freeze(self, frozen_stages: int | str) -> tuple[str, ...]:
@@ -308,9 +314,9 @@ def _without_ours(given: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]
     """
     names = {key: key for key in given}
     for start in ('backbone.model.', 'model.'):
-        own = start == f'{prefix}.'
+        is_own_prefix = start == f'{prefix}.'
         inside = {key.removeprefix(start): key for key in given if key.startswith(start)}
-        if inside and not own and (start != 'model.' or len(inside) == len(names)):
+        if inside and not is_own_prefix and (start != 'model.' or len(inside) == len(names)):
             names = inside
             break
     return {name: given[key] for name, key in names.items()}
@@ -327,7 +333,7 @@ def _stages_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
 def layers_of(model: nn.Module) -> Mapping[str, nn.Module]:
     """The layers of all stages in order, by their names."""
     where, stages = _stages_of(model)
-    found: dict[str, nn.Module] = {}
+    layers_by_name: dict[str, nn.Module] = {}
     for i, stage in enumerate(stages):
         lists = [
             (name, module)
@@ -336,11 +342,13 @@ def layers_of(model: nn.Module) -> Mapping[str, nn.Module]:
             and isinstance(module, (nn.ModuleList, nn.Sequential))
         ]
         if not lists:
-            found[f'{where}.{i}'] = stage
+            layers_by_name[f'{where}.{i}'] = stage
             continue
         inner, layers = lists[0]
-        found |= {f'{where}.{i}.{inner}.{name}': layer for name, layer in layers.named_children()}
-    return found
+        layers_by_name |= {
+            f'{where}.{i}.{inner}.{name}': layer for name, layer in layers.named_children()
+        }
+    return layers_by_name
 
 
 def _depths_of(model: nn.Module) -> dict[str, int]:

@@ -162,8 +162,8 @@ class TransUNetHead(BaseDecodeHead):
         if any(isinstance(side, torch.SymInt) for side in sizes[-1]):
             return  # sizes are dynamic in a graph
         for size, stride in zip(sizes, self.strides, strict=True):
-            for mine, of_tokens in zip(size, sizes[-1], strict=True):
-                if not 0 <= of_tokens * token // stride - mine < token / stride:
+            for side_of_map, of_tokens in zip(size, sizes[-1], strict=True):
+                if not 0 <= of_tokens * token // stride - side_of_map < token / stride:
                     raise ConfigError(
                         f'TransUNetHead: maps of the sizes {sizes} do not have the strides '
                         f'{self.strides}; give the strides of the backbone, and images whose sides '

@@ -189,12 +189,14 @@ class ViTAdapter(LoadableModule):
         """Add the patches (B, h*w, C) of the groups to the maps."""
         if self.add_tokens == 'none':
             return maps
-        each = self.add_tokens == 'each'
-        tokens = [to_maps(x, [patch_level])[0] for x in (patches if each else patches[-1:])]
+        is_each = self.add_tokens == 'each'
+        tokens = [to_maps(x, [patch_level])[0] for x in (patches if is_each else patches[-1:])]
         added = []
         for i, x in zip(self.out_indices, maps, strict=True):
-            mine = tokens[i if each else -1]
-            added.append(x + resample(mine, patch_level.stride, ADAPTER_STRIDES[i], x.shape))
+            patches_of_group = tokens[i if is_each else -1]
+            added.append(
+                x + resample(patches_of_group, patch_level.stride, ADAPTER_STRIDES[i], x.shape)
+            )
         return added
 
     def no_weight_decay(self) -> set[str]:

@@ -20,6 +20,7 @@ class Maps(NamedTuple):
 class KeptMaps(Outcomes):
     """Maps (H, W) of images. A subclass adds the error of each image to ``_errors``."""
 
+    # Overrides attributes of Outcomes, which describes them.
     per_image = 3
     _seen: dict[int, Maps]  # maps of images that may be drawn
 

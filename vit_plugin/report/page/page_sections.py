@@ -127,10 +127,12 @@ def draw_all(
         rollout=dict(blocks=[block]),
         cam=dict(classes=trained.classes, label=label),
     )
-    found: dict[str, np.ndarray | str] = {}
+    pictures: dict[str, np.ndarray | str] = {}
     for name in shown_by(trained.model):
         try:
-            found[name] = as_pixels(PER_IMAGE[name](trained.model, image, **options.get(name, {})))
+            pictures[name] = as_pixels(
+                PER_IMAGE[name](trained.model, image, **options.get(name, {}))
+            )
         except ConfigError as error:
-            found[name] = str(error)
-    return found
+            pictures[name] = str(error)
+    return pictures

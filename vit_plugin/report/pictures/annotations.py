@@ -108,15 +108,17 @@ def instances_of(sample: Any, name: str) -> Instances | None:
 
     None if it is missing, or if boxes are rotated.
     """
-    found = sample.get(name) if name in sample else None
-    if found is None or 'bboxes' not in found or 'labels' not in found:
+    instances = sample.get(name) if name in sample else None
+    if instances is None or 'bboxes' not in instances or 'labels' not in instances:
         return None
-    boxes = as_array(getattr(found.bboxes, 'tensor', found.bboxes))
+    boxes = as_array(getattr(instances.bboxes, 'tensor', instances.bboxes))
     if len(boxes) and boxes.shape[1] != 4:
         return None
-    masks = rle_of(found.masks) if 'masks' in found else None
-    scores = as_array(found.scores) if 'scores' in found else None
-    return Instances(boxes.reshape(-1, 4).astype(np.float32), as_array(found.labels), scores, masks)
+    masks = rle_of(instances.masks) if 'masks' in instances else None
+    scores = as_array(instances.scores) if 'scores' in instances else None
+    return Instances(
+        boxes.reshape(-1, 4).astype(np.float32), as_array(instances.labels), scores, masks
+    )
 
 
 def rle_of(masks: Any) -> list[dict[str, Any]]:
@@ -152,8 +154,8 @@ def errors_of(
 
 def image_labels(sample: Any, name: str) -> tuple[int, ...] | None:
     """The classes of an image in a sample of MMPretrain."""
-    found = sample.get(name) if name in sample else None
-    return None if found is None else tuple(np.atleast_1d(as_array(found)).tolist())
+    labels = sample.get(name) if name in sample else None
+    return None if labels is None else tuple(np.atleast_1d(as_array(labels)).tolist())
 
 
 def as_array(values: Any) -> np.ndarray:

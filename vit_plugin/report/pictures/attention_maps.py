@@ -90,12 +90,12 @@ def without_windows(weights: Tensor, grid: Grid, window: Grid) -> Tensor:
     indices = torch.arange(1, math.prod(grid) + 1, dtype=torch.float64)[None, :, None]
     # (windows, rows*columns). The padding has index 0.
     windows = to_windows(indices, grid, window)[..., 0].long()
-    own = torch.arange(1, len(windows) * (weights.shape[-1] - math.prod(window)) + 1)
+    prefix = torch.arange(1, len(windows) * (weights.shape[-1] - math.prod(window)) + 1)
     tokens = torch.cat(
-        (own.unflatten(0, (len(windows), -1)), windows + len(own) * (windows > 0)), dim=1
+        (prefix.unflatten(0, (len(windows), -1)), windows + len(prefix) * (windows > 0)), dim=1
     ).to(weights.device)  # (windows, n)
     parts = weights.unflatten(0, (-1, len(windows)))  # (B, windows, heads, n, n)
-    count = len(own) + math.prod(grid) + 1
+    count = len(prefix) + math.prod(grid) + 1
     full = weights.new_zeros(parts.shape[0], parts.shape[2], count, count)
     for i, one in enumerate(tokens):
         full[:, :, one[:, None], one] = parts[:, i]

@@ -144,17 +144,17 @@ def file_of(sample: Any) -> str:
 
 
 def _labels(
-    splits: Mapping[str, Any], classes: Sequence[str], found: DataLabels | None
+    splits: Mapping[str, Any], classes: Sequence[str], declared_labels: DataLabels | None
 ) -> Figure | None:
     """The chart of the labels."""
     if not all(hasattr(dataset, 'get_data_info') for dataset in splits.values()):
         return None
-    if found is None or found.count is None:
+    if declared_labels is None or declared_labels.count is None:
         return None
-    unit, counts, notes, boxes = found.unit, {}, [], None
+    unit, counts, notes, boxes = declared_labels.unit, {}, [], None
     for split, dataset in splits.items():
-        indices = evenly_spaced(len(dataset), found.limit)
-        labels, places = found.count(dataset, indices, len(classes))
+        indices = evenly_spaced(len(dataset), declared_labels.limit)
+        labels, places = declared_labels.count(dataset, indices, len(classes))
         counts[split], boxes = labels, places if boxes is None else boxes
         note = f'{len(dataset):,} images'
         if len(indices) < len(dataset):

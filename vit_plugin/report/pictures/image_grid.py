@@ -89,11 +89,11 @@ def draw_grid(
 
 def _classes_of(annotations: Iterable[Annotations]) -> list[int]:
     """The classes of pixels and boxes, the most frequent first."""
-    found = [np.empty(0, int)]
+    arrays = [np.empty(0, int)]
     for one in annotations:
-        found += [] if one.map is None else [one.map.ravel()]
-        found += [] if one.instances is None else [one.instances.labels]
-    labels, counts = np.unique(np.concatenate(found), return_counts=True)
+        arrays += [] if one.map is None else [one.map.ravel()]
+        arrays += [] if one.instances is None else [one.instances.labels]
+    labels, counts = np.unique(np.concatenate(arrays), return_counts=True)
     return labels[np.argsort(-counts, kind='stable')].tolist()
 
 

@@ -100,8 +100,8 @@ def cam(
     model: nn.Module, prepared: PreparedImage, label: int | None = None, classes: Sequence[str] = ()
 ) -> Figure:
     """Draw class activation (of the most probable class by default), over the image."""
-    maps, (found,) = class_activation(model, prepared.inputs, None if label is None else [label])
-    name = classes[found] if found < len(classes) else found
+    maps, (shown,) = class_activation(model, prepared.inputs, None if label is None else [label])
+    name = classes[shown] if shown < len(classes) else shown
     return draw_maps(prepared, list(maps), [f'speaks for {name}'])
 
 

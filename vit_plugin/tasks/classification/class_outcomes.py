@@ -42,12 +42,14 @@ class ClassOutcomes(Outcomes):
         true = image_labels(sample, 'gt_label') or ()
         predicted = image_labels(sample, 'pred_label') or ()
         scores = as_array(sample.pred_score).astype(float) if 'pred_score' in sample else None
-        found = () if scores is None else tuple(scores[list(predicted)].tolist())
-        self._seen[position] = Seen(true, predicted, found, _loss(true, predicted, scores))
+        predicted_scores = () if scores is None else tuple(scores[list(predicted)].tolist())
+        self._seen[position] = Seen(
+            true, predicted, predicted_scores, _loss(true, predicted, scores)
+        )
 
     @property
     def _number(self) -> int:
-        labels = [label for one in self._seen.values() for label in (*one.true, *one.predicted)]
+        labels = [label for seen in self._seen.values() for label in (*seen.true, *seen.predicted)]
         return len(self.classes) or max(labels, default=0) + 1
 
     def scores(self) -> dict[str, Any]:
@@ -55,18 +57,18 @@ class ClassOutcomes(Outcomes):
         if matrix is not None:
             return class_scores(counts_of(matrix), self.classes)
         counts = np.zeros((3, self._number), int)
-        for one in self._seen.values():
+        for seen in self._seen.values():
             for row, labels in enumerate(
-                (set(one.true) & set(one.predicted), one.true, one.predicted)
+                (set(seen.true) & set(seen.predicted), seen.true, seen.predicted)
             ):
                 counts[row, list(labels)] += 1
         return class_scores(counts, self.classes)
 
     def confusion_matrix(self) -> np.ndarray | None:
-        if not all(len(one.true) == len(one.predicted) == 1 for one in self._seen.values()):
+        if not all(len(seen.true) == len(seen.predicted) == 1 for seen in self._seen.values()):
             return None
         matrix = np.zeros((self._number,) * 2, int)
-        pairs = [(one.true[0], one.predicted[0]) for one in self._seen.values()]
+        pairs = [(seen.true[0], seen.predicted[0]) for seen in self._seen.values()]
         np.add.at(matrix, tuple(np.transpose(pairs)), 1)
         return matrix
 
@@ -76,20 +78,22 @@ class ClassOutcomes(Outcomes):
             yield 'confusion_matrix', draw_confusion_matrix(matrix, self.classes)
 
     def errors(self) -> dict[int, float]:
-        return {position: one.loss for position, one in self._seen.items()}
+        return {position: seen.loss for position, seen in self._seen.items()}
 
     def panels(self, position: int, image: np.ndarray) -> list[Panel]:
-        one = self._seen[position]
-        found = (
+        seen = self._seen[position]
+        predicted = (
             ', '.join(
                 f'{self.name(label)} {score:.2f}'
-                for label, score in zip(one.predicted, one.scores, strict=False)
+                for label, score in zip(seen.predicted, seen.scores, strict=False)
             )
             or 'nothing'
         )
-        good = set(one.true) == set(one.predicted)
+        good = set(seen.true) == set(seen.predicted)
         title = (
-            found if good else f'{found}; true: {", ".join(map(self.name, one.true)) or "nothing"}'
+            predicted
+            if good
+            else f'{predicted}; true: {", ".join(map(self.name, seen.true)) or "nothing"}'
         )
         return [Panel(image, Annotations(image.shape[:2]), title, good)]
 

@@ -13,6 +13,7 @@ from vit_plugin.inference.predictions import NUM_TOP, Prediction, names_of
 class ClassPrediction(Prediction):
     """The probability of each class, the most probable first."""
 
+    # Overrides attributes of Prediction, which describes them.
     output = 'logits'
     lists_classes = True
     columns = ('class', 'score')

@@ -30,10 +30,11 @@ FEW_STEPS, FEW_IMAGES = 3000, 10_000  # from scratch
 class ClassificationRecipe(TaskRecipe):
     """Recipe for ``data/{train,val}/<class>/``, ``data/<class>/`` or images and a table."""
 
+    # Overrides attributes of TaskRecipe, which describes them.
     schedules: ClassVar = CLASSIFIER_SCHEDULES
     bases = ('_base_/default_runtime.py',)
     held_out = f'held out, a tenth of each class by seed {SEED}'
-    pixels_of_bands: ClassVar = dict(to_rgb=False)
+    multispectral_preprocessor: ClassVar = dict(to_rgb=False)
 
     def read(self, tree: Tree) -> Listing:
         return read_classes(tree, self.request)
@@ -97,7 +98,7 @@ class ClassificationRecipe(TaskRecipe):
         listing, size, teacher = self.listing, self.size[0], self.request.teacher
         arguments = multispectral_backbone(self.start, size, listing.bands)
         if self.start.wrapped:
-            arguments |= self.start.of_vector
+            arguments |= self.start.pooled_output
         parts = self.parts(self.start.for_size(arguments, size))
         classes: Section = dict(num_classes=len(listing.classes), in_channels=parts.in_channels)
         head = dict(type='MultiLabelLinearClsHead', **classes)
@@ -134,7 +135,7 @@ class ClassificationRecipe(TaskRecipe):
         if not start.from_scratch:
             weights = dict(type='Pretrained', checkpoint=start.weights)
             backbone = dict(backbone, init_cfg=weights)
-        neck = None if start.of_vector else dict(type='GlobalAveragePooling')
+        neck = None if start.pooled_output else dict(type='GlobalAveragePooling')
         channels = start.meta_backbone(0, **backbone).channels[-1]
         return Parts(backbone, neck, channels)
 

@@ -8,6 +8,7 @@ from vit_plugin.deploy.deployed_module import Deployed
 class DeployedClassifier(Deployed):
     """MMPretrain's classifier -> logits (B, classes)."""
 
+    # Overrides attributes of Deployed, which describes them.
     outputs = ('logits',)
 
     def forward(self, images: Tensor, sizes: Tensor | None = None) -> Tensor:

@@ -8,6 +8,7 @@ from vit_plugin.deploy.deployed_maps import DeployedMaps
 class DeployedDepth(DeployedMaps):
     """A depth model -> depth or disparity (B, 1, H, W)."""
 
+    # Overrides attributes of Deployed, which describes them.
     outputs = ('depth',)
 
     @property

@@ -22,6 +22,7 @@ class DepthOutcomes(KeptMaps):
     """
 
     target = 'depth'
+    # Overrides attributes of Outcomes, which describes them.
     error = 'AbsRel of the image'
 
     @classmethod
@@ -35,17 +36,19 @@ class DepthOutcomes(KeptMaps):
         return 'gt_depth_map' in sample and 'pred_depth_map' in sample
 
     def add(self, position: int, sample: Any) -> None:
-        true, found = (
+        true, predicted = (
             as_array(sample.get(name).data[0].float())
             for name in ('gt_depth_map', 'pred_depth_map')
         )
         known = true > 0
         if known.any():
             if self.target == 'disparity':
-                scale, shift = np.polyfit(found[known], 1 / true[known], 1)
-                found = 1 / np.maximum(scale * found + shift, 1 / true.max())
-            self._errors[position] = 100 * float((np.abs(found - true)[known] / true[known]).mean())
-        self._keep(position, Maps(true, found))
+                scale, shift = np.polyfit(predicted[known], 1 / true[known], 1)
+                predicted = 1 / np.maximum(scale * predicted + shift, 1 / true.max())
+            self._errors[position] = 100 * float(
+                (np.abs(predicted - true)[known] / true[known]).mean()
+            )
+        self._keep(position, Maps(true, predicted))
 
     def scores(self) -> None:
         """None, since there are no classes."""
@@ -58,7 +61,7 @@ class DepthOutcomes(KeptMaps):
 
     def panels(self, position: int, image: np.ndarray) -> list[Panel]:
         maps = np.hstack(self._seen[position])
-        true, found = np.split(colored(maps, True), 2, axis=1)  # with a common color scale
+        true, predicted = np.split(colored(maps, True), 2, axis=1)  # with a common color scale
         score = f', AbsRel {self._errors[position]:.1f} %' if position in self._errors else ''
-        shown: Any = ((image, 'image'), (true, 'true'), (found, f'predicted{score}'))
+        shown: Any = ((image, 'image'), (true, 'true'), (predicted, f'predicted{score}'))
         return [Panel(one, Annotations(one.shape[:2]), title) for one, title in shown]

@@ -20,6 +20,7 @@ class DepthPrediction(Prediction):
     depth: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     unit: str = 'm'  # unit of depth; a disparity, larger nearby, has none
 
+    # Overrides attributes of Prediction, which describes them.
     output = 'depth'
     of_pixels = True
     columns = ENDS

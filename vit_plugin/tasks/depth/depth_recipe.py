@@ -25,7 +25,10 @@ MAX_DEPTH_SIDE = 512  # pixels of the longer side
 class DepthRecipe(MapRecipe):
     """Recipe for images and depth maps."""
 
-    changes: ClassVar = dict(small=dict(rate=4e-3, optimizer=muon), **MapRecipe.changes)
+    # Overrides attributes of TaskRecipe, which describes them.
+    schedule_overrides: ClassVar = dict(
+        small=dict(rate=4e-3, optimizer=muon), **MapRecipe.schedule_overrides
+    )
     takes = ('depth',)
     monitor = 'delta1'
     list_suffix = '.json'

@@ -62,7 +62,7 @@ class BoxAveragePrecision:
         self.objects = np.array([sum(_objects(one) for one in row) for row in self._images])
         self.f1 = np.stack(
             [
-                self._f1_of(row, number)
+                self._compute_f1(row, number)
                 for row, number in zip(self._images, self.objects, strict=True)
             ]
         )
@@ -74,7 +74,7 @@ class BoxAveragePrecision:
         self.best_score = float(SCORE_THRESHOLDS[highest[len(highest) // 2]])
 
     @staticmethod
-    def _f1_of(images: np.ndarray, objects: int) -> np.ndarray:
+    def _compute_f1(images: np.ndarray, objects: int) -> np.ndarray:
         """F1 in per cent at each of :data:`SCORE_THRESHOLDS`."""
         scores, right = (
             np.concatenate([[], *parts]) for parts in zip(*map(_predictions, images), strict=True)
@@ -86,15 +86,15 @@ class BoxAveragePrecision:
 
     def image_f1(self) -> dict[int, float]:
         """F1 in per cent of each image with objects or predictions, by its position."""
-        found = {}
+        f1_scores = {}
         for position, column in zip(self._positions, self._images.T, strict=True):
             scores, right = (
                 np.concatenate(parts) for parts in zip(*map(_predictions, column), strict=True)
             )
             counted, objects = scores >= self.best_score, sum(map(_objects, column))
             if counted.any() or objects:
-                found[position] = float(200 * right[counted].sum() / (counted.sum() + objects))
-        return found
+                f1_scores[position] = float(200 * right[counted].sum() / (counted.sum() + objects))
+        return f1_scores
 
     def curves(self, classes: Sequence[str]) -> dict[str, DetectionCurve]:
         """The curve of all, then that of each class with objects."""

@@ -6,7 +6,7 @@ from typing import Any
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
 from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
-from vit_plugin.from_folder.mask2former import QUERY_SCHEDULES, of_width
+from vit_plugin.from_folder.mask2former import QUERY_SCHEDULES, resize_decoder
 from vit_plugin.from_folder.schedule import muon
 
 # An anchor or proposal with this share inside an ignored region is not background.
@@ -94,7 +94,7 @@ def _dino(facts: ModelFacts) -> Section:
     width = 256 if facts.is_wide else 128
     backbone, neck, strides = facts.pyramid(width, 4)
     queries = facts.queries('dino', 900 if facts.is_wide else 100, strides)
-    model = of_width(framework_model('mmdet::dino/dino-4scale_r50_8xb2-12e_coco.py'), width)
+    model = resize_decoder(framework_model('mmdet::dino/dino-4scale_r50_8xb2-12e_coco.py'), width)
     model['bbox_head'] |= dict(num_classes=facts.classes, embed_dims=width)
     return model | dict(
         backbone=backbone,

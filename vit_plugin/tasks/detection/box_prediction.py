@@ -18,6 +18,7 @@ SIDES = ('left', 'top', 'right', 'bottom')
 class BoxPrediction(Prediction):
     """Boxes of objects with their classes and scores, and masks if the model predicts them."""
 
+    # Overrides attributes of Prediction, which describes them.
     output = 'boxes'
     has_threshold = True
     columns = ('class', 'score', *SIDES)
@@ -28,15 +29,15 @@ class BoxPrediction(Prediction):
 
     @classmethod
     def of_sample(cls, sample: Any, classes: Sequence[str], model: Any) -> 'BoxPrediction':
-        found = sample.pred_instances
-        found = found[found.scores.argsort(descending=True, stable=True)]
-        masks = found.masks.numpy() if 'masks' in found else None
+        instances = sample.pred_instances
+        instances = instances[instances.scores.argsort(descending=True, stable=True)]
+        masks = instances.masks.numpy() if 'masks' in instances else None
         return cls(
             sample,
-            found.labels.numpy(),
-            names_of(found.labels, classes),
-            found.scores.float().numpy(),
-            found.bboxes.float().numpy(),
+            instances.labels.numpy(),
+            names_of(instances.labels, classes),
+            instances.scores.float().numpy(),
+            instances.bboxes.float().numpy(),
             masks,
         )
 

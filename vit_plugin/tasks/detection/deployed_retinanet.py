@@ -39,7 +39,7 @@ class DeployedRetinaNet(DeployedBoxes):
         anchors = head.prior_generator.grid_priors(
             [level.shape[-2:] for level in logits], device=images.device
         )
-        found = []
+        candidates = []
         for level, delta, anchor in zip(logits, deltas, anchors, strict=True):
             # (B, positions * anchors * classes).
             scores = level.float().permute(0, 2, 3, 1).flatten(1).sigmoid()
@@ -54,8 +54,8 @@ class DeployedRetinaNet(DeployedBoxes):
             boxes = head.bbox_coder.decode(
                 anchor[rows].flatten(0, 1), delta.flatten(0, 1)
             ).unflatten(0, rows.shape)
-            found.append((clipped(boxes, sizes), scores, best - rows * head.num_classes))
-        boxes, scores, labels = (torch.cat(parts, dim=1) for parts in zip(*found, strict=True))
+            candidates.append((clipped(boxes, sizes), scores, best - rows * head.num_classes))
+        boxes, scores, labels = (torch.cat(parts, dim=1) for parts in zip(*candidates, strict=True))
         sides = boxes[..., 2:] - boxes[..., :2]
         if test_cfg.get('min_bbox_size', -1) == 0:
             scores = scores * (sides.amin(-1) > 0)
@@ -78,9 +78,9 @@ class DeployedRetinaNet(DeployedBoxes):
 
 
 def _highest(scores: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """The highest scores (B, M) and their positions, at most ``number`` unless negative.
+    """The highest scores (B, M) and their positions, at most ``most`` unless negative.
 
-    With dynamic sizes, there are always ``number``, and the last ones may be 0: if the number
+    With dynamic sizes, there are always ``most``, and the last ones may be 0: if the number
     depended on the size, torch.export would take minutes to simplify shapes.
     """
     count = scores.shape[1]

@@ -14,7 +14,7 @@ from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import rounded_up
-from vit_plugin.from_folder.mixing import Mixing, mixing_of
+from vit_plugin.from_folder.mixing import Mixing, plan_mixing
 from vit_plugin.from_folder.model_recipe import ModelRecipe
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.starting_point import LARGE_SIDE, SMALL_SIDE
@@ -36,14 +36,17 @@ class DetectionRecipe(ModelRecipe):
         with_masks: whether each object has a polygon.
     """
 
+    # Overrides attributes of ModelRecipe and TaskRecipe, which describe them.
     packages: Sequence[str] = ('mmdet', 'vit_plugin.detection')
-    small_rows = (SMALL_SIDE, LARGE_SIDE)
+    hybrid_range = (SMALL_SIDE, LARGE_SIDE)
     runtime = '_base_/mmdet_runtime.py'
-    changes: ClassVar = dict(fine_tuned=dict(weight_decay=0.1))
+    schedule_overrides: ClassVar = dict(fine_tuned=dict(weight_decay=0.1))
     list_suffix = '.json'
     monitor = 'coco/bbox_mAP'
     metrics: tuple[str, ...] = ('bbox',)
-    pixels_of_bands: ClassVar = dict(type='vit_plugin.BandsPreprocessor', bgr_to_rgb=False)
+    multispectral_preprocessor: ClassVar = dict(
+        type='vit_plugin.BandsPreprocessor', bgr_to_rgb=False
+    )
     with_masks = False
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
@@ -67,7 +70,7 @@ class DetectionRecipe(ModelRecipe):
         return self.seen.passes(split)
 
     @property
-    def sections(self) -> Mapping[str, Any]:  # type: ignore[override]
+    def extra_sections(self) -> Mapping[str, Any]:  # type: ignore[override]
         """Sections that tiles add."""
         return self.seen.loops
 
@@ -82,7 +85,7 @@ class DetectionRecipe(ModelRecipe):
         """The width and height within which images are resized, or to which they are stretched."""
         if saved := self.start.detector:
             side = self.request.img_size
-            return (side, side) if side else tuple(resize_of(saved)['scale'])
+            return (side, side) if side else tuple(find_resize(saved)['scale'])
         if own := self.row.side or self.seen.side:
             side = self.request.img_size or own
             return side, side
@@ -110,18 +113,18 @@ class DetectionRecipe(ModelRecipe):
             levels=levels,
             stuff=listing.stuff,
         )
-        pixels = self.start.normalization
+        preprocessor = self.start.normalization
         if not self.row.base:
-            pixels |= dict(
+            preprocessor |= dict(
                 type='DetDataPreprocessor', bgr_to_rgb=True, pad_size_divisor=32, **self.padding
             )
-        return self.built(facts, pixels)
+        return self.complete_model(facts, preprocessor)
 
     @cached_property
     def resize(self) -> Section:
         """The step that gives an image its size."""
         saved = self.start.detector
-        stretched = self.row.stretched if saved is None else not resize_of(saved)['keep_ratio']
+        stretched = self.row.stretched if saved is None else not find_resize(saved)['keep_ratio']
         return dict(type='Resize', scale=self.size, keep_ratio=not stretched)
 
     def last_steps(self) -> tuple[Pipeline, Pipeline]:
@@ -146,7 +149,7 @@ class DetectionRecipe(ModelRecipe):
                 f'--augment {name} mixes photographs, and these images have {bands} bands; leave '
                 'it out.'
             )
-        return mixing_of(name, self.epochs, self.size, *self.last_steps())
+        return plan_mixing(name, self.epochs, self.size, *self.last_steps())
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training, and in a test."""
@@ -205,7 +208,7 @@ def resizing_steps(resize: Section, epochs: int) -> Pipeline:
     ]
 
 
-def resize_of(saved: Config) -> Section:
+def find_resize(saved: Config) -> Section:
     """The step of a config's test that resizes an image."""
     steps = saved.test_dataloader.dataset.pipeline
     return next(step for step in steps if step['type'] == 'Resize')

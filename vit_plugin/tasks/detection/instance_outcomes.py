@@ -33,14 +33,15 @@ class InstanceOutcomes(Outcomes):
     score.
     """
 
+    # Overrides attributes of Outcomes, which describes them.
     expensive, error, per_image = True, 'F1 of the image', 2
 
     _seen: dict[int, SeenInstances]
 
     @classmethod
     def has(cls, sample: Any) -> bool:
-        found = true_instances(sample), instances_of(sample, 'pred_instances')
-        return all(one is not None for one in found)
+        pair = true_instances(sample), instances_of(sample, 'pred_instances')
+        return all(instances is not None for instances in pair)
 
     def add(self, position: int, sample: Any) -> None:
         true, predicted = true_instances(sample), instances_of(sample, 'pred_instances')
@@ -59,7 +60,7 @@ class InstanceOutcomes(Outcomes):
         return ['bbox', 'segm'] if masks else ['bbox']
 
     @cached_property
-    def _found(self) -> dict[str, BoxAveragePrecision]:
+    def _evaluations(self) -> dict[str, BoxAveragePrecision]:
         return {
             kind: BoxAveragePrecision(self._seen, len(self.classes), kind) for kind in self._kinds
         }
@@ -67,13 +68,13 @@ class InstanceOutcomes(Outcomes):
     @property
     def _main(self) -> BoxAveragePrecision:
         """The evaluation of masks if there are any, else of boxes."""
-        return self._found[self._kinds[-1]]
+        return self._evaluations[self._kinds[-1]]
 
     def scores(self) -> dict[str, Any]:
         rows: list[dict[str, Any]] = [dict(name=str(name)) for name in self.classes]
-        for kind, found in self._found.items():
+        for kind, evaluation in self._evaluations.items():
             prefix = 'mask_' if kind == 'segm' else ''
-            for row, values in zip(rows, found.average_precision, strict=True):
+            for row, values in zip(rows, evaluation.average_precision, strict=True):
                 row.update(
                     (f'{prefix}{name}', None if np.isnan(value) else round(float(value), 4))
                     for name, value in zip(('AP', 'AP50', 'AP75'), values, strict=True)
@@ -95,8 +96,10 @@ class InstanceOutcomes(Outcomes):
         masks = self._kinds[-1] == 'segm'
         target = sv.metrics.MetricTarget.MASKS if masks else sv.metrics.MetricTarget.BOXES
         score = self._main.best_score
-        true = [_detections(one.true.objects, masks) for one in self._seen.values()]
-        predicted = [_detections(one.predicted.above(score), masks) for one in self._seen.values()]
+        true = [_detections(seen.true.objects, masks) for seen in self._seen.values()]
+        predicted = [
+            _detections(seen.predicted.above(score), masks) for seen in self._seen.values()
+        ]
         counted = sv.ConfusionMatrix.from_detections(
             predicted,
             true,
@@ -122,16 +125,18 @@ class InstanceOutcomes(Outcomes):
         return {position: 100 - f1 for position, f1 in self._main.image_f1().items()}
 
     def panels(self, position: int, image: np.ndarray) -> list[Panel]:
-        one, f1 = self._seen[position], self._main.image_f1().get(position)
+        seen, f1 = self._seen[position], self._main.image_f1().get(position)
         score = self._main.best_score
-        predicted = one.predicted.above(score)
+        predicted = seen.predicted.above(score)
         title = f'{len(predicted)} predicted above {score:.2f}'
         title += '' if f1 is None else f', F1 {f1:.1f} %'
         return [
             Panel(
-                image, Annotations(one.frame, instances=one.true), f'{len(one.true.objects)} true'
+                image,
+                Annotations(seen.frame, instances=seen.true),
+                f'{len(seen.true.objects)} true',
             ),
-            Panel(image, Annotations(one.frame, instances=predicted), title),
+            Panel(image, Annotations(seen.frame, instances=predicted), title),
         ]
 
 
@@ -139,7 +144,7 @@ def _detections(instances: Instances, masks: bool) -> Any:
     """Instances as supervision has them; masks stay compressed, since all need much memory."""
     import supervision as sv
 
-    found = sv.Detections(
+    detections = sv.Detections(
         instances.boxes, class_id=instances.labels.astype(int), confidence=instances.scores
     )
     if masks and instances.masks:
@@ -147,7 +152,7 @@ def _detections(instances: Instances, masks: bool) -> Any:
 
         places = toBbox(list(instances.masks))
         places[:, 2:] += places[:, :2]
-        found.mask = sv.CompactMask.from_coco_rle(
+        detections.mask = sv.CompactMask.from_coco_rle(
             instances.masks, places, tuple(instances.masks[0]['size'])
         )
-    return found
+    return detections

@@ -88,6 +88,7 @@ class WholeImages:
 class TiledImages(WholeImages):
     """Training on overlapping tiles and whole images; tests use slices of the same size."""
 
+    # Overrides attributes of WholeImages, which describes them.
     packages = ('supervision',)
     steps: ClassVar = [dict(type='vit_plugin.CutTile')]
 
@@ -111,10 +112,11 @@ class TiledImages(WholeImages):
             )
         images = []
         for record in train:
-            found = record.instances
-            boxes = np.round([one.box for one in found], 3).reshape(-1, 4)  # rounded like the list
+            instances = record.instances
+            # Rounded as in the list that the training reads.
+            boxes = np.round([instance.box for instance in instances], 3).reshape(-1, 4)
             boxes[:, 2:] += boxes[:, :2]
-            images.append((record.size, boxes, [one.crowd for one in found]))
+            images.append((record.size, boxes, [instance.crowd for instance in instances]))
         views = views_of(images, self.side)
         if not views:
             raise ConfigError(

@@ -31,9 +31,9 @@ def detector_folders(
         raise ConfigError(f'{LIBRARIES[library].name} has no detectors')
     model, section = trained.model, trained.cfg.model.to_dict()
     for place in declared('folders').values():
-        found = resolve_name(place)(model, section, encoder_config)
-        if found is not None:
-            config, form = found
+        config_and_form = resolve_name(place)(model, section, encoder_config)
+        if config_and_form is not None:
+            config, form = config_and_form
             weights, left = FORMATS[form].export(dict(recognize(model.state_dict())), 1)
             if left:
                 raise ConfigError(f'transformers has no name for {left[0]}')
@@ -45,14 +45,14 @@ def detector_folders(
 
 
 @torch.no_grad()
-def boxes_of(trained: TrainedModel, images: Tensor) -> Tensor:
+def compute_boxes(trained: TrainedModel, images: Tensor) -> Tensor:
     """Logits and boxes (N, Q, num_classes + 4) of normalized images, in their precision.
 
     Computed in float64; otherwise rounding would decide the order of proposals.
     """
     model = deepcopy(trained.model).to(images.dtype).eval()
-    found = model.bbox_head(model.extract_feat(images))
-    return torch.cat((found.logits[-1], found.boxes[-1].to(found.logits)), dim=-1)
+    outputs = model.bbox_head(model.extract_feat(images))
+    return torch.cat((outputs.logits[-1], outputs.boxes[-1].to(outputs.logits)), dim=-1)
 
 
 def boxes_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | None:
@@ -65,15 +65,17 @@ def boxes_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | 
         from transformers import AutoModelForObjectDetection
     except ImportError:
         return None
-    model, found = AutoModelForObjectDetection.from_pretrained(folder, output_loading_info=True)
+    model, loading_info = AutoModelForObjectDetection.from_pretrained(
+        folder, output_loading_info=True
+    )
     if wrong := [
-        str(key) for name in ('unexpected', 'mismatched') for key in found[f'{name}_keys']
+        str(key) for name in ('unexpected', 'mismatched') for key in loading_info[f'{name}_keys']
     ]:
         raise ConfigError(f'transformers has no place for {min(wrong)}')
 
     def outputs(images: Tensor) -> Tensor:
-        given = model.to(images.dtype)(pixel_values=images)
-        return torch.cat((given.logits, given.pred_boxes), dim=-1)
+        result = model.to(images.dtype)(pixel_values=images)
+        return torch.cat((result.logits, result.pred_boxes), dim=-1)
 
     return outputs
 
@@ -84,7 +86,7 @@ def _image_of_size(trained: TrainedModel, size: Sequence[int]) -> Tensor:
 
 WRITTEN_DETECTOR = WrittenTask(
     detector_folders,
-    boxes_of,
+    compute_boxes,
     _image_of_size,
     {'hf': (read_by_ours, boxes_by_transformers)},
     processor='RTDetrImageProcessor',  # all real-time detectors share it

@@ -13,6 +13,7 @@ SEGMENT_OFFSET = 1000  # MMDetection's segment: class + 1000 * number
 class PanopticPrediction(MapPrediction):
     """The class of each segment, without its number."""
 
+    # Overrides attributes of Prediction, which describes them.
     output = ''  # an exported file does not output segments
 
     @classmethod
@@ -21,8 +22,8 @@ class PanopticPrediction(MapPrediction):
 
     @classmethod
     def of_sample(cls, sample: Any, classes: Sequence[str], model: Any) -> MapPrediction:
-        found = sample.pred_panoptic_seg.sem_seg % SEGMENT_OFFSET
-        return cls.of_map(found[0].numpy(), [*classes, 'no segment'], sample)
+        classes_map = sample.pred_panoptic_seg.sem_seg % SEGMENT_OFFSET
+        return cls.of_map(classes_map[0].numpy(), [*classes, 'no segment'], sample)
 
     @classmethod
     def of_outputs(

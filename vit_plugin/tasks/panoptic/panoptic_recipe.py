@@ -29,6 +29,7 @@ class PanopticRecipe(DetectionRecipe):
         ConfigError: for images whose PNGs MMDetection would not find.
     """
 
+    # Overrides attributes of TaskRecipe, which describes them.
     takes = (*CONTINUED_TASKS, 'panoptic')
     packages = ('mmdet', 'vit_plugin.detection', 'panopticapi')
     monitor = QUALITY

@@ -23,6 +23,7 @@ class MapOutcomes(KeptMaps):
     The error of an image is 100 - mIoU over its true or predicted classes.
     """
 
+    # Overrides attributes of Outcomes, which describes them.
     error = 'mIoU of the image'
 
     def __init__(self, classes: Sequence[str], size: int) -> None:
@@ -41,8 +42,8 @@ class MapOutcomes(KeptMaps):
         true, predicted = (one.squeeze(0).long() for one in self.maps_of(sample))
         true, number = true.to(predicted.device), len(self.classes)
         known, rows = true < number, number + 1
-        found = true[known] * rows + predicted[known].clamp(max=number)
-        matrix = torch.bincount(found, minlength=rows**2).reshape(rows, rows).cpu().numpy()
+        cells = true[known] * rows + predicted[known].clamp(max=number)
+        matrix = torch.bincount(cells, minlength=rows**2).reshape(rows, rows).cpu().numpy()
         self._matrix += matrix
         right = np.diag(matrix)[:-1]
         there = (matrix.sum(axis=0) + matrix.sum(axis=1))[:-1]

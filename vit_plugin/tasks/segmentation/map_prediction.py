@@ -15,6 +15,7 @@ from vit_plugin.inference.predictions import NUM_TOP, Prediction, names_of
 class MapPrediction(Prediction):
     """The class of each pixel, and the classes by their shares of the image."""
 
+    # Overrides attributes of Prediction, which describes them.
     output = 'logits'
     of_pixels = True
     columns = ('class', 'share')
@@ -24,10 +25,10 @@ class MapPrediction(Prediction):
         cls, labels: np.ndarray, classes: Sequence[str], sample: Any = None
     ) -> 'MapPrediction':
         """The prediction by the class of each pixel (H, W)."""
-        found, counts = np.unique(labels, return_counts=True)
+        numbers, counts = np.unique(labels, return_counts=True)
         order = np.argsort(-counts, kind='stable')
-        names, shares = names_of(found[order], classes), counts[order] / counts.sum()
-        return cls(sample, found[order], names, shares, map=labels)
+        names, shares = names_of(numbers[order], classes), counts[order] / counts.sum()
+        return cls(sample, numbers[order], names, shares, map=labels)
 
     @classmethod
     def has(cls, sample: Any) -> bool:

@@ -28,6 +28,7 @@ MASK_FOLDER = 'masks'  # in the work directory
 class SegmentationRecipe(MapRecipe):
     """Recipe for images and masks."""
 
+    # Overrides attributes of TaskRecipe, which describes them.
     monitor = 'mIoU'
     checkpoint_hook: ClassVar = dict(save_best='mIoU', rule='greater')
 

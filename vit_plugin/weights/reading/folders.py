@@ -119,22 +119,22 @@ def what_is_wrong(
         share: (i, n) reads every n-th file, from the i-th on. All must exist.
     """
     path, names = Path(path), sorted(files)
-    found, listed = {file.name for file in path.iterdir()}, {MANIFEST, *files}
-    for name in sorted(listed - found):
+    present, listed = {file.name for file in path.iterdir()}, {MANIFEST, *files}
+    for name in sorted(listed - present):
         return f'{name} is missing'
-    for name in sorted(found - listed):
+    for name in sorted(present - listed):
         return f'{name} is there, but not in {MANIFEST}'
     with ThreadPoolExecutor(4) as pool:
         read = pool.map(lambda name: _damage(path / name, files[name]), names[share[0] :: share[1]])
         return next(filter(None, read), '')
 
 
-def _damage(file: Path, said: FileFacts) -> str:
+def _damage(file: Path, facts: FileFacts) -> str:
     try:
         if file.is_symlink() or not file.is_file():
             return f'{file.name} is not a regular file'
-        if file.stat().st_size != said['bytes']:
-            return f'{file.name} has {file.stat().st_size} bytes instead of {said["bytes"]}'
+        if file.stat().st_size != facts['bytes']:
+            return f'{file.name} has {file.stat().st_size} bytes instead of {facts["bytes"]}'
         digest = hashlib.sha256()
         with open(file, 'rb') as stream:
             while block := stream.read(HASHED_AT_ONCE):
@@ -143,7 +143,7 @@ def _damage(file: Path, said: FileFacts) -> str:
         return f'{file.name} cannot be read ({error.strerror})'
     return (
         ''
-        if digest.hexdigest() == said['sha256']
+        if digest.hexdigest() == facts['sha256']
         else f'{file.name} has other content than when it was written'
     )
 
