@@ -1,7 +1,6 @@
 """The sentences of anyfolder in the words of ``vit-plugin train``."""
 
 import pytest
-from image_folders import write_digits, write_voc
 from rejection import rejects
 
 from anyfolder.errors import InputError
@@ -9,8 +8,6 @@ from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.image_tree import Tree
 from anyfolder.wording import option
 from vit_plugin.from_folder.folder_reading import as_train_flag, reading_folder
-from vit_plugin.from_folder.request import Request
-from vit_plugin.from_folder.write import write_config
 
 
 @pytest.mark.parametrize(
@@ -39,18 +36,6 @@ def test_an_error_begins_with_the_flag_of_what_is_wrong():
         raise InputError("'a' is wrong.")
     with rejects("^--work-dir: 'a' is wrong.$"), reading_folder('--masks'):
         raise InputError("'a' is wrong.", option='work_dir')
-
-
-def test_each_error_of_a_folder_begins_with_its_flag(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_voc(tmp_path / 'boxes')
-    with rejects("^--data: 'boxes' has boxes as Pascal VOC; give --task detection"):
-        write_config(Request('boxes'))
-    with rejects("^--data: there is no folder 'none'"):
-        write_config(Request('none'))
-    write_digits(tmp_path / 'digits')
-    with rejects("^--work-dir: 'digits/run' lies in .*; give another --work-dir, such as"):
-        write_config(Request('digits', work_dir='digits/run'))
 
 
 def test_the_library_alone_names_arguments(tmp_path):

@@ -1,7 +1,5 @@
 """``train --data --augment``: what a sample has, when that ends, and for what it is refused."""
 
-from rejection import rejects
-
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 from types import SimpleNamespace
@@ -145,10 +143,3 @@ def test_no_image_is_mirrored_where_left_and_right_matter(tmp_path, monkeypatch)
 def test_the_summary_says_until_when(shapes, capsys):
     config('dense-o2o')
     assert 'mix several images; that changes after epoch 5 and 9.' in capsys.readouterr().out
-
-
-def test_what_cannot_be_mixed_is_refused(shapes):
-    with rejects('--augment needs --task detection; leave it out, or give such a task'):
-        write_config(Request('shapes', task='instance', augment='mosaic'))
-    with rejects("--augment 'moasic' is not one of mosaic, dense-o2o; did you mean mosaic"):
-        write_config(Request('shapes', task='detection', augment='moasic'))

@@ -146,23 +146,6 @@ def test_a_complete_model_keeps_its_bands():
         adapt_model(saved, listing)
 
 
-def test_other_numbers_of_bands_are_one_sentence(folder):
-    write_bands(folder / 'fields')
-    save_bands(folder / 'fields/wet/x.npy', np.zeros((20, 24, 4)))
-    with rejects(r"\.tif' has 6 bands, and '.*x\.npy' has 4 bands; a mo"):
-        config_of(folder / 'fields')
-    write_digits(folder / 'mixed', per_class=3)
-    save_bands(folder / 'mixed/digit 0/x.tif', np.zeros((20, 24, 4), np.uint8))
-    with rejects(r"png' is an image, and '.*x\.tif' has 4 bands"):
-        config_of(folder / 'mixed')
-
-
-def test_what_is_learned_of_colors_is_refused(folder):
-    write_bands(folder / 'fields')
-    with rejects('have 6 bands, of which there is no pretraining, but cl'):
-        config_of(folder / 'fields', task='pretraining')
-
-
 def test_a_band_of_one_value_is_divided_by_one(folder):
     for name in ('a', 'b'):
         (folder / 'fields' / name).mkdir(parents=True)

@@ -12,7 +12,6 @@ from mmengine.logging import MessageHub
 from mmengine.registry import DATASETS, MODELS, init_default_scope
 from PIL import Image
 from published_models import roboflow_file
-from rejection import rejects
 from safetensors.torch import save_file
 from tiny_models import TINY_SIZES
 
@@ -193,30 +192,6 @@ def test_a_tree_without_classes_is_learned_and_not_probed(folder, capsys):
     assert 'images of validation and test splits, left out: 1' in report
     assert 'cannot be read: 1' in report
     assert Probe(request, 'none.pth').nearest_neighbors() == []
-
-
-@pytest.mark.parametrize(
-    ('arguments', 'words'),
-    [
-        (dict(method='mocov4'), "--method 'mocov4' is not one of mocov3, dino"),
-        (dict(method='distill'), '--method distill: a teacher is needed to distill'),
-        (dict(method='mae', teacher=TEACHER), '--method mae: a teacher is needed to distill'),
-        *(
-            (dict(method=name), f'--method {name} continues a model; give it by --weights: a fol')
-            for name in CONTINUATIONS
-        ),
-        (dict(data='empty'), "'empty' has 0 images to learn from"),
-        (dict(teacher='none'), "There is no checkpoint file 'none'"),
-        (
-            dict(teacher=TEACHER, task='detection'),
-            '--teacher needs --task classification or pretraining; leave it out, or pre-train',
-        ),
-    ],
-)
-def test_wrong_requests_are_one_sentence(folder, arguments, words):
-    (folder / 'empty').mkdir()
-    with rejects(words):
-        write_config(request_for(**arguments))
 
 
 def test_a_teacher_of_the_same_classes_teaches_them_and_another_its_features(folder):
