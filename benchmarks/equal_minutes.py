@@ -103,9 +103,18 @@ def vit_plugin(
 
 
 def compare(
-    sides: Mapping[str, Side], minutes: Sequence[float], seeds: int, cores: Cores, folder: Path
+    sides: Mapping[str, Side],
+    minutes: Sequence[float],
+    seeds: int,
+    cores: Cores,
+    folder: Path,
+    counts_start: bool = True,
 ) -> Iterator[str]:
-    """Train all sides for all minutes with all seeds. Yields a line for each result."""
+    """Train all sides for all minutes with all seeds. Yields a line for each result.
+
+    Args:
+        counts_start: whether the minutes include those of a program's start.
+    """
 
     def learn(side: str, where: str, epochs: int, seed: int) -> float:
         return cores.run(sides[side].train(folder / side / where, epochs, seed)) / 60
@@ -120,7 +129,7 @@ def compare(
 
     def result(side: str, limit: float, seed: int) -> tuple[float, int, Mapping[str, float]]:
         start, epoch = known[side]
-        epochs = max(1, round((limit - start) / epoch))
+        epochs = max(1, round((limit - counts_start * start) / epoch))
         where = f'{limit}_{seed}'
         spent = learn(side, where, epochs, seed)
         return spent, epochs, sides[side].judge(folder / side / where, cores.run)

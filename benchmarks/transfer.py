@@ -9,7 +9,7 @@ are folders of classes, ``train`` and ``val``, of which so many images of each c
 from, or Pascal VOC with ``ImageSets/Main``, of which so many in all. Each seed takes others. The
 CNN alone and the blocks of Ti on it learn from scratch, from these weights, and with the CNN
 frozen, and so does the default hybrid from scratch: each on a core of its own, in the same minutes
-of processor time, validated once, at the end.
+of processor time after the start, validated once, at the end.
 """
 
 import argparse
@@ -108,7 +108,8 @@ def lines(args: argparse.Namespace, folder: Path) -> Iterator[str]:
         for seed in range(args.seeds):
             write(args.data, place / 'data' / str(seed), count, seed)
         sides = sides_of(place / 'data', args.task, name, weights, args.only)
-        for line in compare(sides, args.minutes, args.seeds, cores, place / 'runs'):
+        runs = place / 'runs'
+        for line in compare(sides, args.minutes, args.seeds, cores, runs, counts_start=False):
             yield f'{name}, {count} images: {line}'
 
 

@@ -36,6 +36,11 @@ def test_each_side_has_the_same_minutes(tmp_path):
     ]
 
 
+def test_the_minutes_of_a_start_may_be_left_out(tmp_path):
+    lines = [*compare(dict(slow=side('slow')), [1], 1, Clock(), tmp_path, counts_start=False)]
+    assert lines[-1] == 'slow: 1.2 minutes, 12 epochs, AP 0.0'
+
+
 def test_short_epochs_are_timed_by_many_of_them(tmp_path):
     timed = []
 
