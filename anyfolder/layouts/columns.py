@@ -37,7 +37,7 @@ SHAPES = (
     ('points',),
     CORNERS,
 )
-OF_SHAPES = set().union(*SHAPES)
+OF_SHAPES = set[str]().union(*SHAPES)
 LISTS = ('points', 'flags')  # columns that take the rest of a line
 NUMBERS = {*OF_SHAPES, 'image_width', 'image_height', *COLORS} - {'box', 'points'}
 

@@ -13,10 +13,9 @@ from anyfolder.wording import option
 from .findings import Findings
 from .folders_beside_classes import Below, without_copies, without_results
 from .identity import FOLDER_KINDS
-from .image_tree import Tree
+from .image_tree import RUNS, Tree, is_run
 from .listing import readable
 from .records import ImageRecord, Records
-from .run_folders import RUNS, is_run
 from .splits import FILLERS, alike_parts, split_in, split_of, words_in
 
 NOTE_SUFFIXES = (

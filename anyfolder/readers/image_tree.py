@@ -1,5 +1,6 @@
 """The files of a folder: images, which are found by their names, and others."""
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -14,10 +15,22 @@ from anyfolder.pixels.image_files import IMAGE_SUFFIXES, is_image, is_os_metadat
 from .file_contents import FileContents
 from .findings import Findings
 from .identity import OTHER_ZEROS, Index, folder_of, parts_below
-from .probe_cache import ProbeCache
+from .probe_cache import NAME, ProbeCache
 from .records import ImageRecord
-from .run_folders import is_run
 from .splits import Split, split_in, split_of
+
+# Folders that trainings write, and files that are in them.
+RUNS = ('work_dirs', 'runs', 'wandb', 'mlruns', 'lightning_logs', 'tb_logs')
+OF_RUNS = {NAME, 'data_report.json', 'last_checkpoint', 'args.yaml', 'opt.yaml', 'hparams.yaml'}
+
+
+def is_run(folder: Path) -> bool:
+    """True for a folder of trainings. One that has images in it may be a class of this name."""
+    if not folder.is_dir():
+        return False
+    names = set(os.listdir(folder))
+    images = any(name.lower().endswith(IMAGE_SUFFIXES) for name in names)
+    return not OF_RUNS.isdisjoint(names) or (folder.name in RUNS and not images)
 
 
 def _unwrapped(folder: Path, level: int = 1) -> Path:

@@ -20,6 +20,10 @@ def test_a_rule_needs_all_its_parts():
     }
 
 
+def test_a_format_has_the_name_of_its_row():
+    assert [form.name for form in FORMATS.values()] == [*FORMATS]
+
+
 OF_VITS = [
     name
     for name, form in FORMATS.items()

@@ -38,6 +38,8 @@ def wrapped_model(name: str, checkpoint: Checkpoint | None = None) -> Section:
     config = checkpoint.beside.get('config') if checkpoint else None
     if is_of_hub(name):
         name, config = '', hub_config(name)
+    if not (name or config):
+        return {}
     for kind, place in readers.items():
         if arguments := resolve_name(place)(name, config or {}):
             return dict(type=kind, **arguments)
