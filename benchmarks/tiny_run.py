@@ -49,6 +49,8 @@ MODEL = dict(
     train_cfg=dict(augments=[dict(type='Mixup', alpha=0.8)]),
 )
 
+AVERAGES = [dict(type='EMAHook', momentum=0.3)]  # the hooks of a run without a report
+
 # Settings of a wider model, whose products other kernels compute: 256 tokens of width 256 in an
 # iteration.
 WIDE: dict[str, Any] = {
@@ -57,7 +59,7 @@ WIDE: dict[str, Any] = {
     ),
     'model.head.in_channels': 256,
     'custom_hooks': [
-        dict(type='EMAHook', momentum=0.3),
+        *AVERAGES,
         dict(type='vit_plugin.ReportHook'),
         dict(type='vit_plugin.OptimizeHook'),
     ],
@@ -146,10 +148,7 @@ def tiny_cfg(
                     save_best='auto',
                 ),
             ),
-            custom_hooks=[
-                dict(type='EMAHook', momentum=0.3),
-                dict(type='vit_plugin.ReportHook', pictures=False),
-            ],
+            custom_hooks=[*AVERAGES, dict(type='vit_plugin.ReportHook', pictures=False)],
         ),
         format_python_code=False,  # MMEngine formats it five times, in a fifth of the time of a run
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.tiny_run import build, tiny_cfg
+from benchmarks.tiny_run import AVERAGES, build, tiny_cfg
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.reading.files import read_checkpoint
 
@@ -16,9 +16,8 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 def trained(tmp_path_factory) -> tuple[Path, Path]:
     """A config and the last checkpoint of its run, a folder."""
     folder = tmp_path_factory.mktemp('trained')
-    cfg = tiny_cfg(
-        folder / 'work', **{'default_hooks.checkpoint.format': 'folder', 'train_cfg.max_epochs': 1}
-    )
+    options = {'default_hooks.checkpoint.format': 'folder', 'train_cfg.max_epochs': 1}
+    cfg = tiny_cfg(folder / 'work', custom_hooks=AVERAGES, **options)
     cfg.test_dataloader, cfg.test_evaluator, cfg.test_cfg = (
         cfg.val_dataloader,
         cfg.val_evaluator,

@@ -76,19 +76,6 @@ def test_what_does_not_fit_says_by_how_much(run_command):
     assert 'GiB more than the usable 0.01' in done.stderr
 
 
-@pytest.mark.parametrize(
-    ('gpus', 'memory', 'words'),
-    [
-        (0, 1, '--gpus: 0 is not 1 or more'),
-        (1, '1e300', '--gpu-memory: 1e300 is not between 0.1 and 1000000'),
-    ],
-)
-def test_numbers_that_are_no_plan(run_command, gpus, memory, words):
-    done = run_command(f'plan {PURE} --gpus {gpus} --gpu-memory {memory}')
-    assert done.returncode == 2
-    assert words in done.stderr
-
-
 @pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != 'linux', reason='plans in one process')
 def test_processes_plan_what_one_plans_and_pass_its_error_on(run_command, tmp_path):

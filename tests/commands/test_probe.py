@@ -20,9 +20,3 @@ def test_digits_are_told_apart_without_training(run_command, tmp_path):
     assert found['linear'] > 50  # of random weights; 10 classes
     assert len(found['fewshot']['3']) == 2
     assert f'linear: {found["linear"]:.2f} %' in done.stdout
-
-
-def test_what_cannot_be_written_or_read_is_a_sentence(run_command, tmp_path):
-    assert 'must end in .json' in run_command(f'probe --config {CONFIG} --out x.txt').stderr
-    done = run_command(f'probe absent.pth --config {CONFIG} --work-dir {tmp_path}')
-    assert "no checkpoint file 'absent.pth'" in done.stderr

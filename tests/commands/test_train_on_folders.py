@@ -150,8 +150,6 @@ def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
 @pytest.mark.parametrize(
     ('line', 'words'),
     [
-        (f'train {CONFIG} --batch-size 3', '--batch-size needs --data'),
-        (f'train {CONFIG} --check', '--check needs --data'),
         ('train --data digits --weights real.pth', "'real.pth' cannot be read"),
         (f'train --data tools --arch {ARCH}', "there are no images in 'tools'"),
         ('embed real.pth "digits/digit 0" --out o.npz', "'real.pth' cannot be read"),

@@ -19,12 +19,13 @@ from mmengine.dataset import pseudo_collate
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import DATASETS, METRICS, MODELS, init_default_scope
 from published_models import roboflow_file
+from tiny_models import TINY_SIZES, model_facts
 
 from anyfolder.readers.panoptic import numbers_in
 from vit_plugin.config import read_config
 from vit_plugin.config.runnable import check_config
 from vit_plugin.config.task_model import ModelFacts, has_entries
-from vit_plugin.from_folder.choices import TASKS, check_model, models_of
+from vit_plugin.from_folder.choices import TASKS, models_of
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import write_config
 from vit_plugin.models import VisionTransformer
@@ -32,7 +33,7 @@ from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
 from vit_plugin.tasks.segmentation.segmentation_recipe import SegmentationRecipe
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
-TINY = dict(embed_dims=32, num_layers=4, num_heads=2, feedforward_channels=64)
+TINY = dict(TINY_SIZES, num_layers=4)
 PAIRS = [(task, name) for task in TASKS for name in models_of(task)]
 
 
@@ -53,13 +54,7 @@ def data_of(task: str) -> str:
 def facts(**changes) -> ModelFacts:
     """Those of a ViT of four blocks."""
     arguments = dict(arch=dict(TINY, patch_size=16), img_size=(96, 128), with_cls_token=False)
-
-    def build(**more) -> VisionTransformer:
-        with torch.device('meta'):
-            return VisionTransformer(**{**arguments, **more})
-
-    known = dict(classes=2, size=(96, 128), arguments=arguments, build=build)
-    return ModelFacts(**{**known, **changes})
+    return model_facts(arguments, **{'classes': 2, 'size': (96, 128), **changes})
 
 
 @pytest.mark.nightly
@@ -93,19 +88,6 @@ def test_each_learns_and_predicts(folder, task, name, arch):
     assert min(losses[3:]) < losses[0]
     with torch.no_grad():
         assert len(model.eval().test_step(pseudo_collate(samples[:1]))) == 1
-
-
-@pytest.mark.parametrize(
-    ('task', 'name', 'words'),
-    [
-        ('detection', 'retinane', 'did you mean retinanet?'),
-        ('instance', 'retinanet', 'retinanet is for --task detection; give that task'),
-        ('classification', 'dino', 'classification has one model around its backbone; give that'),
-    ],
-)
-def test_a_name_of_no_model_is_one_sentence(task, name, words):
-    with rejects(words):
-        check_model(task, name)
 
 
 def test_a_panoptic_model_is_continued(folder, monkeypatch):
@@ -173,16 +155,6 @@ def test_the_quality_of_each_class_is_logged(folder, monkeypatch):
     quality = {name: float(pq) for name, pq in re.findall(r'(\w+) +\| ([\d.]+)', texts[-1])}
     assert (quality['square'], quality['bar']) == (100, 0)
     assert 80 < quality['floor'] < 100
-
-
-def test_images_whose_pngs_would_not_be_found_are_refused(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, 'panopticapi', ModuleType('panopticapi'))
-    image = folder / 'panoptic/val/0.jpg'
-    image.rename(image.with_suffix('.jpeg'))
-    listed = folder / 'panoptic/annotations/panoptic_val.json'
-    listed.write_text(listed.read_text().replace('0.jpg', '0.jpeg'))
-    with rejects(r"0\.jpeg' is an image of --task panoptic, which are named"):
-        write_config(Request('panoptic', task='panoptic'))
 
 
 def test_the_first_is_the_default():

@@ -22,6 +22,7 @@ from mmengine.runner import CheckpointLoader
 from PIL import Image
 from rejection import rejects
 from safetensors.torch import save_file
+from tiny_models import classifier
 from trained_models import tiny_classifier
 
 import vit_plugin
@@ -253,21 +254,13 @@ def timm_image(path: str):
     return Image.open(path).convert('RGB')
 
 
-def classifier(hidden_dim: int | None, num_classes: int) -> torch.nn.Module:
-    model = MODELS.build(
-        dict(
-            type='mmpretrain.ImageClassifier',
-            backbone=dict(type='vit_plugin.VisionTransformer', arch='Ti/16', img_size=32),
-            head=dict(
-                type='vit_plugin.ViTClsHead',
-                num_classes=num_classes,
-                in_channels=192,
-                hidden_dim=hidden_dim,
-            ),
-        )
-    )
+SMALL = dict(arch='Ti/16', img_size=32)
+
+
+def trained_on(classes: int, **head: int) -> torch.nn.Module:
+    model = classifier(SMALL, classes, **head)
     torch.nn.init.normal_(model.head.layers.head.weight)
-    return model.eval()
+    return model
 
 
 def save(model: torch.nn.Module, path: Path) -> Path:
@@ -283,7 +276,7 @@ def save(model: torch.nn.Module, path: Path) -> Path:
 
 
 def test_pre_logits_are_part_of_the_classifier(tmp_path, photo):
-    theirs = classifier(24, 1000)
+    theirs = trained_on(1000, hidden_dim=24)
     ours = load(
         save(theirs, tmp_path / 'theirs.safetensors'),
         arch='Ti/16',
@@ -299,9 +292,9 @@ def test_pre_logits_are_part_of_the_classifier(tmp_path, photo):
 
 
 def test_only_a_trained_classifier_with_known_names_is_one(tmp_path):
-    untrained = classifier(None, 1000)
+    untrained = classifier(SMALL, 1000)
     torch.nn.init.zeros_(untrained.head.layers.head.weight)
-    for model in (untrained, classifier(None, 512)):
+    for model in (untrained, trained_on(512)):
         found = load(
             save(model, tmp_path / 'w.safetensors'),
             arch='Ti/16',
@@ -350,13 +343,6 @@ def test_what_cannot_be_a_checkpoint_is_a_sentence(tmp_path):
 )
 def test_a_photograph_is_shown_completely(tiny, steps, size):
     """At its own resolution, whatever the steps of the test are, and seen at their scale."""
-    model = MODELS.build(
-        dict(
-            type='mmpretrain.ImageClassifier',
-            backbone=dict(type='vit_plugin.VisionTransformer', **tiny),
-            head=dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32),
-        )
-    )
     pipeline = [dict(type='LoadImageFromFile'), *steps, dict(type='PackInputs')]
     cfg = Config(
         dict(
@@ -366,7 +352,7 @@ def test_a_photograph_is_shown_completely(tiny, steps, size):
         )
     )
     y, x = np.indices((120, 200), dtype=np.uint8)
-    prepared = TrainedModel(model, cfg, {}).prepare(np.stack((x, y, y), axis=-1))
+    prepared = TrainedModel(classifier(tiny), cfg, {}).prepare(np.stack((x, y, y), axis=-1))
     seen = prepared.photograph[..., ::-1].astype(int)
     assert prepared.covered == size
     assert (seen[..., 0] == x).all()

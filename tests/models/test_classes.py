@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from mmengine.registry import MODELS
 from rejection import rejects
+from tiny_models import classifier
 
 from vit_plugin.engine import Runner
 from vit_plugin.models.classes import check_classes, check_head
@@ -59,8 +59,6 @@ def test_a_head_for_other_classes_ends_before_the_first_step(digits_config):
 
 
 def test_a_classifier_has_a_head(tiny):
-    backbone = dict(tiny, type='vit_plugin.VisionTransformer')
-    head = dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32)
-    check_head(MODELS.build(dict(type='mmpretrain.ImageClassifier', backbone=backbone, head=head)))
+    check_head(classifier(tiny))
     with rejects('model.head is None, but ImageClassifier computes losses'):
-        check_head(MODELS.build(dict(type='mmpretrain.ImageClassifier', backbone=backbone)))
+        check_head(classifier(tiny, classes=0))

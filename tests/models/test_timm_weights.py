@@ -4,12 +4,13 @@ import pytest
 import timm
 import torch
 from rejection import rejects
+from tiny_models import TINY_SIZES, classifier
 from torch import Tensor
 
 from vit_plugin.models import TimmEmbed, VisionTransformer, load_weights
 from vit_plugin.models.timm_weights import IN_ORDER, fit_timm
 
-BLOCKS = dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64)
+BLOCKS = dict(TINY_SIZES, num_layers=1)
 CNNS = ('test_resnet', 'test_efficientnet', 'test_convnext')
 
 
@@ -70,21 +71,12 @@ def test_a_file_of_the_cnn_is_loaded_into_the_stem(tmp_path, name, file):
 
 
 def test_load_from_converts_the_cnn_of_a_classifier(tmp_path):
-    from mmengine.registry import MODELS
     from mmengine.runner import load_checkpoint
 
     theirs = whole('test_resnet')
     torch.save(theirs.state_dict(), tmp_path / 'cnn.pth')
-    model = MODELS.build(
-        dict(
-            type='mmpretrain.ImageClassifier',
-            backbone=dict(
-                type='vit_plugin.VisionTransformer',
-                arch=BLOCKS,
-                patch_embed=dict(type='TimmEmbed', model_name='test_resnet'),
-            ),
-        )
-    )
+    stem = dict(type='TimmEmbed', model_name='test_resnet')
+    model = classifier(dict(arch=BLOCKS, patch_embed=stem), classes=0)
     load_checkpoint(model, str(tmp_path / 'cnn.pth'))
     stem = model.backbone.patch_embed.backbone.state_dict()
     assert all(torch.equal(value, theirs.state_dict()[key]) for key, value in stem.items())

@@ -1,8 +1,14 @@
-"""Sizes of tiny models, and random weights for them."""
+"""Sizes of tiny models, random weights for them, and what is built on such backbones."""
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
+import torch
+from mmengine.registry import MODELS
 from torch import nn
+
+from vit_plugin.arch import parse_arch
+from vit_plugin.config.task_model import ModelFacts
 
 Model = TypeVar('Model', bound=nn.Module)
 TINY_SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
@@ -18,3 +24,44 @@ def randomize(model: Model, std: float = 0.05) -> Model:
         if value.is_floating_point():
             nn.init.normal_(value, std=std) if value.ndim > 1 else nn.init.uniform_(value, 0.5, 1.5)
     return model
+
+
+def classifier(
+    backbone: Mapping[str, Any], classes: int = 3, neck: dict | None = None, **head: Any
+) -> nn.Module:
+    """MMPretrain's classifier on a VisionTransformer, in the mode of predictions.
+
+    Args:
+        backbone: arguments of the VisionTransformer.
+        classes: number of classes; without any there is no head.
+        neck: config of a neck.
+        **head: other arguments of the head, which is a ViTClsHead unless they have a type.
+    """
+    width = parse_arch(backbone['arch']).embed_dims
+    head = dict(type='vit_plugin.ViTClsHead', num_classes=classes, in_channels=width) | head
+    return MODELS.build(
+        dict(
+            type='mmpretrain.ImageClassifier',
+            backbone=dict(backbone, type='vit_plugin.VisionTransformer'),
+            neck=neck,
+            head=head if classes else None,
+        )
+    ).eval()
+
+
+def model_facts(arguments: Mapping[str, Any], size: tuple[int, int], **facts: Any) -> ModelFacts:
+    """Facts for a model of three classes, whose backbone is built on the meta device.
+
+    Args:
+        arguments: those of the backbone, with its type unless it is a VisionTransformer.
+        size: height and width of the images in pixels.
+        **facts: others.
+    """
+
+    def build(**changes: Any) -> nn.Module:
+        with torch.device('meta'):
+            return MODELS.build({'type': 'vit_plugin.VisionTransformer', **arguments, **changes})
+
+    return ModelFacts(
+        **{'classes': 3, 'size': size, 'arguments': arguments, 'build': build} | facts
+    )

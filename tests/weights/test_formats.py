@@ -11,12 +11,11 @@ import timm
 import torch
 import torchvision
 from authors import NAMES, Golden, assert_alike, assert_same
-from mmengine.registry import MODELS, init_default_scope
 from mmengine.runner import load_checkpoint
 from model_states import assert_same_state
 from rejection import rejects
 from saved import saved
-from tiny_models import TINY, randomize
+from tiny_models import TINY, classifier, randomize
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
@@ -29,18 +28,6 @@ def randomized(model: nn.Module) -> nn.Module:
     return model
 
 
-def classifier(backbone: dict, head: dict | None = None, neck: dict | None = None) -> nn.Module:
-    init_default_scope('mmpretrain')
-    return MODELS.build(
-        dict(
-            type='ImageClassifier',
-            backbone=dict(backbone, type='vit_plugin.VisionTransformer'),
-            neck=neck,
-            head=head and dict(dict(type='vit_plugin.ViTClsHead'), **head),
-        )
-    ).eval()
-
-
 def golden_classifier(golden: Golden) -> nn.Module:
     has_cls = golden.meta['classifier'] == 'token'
     return classifier(
@@ -50,11 +37,8 @@ def golden_classifier(golden: Golden) -> nn.Module:
             with_cls_token=has_cls,
             out_type='cls_token' if has_cls else 'avg_featmap',
         ),
-        dict(
-            num_classes=golden.meta['classes'],
-            in_channels=golden.meta['hidden'],
-            hidden_dim=golden.meta['rep'],
-        ),
+        golden.meta['classes'],
+        hidden_dim=golden.meta['rep'],
     )
 
 
@@ -232,6 +216,7 @@ def test_siglip_with_its_pooling(tmp_path):
     )
     ours = classifier(
         dict(arch=TINY, img_size=32, with_cls_token=False, out_type='raw', numerics='timm'),
+        classes=0,
         neck=dict(
             type='vit_plugin.TokenPooling',
             mode='map',
@@ -375,9 +360,7 @@ def test_timm_classifier():
         )
     )
     images = torch.randn(2, 3, 32, 32)
-    ours = classifier(
-        dict(arch=TINY, img_size=32, numerics='timm'), dict(num_classes=5, in_channels=32)
-    )
+    ours = classifier(dict(arch=TINY, img_size=32, numerics='timm'), 5)
     with torch.no_grad():
         ours.load_state_dict(theirs.state_dict())
         assert_same(ours(images), theirs(images))
@@ -499,7 +482,8 @@ def test_classifiers_of_transformers(name, ours, head, tmp_path):
     source = randomized(
         classifier(
             dict(arch=TINY, img_size=32, numerics=numerics, **ours),
-            dict(type=f'vit_plugin.{head}', num_classes=5, in_channels=32),
+            5,
+            type=f'vit_plugin.{head}',
         )
     )
     weights, left, _ = export(
@@ -567,9 +551,7 @@ def test_clip_of_openai_beside_its_text_tower():
 
 def test_torchvision(tmp_path):
     theirs = randomized(torchvision.models.VisionTransformer(32, 8, 2, 2, 32, 64, num_classes=5))
-    ours = classifier(
-        dict(arch=TINY, img_size=32, numerics='timm'), dict(num_classes=5, in_channels=32)
-    )
+    ours = classifier(dict(arch=TINY, img_size=32, numerics='timm'), 5)
     report = load_weights(ours, saved(theirs, tmp_path))
     assert (report.format, report.initialized, report.ignored) == ('torchvision', {}, {})
     assert_alike(lambda images: (ours(images), theirs(images)))
@@ -622,7 +604,7 @@ def test_formats_without_names_for_gated_mlps(form):
 
 def test_every_rule_is_read_and_written_alike():
     """What one format writes, the same format reads back, for the parts that all of them know."""
-    source = classifier(dict(arch=TINY, img_size=32), dict(num_classes=5, in_channels=32))
+    source = classifier(dict(arch=TINY, img_size=32), 5)
     randomized(source)
     state = {key.removeprefix('backbone.'): value for key, value in source.state_dict().items()}
     for name in ('jax', 'timm', 'hf', 'torchvision', 'mmpretrain'):
@@ -635,7 +617,7 @@ def test_every_rule_is_read_and_written_alike():
             'mmpretrain': 'head.layers.head.weight',
             'torchvision': 'heads.head.weight',
         }[name] in exported
-        again = classifier(dict(arch=TINY, img_size=32), dict(num_classes=5, in_channels=32))
+        again = classifier(dict(arch=TINY, img_size=32), 5)
         report = load_weights(again, exported)
         assert report.format == name
         assert_same_state(source, again)

@@ -6,7 +6,7 @@ from ranks import on_ranks
 from rejection import rejects
 
 from benchmarks.exactness import compare, train
-from benchmarks.tiny_run import build, tiny_cfg
+from benchmarks.tiny_run import AVERAGES, build, tiny_cfg
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 SCHEDULE = [
@@ -39,7 +39,7 @@ def saved(tmp_path_factory):
             ['indices: 64, now 48', 'in an epoch: 4, now 3', 'samples of train_.*: 64, now 48'],
         ),
         ({'train_dataloader.batch_size': 8}, ['samples in an iteration: 16, now 8']),
-        ({'custom_hooks': [dict(type='EMAHook', momentum=0.3)]}, ['hooks.EMAHook.momentum: left']),
+        ({'custom_hooks': AVERAGES}, ['hooks.EMAHook.momentum: left']),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else '',
 )
@@ -152,8 +152,7 @@ def test_as_many_samples_of_an_epoch_count_as_seen(tmp_path, saved, options, pos
 
 
 def test_without_averages_the_learned_weights_continue(tmp_path):
-    options = {'custom_hooks': [dict(type='EMAHook', momentum=0.3)]}
-    first = train(tiny_cfg(tmp_path, **options), 6)
+    first = train(tiny_cfg(tmp_path, custom_hooks=AVERAGES), 6)
     runner = resumed(tmp_path, tmp_path / 'iter_6.pth', {})
     assert all(map(torch.equal, runner.model.parameters(), first.model.parameters()))
 

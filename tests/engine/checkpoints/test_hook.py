@@ -91,7 +91,7 @@ def test_what_is_kept(tmp_path, options, kept):
 
 def test_the_files_are_mmengines(tmp_path, monkeypatch):
     """The same entries as MMEngine's own method writes, and one more in meta."""
-    runner = build(tiny_cfg(tmp_path))
+    runner = build(tiny_cfg(tmp_path, **{'train_cfg.max_epochs': 1}))
     runner.train()
     runner.save_checkpoint(str(tmp_path), 'ours.pth')
     PlainRunner.save_checkpoint(runner, str(tmp_path), 'theirs.pth')
@@ -122,7 +122,8 @@ class SavesAt(Hook):
 
 @pytest.mark.parametrize('iteration', [6, 4], ids=['between', 'where one is due'])
 def test_save_now_writes_a_state_once(tmp_path, monkeypatch, iteration):
-    runner = build(tiny_cfg(tmp_path, 'iter', **{'default_hooks.checkpoint.background': True}))
+    options = {'default_hooks.checkpoint.background': True, 'train_cfg.max_iters': 8}
+    runner = build(tiny_cfg(tmp_path, 'iter', **options))
     saving, save, written = SavesAt(iteration), runner.saver.save, []
     monkeypatch.setattr(
         runner.saver,

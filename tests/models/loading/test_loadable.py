@@ -10,10 +10,10 @@ import timm
 import torch
 import torch.distributed as dist
 import torchvision
-from mmengine.registry import MODELS, init_default_scope
 from mmengine.runner import load_checkpoint
 from model_states import assert_same_state
 from rejection import rejects
+from tiny_models import classifier
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
@@ -22,19 +22,6 @@ from vit_plugin.models import SimpleFPN, TokenPooling, VisionTransformer, load_w
 from vit_plugin.models.loading import check_start, load_trained
 from vit_plugin.weights import FORMATS, open_checkpoint
 from vit_plugin.weights.rules import Step
-
-
-def classifier(tiny: dict, classes: int = 5, **head) -> torch.nn.Module:
-    init_default_scope('mmpretrain')
-    return MODELS.build(
-        dict(
-            type='ImageClassifier',
-            backbone=dict(tiny, type='vit_plugin.VisionTransformer'),
-            head=dict(type='vit_plugin.ViTClsHead', num_classes=classes, in_channels=32, **head)
-            if classes
-            else None,
-        )
-    ).eval()
 
 
 def exported(model: torch.nn.Module, name: str = 'timm') -> dict:
@@ -56,7 +43,7 @@ def test_every_key_is_accounted_for(tiny):
     assert len(used) == len(set(used))
     assert set(used) | set(report.ignored) | {'head.weight', 'head.bias'} == set(weights)
     text = str(report)
-    assert 'the checkpoint has 5 classes, the model 7' in text
+    assert 'the checkpoint has 3 classes, the model 7' in text
     assert 'tensors from the format timm' in text
 
 
@@ -322,7 +309,7 @@ def test_another_class_count_through_the_host_but_not_by_torch_alone(tiny, tmp_p
     weights = source.state_dict() if form == 'vit_plugin' else exported(source, form)
     (complaint,) = load_through_the_host(model, weights, tmp_path / 'x.pth', way)
     assert (
-        'size mismatch for head.layers.head.weight: copying a param with shape torch.Size([5, 32])'
+        'size mismatch for head.layers.head.weight: copying a param with shape torch.Size([3, 32])'
         in complaint
     )
     with pytest.raises(RuntimeError, match='size mismatch for head.layers.head.weight'):
@@ -543,18 +530,9 @@ def test_other_numbers_of_attention_heads_are_refused(tiny, way):
 
 
 def test_other_numbers_of_heads_of_a_pooling_are_refused(tiny):
-    model = MODELS.build(
-        dict(
-            type='mmpretrain.ImageClassifier',
-            backbone=dict(tiny, type='vit_plugin.VisionTransformer', out_type='raw'),
-            neck=dict(
-                type='vit_plugin.TokenPooling',
-                mode='map',
-                in_channels=32,
-                map_cfg=dict(num_heads=4),
-            ),
-        )
-    )
+    pooling = dict(mode='map', in_channels=32, map_cfg=dict(num_heads=4))
+    neck = dict(pooling, type='vit_plugin.TokenPooling')
+    model = classifier(dict(tiny, out_type='raw'), classes=0, neck=neck)
     state = {
         **heads_of(model, 2),
         **{key: value for key, value in heads_of(model, 4).items() if 'MAPHead' not in key},

@@ -141,29 +141,12 @@ def test_norm_and_activation_after_the_projection():
     assert (tokens == 0).any()
 
 
-@pytest.mark.parametrize(
-    ('kwargs', 'words'),
-    [
-        (dict(root_stride=3), 'root_stride=3 must be 4, 2 or 1'),
-        (dict(width=48), r'num_channels \(48\) must be divisible by num_groups \(32\)'),
-    ],
-)
-def test_bad_resnet(kwargs, words):
-    with rejects(words):
-        ResNetEmbed(3, 16, **kwargs)
-
-
 def test_narrow_resnet_with_fewer_groups():
     numerics = dict(stem_norm_cfg=dict(num_groups=8))
     tokens, _, _ = ResNetEmbed(3, 16, stage_depths=(1,), width=8, numerics=numerics)(
         torch.randn(1, 3, 32, 32)
     )
     assert tokens.shape == (1, 64, 16)
-
-
-def test_unknown_timm_model_names_similar_ones():
-    with rejects("model_name='resnet51'.*similar names are .*resnet"):
-        TimmEmbed('resnet51', 3, 16)
 
 
 def test_a_timm_model_may_have_the_prefix_of_its_address():
@@ -292,6 +275,12 @@ def test_pooled_stages_without_skip_begin_as_identities():
             lambda: PooledResNetEmbed(3, 16, channels=(32, 64), whitened=True),
             '24 channels, and channels begins with 32',
         ),
+        (lambda: ResNetEmbed(3, 16, root_stride=3), 'root_stride=3 must be 4, 2 or 1'),
+        (
+            lambda: ResNetEmbed(3, 16, width=48),
+            r'num_channels \(48\) must be divisible by num_gr',
+        ),
+        (lambda: TimmEmbed('resnet51', 3, 16), "model_name='resnet51'.*similar names are .*resnet"),
         (
             lambda: ConvEmbed(3, 16, channels=(4, 8), strides=(4, 2)),
             'without a projection the last map must be 16 chan',
@@ -316,6 +305,6 @@ def test_pooled_stages_without_skip_begin_as_identities():
         ),
     ],
 )
-def test_convolutional_stems_that_do_not_fit(build, words):
+def test_stems_that_do_not_fit(build, words):
     with rejects(words):
         build()

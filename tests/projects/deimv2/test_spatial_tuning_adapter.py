@@ -6,9 +6,8 @@ import pytest
 import torch
 from model_states import assert_all_learn
 from rejection import rejects
-from tiny_models import TINY
+from tiny_models import TINY, model_facts
 
-from vit_plugin.config.task_model import ModelFacts
 from vit_plugin.models import LiteEncoder, SpatialTuningAdapter, VisionTransformer, load_weights
 from vit_plugin.projects.deimv2.deimv2_model import DEIMV2
 
@@ -85,14 +84,10 @@ def test_a_lite_encoder_takes_one_map():
 def test_a_model_for_any_backbone(arch, convolutions):
     pytest.importorskip('vit_plugin.projects.d_fine')  # which has neck and head
 
-    def build(**more):
-        with torch.device('meta'):
-            return VisionTransformer(arch, 256, **more)
-
     import mmdet.models  # noqa: F401
     from mmengine.registry import MODELS, init_default_scope
 
-    facts = ModelFacts(3, (256, 256), dict(arch=arch, img_size=256), build, objects=4)
+    facts = model_facts(dict(arch=arch, img_size=256), (256, 256), objects=4)
     init_default_scope('mmdet')
     with torch.device('meta'):
         built = MODELS.build(dict(DEIMV2.build(facts)))

@@ -14,7 +14,15 @@ from torch.distributed.tensor import DTensor
 
 import vit_plugin
 from benchmarks.exactness import stop_and_resume, train
-from benchmarks.tiny_run import BATCH, MODEL, build, differences, final_checkpoint, tiny_cfg
+from benchmarks.tiny_run import (
+    AVERAGES,
+    BATCH,
+    MODEL,
+    build,
+    differences,
+    final_checkpoint,
+    tiny_cfg,
+)
 from vit_plugin.engine.sharding import parts_to_shard
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -45,10 +53,14 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path):
     assert learning == {id(one) for one in runner.model.parameters()}
 
 
-@pytest.fixture
-def run(tmp_path) -> Path:
-    train(tiny_cfg(tmp_path, **options(losses=LOSSES[:1]), **{'train_cfg.max_epochs': 1}))
-    return tmp_path
+SHORT = {'custom_hooks': AVERAGES, 'train_cfg.max_epochs': 1}
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp('run')
+    train(tiny_cfg(folder, **options(losses=LOSSES[:1]), **SHORT))
+    return folder
 
 
 def test_another_teacher_is_another_run(run):
@@ -74,7 +86,7 @@ def test_a_backbone_that_was_taught_without_labels_teaches(tmp_path):
         'val_dataloader': None,
         'val_cfg': None,
         'val_evaluator': None,
-        'train_cfg.max_epochs': 1,
+        **SHORT,
         'default_hooks.checkpoint.save_best': None,
     }
     lesson = options(head=None, train_cfg=None, losses=LOSSES[1:])

@@ -6,10 +6,9 @@ import pytest
 import torch
 from model_states import assert_all_learn
 from rejection import rejects
-from tiny_models import TINY
+from tiny_models import TINY, model_facts
 
 from vit_plugin.arch import parse_arch
-from vit_plugin.config.task_model import ModelFacts
 from vit_plugin.models import ECViT, VisionTransformer, load_weights
 from vit_plugin.projects.ecdet.ecdet_model import ECDET
 
@@ -90,15 +89,11 @@ def test_other_outputs_are_an_error():
 def test_a_model_for_any_backbone(arch):
     pytest.importorskip('vit_plugin.projects.d_fine')  # which has neck and head
 
-    def build(**more):
-        with torch.device('meta'):
-            return VisionTransformer(arch, 640, **more)
-
     import mmdet.models  # noqa: F401
     from mmengine.registry import MODELS, init_default_scope
 
     given = dict(arch=arch, img_size=640)
-    facts = ModelFacts(3, (640, 640), given, build, windows=True, objects=4)
+    facts = model_facts(given, (640, 640), windows=True, objects=4)
     init_default_scope('mmdet')
     with torch.device('meta'):
         built = MODELS.build(dict(ECDET.build(facts)))

@@ -1,22 +1,16 @@
 """RF-DETR by its name: the paper's sizes, and what its windows do not fit."""
 
 import pytest
-import torch
 from rejection import rejects
+from tiny_models import model_facts
 
 from vit_plugin.config.task_model import ModelFacts
-from vit_plugin.models import VisionTransformer
 from vit_plugin.projects.rf_detr.rf_detr_model import LARGE, NANO, RF_DETR
 
 
 def facts(arch: object, side: int = 384) -> ModelFacts:
-    arguments = dict(arch=arch, img_size=(side, side), with_cls_token=False)
-
-    def build(**more: object) -> VisionTransformer:
-        with torch.device('meta'):
-            return VisionTransformer(**{**arguments, **more})
-
-    return ModelFacts(3, (side, side), arguments, build)
+    size = (side, side)
+    return model_facts(dict(arch=arch, img_size=size, with_cls_token=False), size)
 
 
 @pytest.mark.parametrize(('row', 'layers', 'side'), [(NANO, 2, 384), (LARGE, 4, 704)])

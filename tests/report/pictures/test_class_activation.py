@@ -1,21 +1,9 @@
 import pytest
 import torch
-from mmengine.registry import MODELS
 from rejection import rejects
+from tiny_models import classifier
 
 from vit_plugin.report.pictures import class_activation
-
-
-def classifier(tiny: dict, head: str = 'vit_plugin.ViTClsHead', **more: object) -> torch.nn.Module:
-    import mmpretrain.models  # noqa: F401
-
-    return MODELS.build(
-        dict(
-            type='mmpretrain.ImageClassifier',
-            backbone=dict(type='vit_plugin.VisionTransformer', **{**tiny, **more}),
-            head=dict(type=head, num_classes=3, in_channels=32),
-        )
-    )
 
 
 def test_each_class_has_a_map_of_its_own(tiny):
@@ -30,15 +18,18 @@ def test_each_class_has_a_map_of_its_own(tiny):
 
 
 @pytest.mark.parametrize(
-    'more',
+    ('head', 'more'),
     [
-        dict(encoder=dict(dist_token=1), out_type='raw', head='vit_plugin.DistilledViTClsHead'),
-        dict(frozen_stages=2, encoder=dict(reg_token=2)),
-        dict(with_cls_token=False, out_type='avg_featmap', encoder=dict(window=dict(size=2))),
+        ('DistilledViTClsHead', dict(encoder=dict(dist_token=1), out_type='raw')),
+        ('ViTClsHead', dict(frozen_stages=2, encoder=dict(reg_token=2))),
+        (
+            'ViTClsHead',
+            dict(with_cls_token=False, out_type='avg_featmap', encoder=dict(window=dict(size=2))),
+        ),
     ],
 )
-def test_kinds_and_the_likeliest_class(tiny, more):
-    model = classifier(tiny, **more).train()
+def test_kinds_and_the_likeliest_class(tiny, head, more):
+    model = classifier({**tiny, **more}, type=f'vit_plugin.{head}').train()
     for part in model.head.layers:
         torch.nn.init.normal_(part.weight)
     maps, (label,) = class_activation(model, torch.randn(1, 3, 32, 32))
