@@ -107,7 +107,7 @@ def positioned_sampler(
 ) -> PositionedSampler:
     """Build a sampler whose indices know their positions."""
     if not isinstance(source, Mapping):
-        return PositionedSampler(source, batch_size or 1, True)
+        return PositionedSampler(source, batch_size or 1, own_seed=True)
     own_seed = source.get('seed') is not None
     source = source if own_seed else dict(source, seed=seed)
     return PositionedSampler(

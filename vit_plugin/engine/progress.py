@@ -51,7 +51,7 @@ class ProgressHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         self._stack, self._is_shown, self._is_live = ExitStack(), is_main_process(), in_terminal()
-        self._said = -math.inf  # time of the last line in a pipe
+        self._printed_at = -math.inf  # time of the last line in a pipe
         if self._is_shown:
             if self._is_live:
                 self._stack.enter_context(logging_redirect_tqdm([runner.logger]))
@@ -70,9 +70,9 @@ class ProgressHook(Hook):
             self._pace.step(time.perf_counter())
             self._tell(runner, f'{tqdm.format_interval(seconds_left(runner, self._pace))} left')
             self._line.update()
-            if not self._is_live and (now := time.perf_counter()) - self._said >= EVERY:
+            if not self._is_live and (now := time.perf_counter()) - self._printed_at >= EVERY:
                 print(self._line, flush=True)
-                self._said = now
+                self._printed_at = now
 
     def before_val_epoch(self, runner: Runner) -> None:
         if self._pace is not None:

@@ -207,7 +207,9 @@ def read_images(tree: Tree, data: str) -> Listing:
             'needed; give another folder.'
         )
     parts: dict[Any, list[ImageRecord]] = dict(train=records, val=[], test=[])
-    return Listing('images without labels', tree.folder, (), parts, False, findings)
+    return Listing(
+        'images without labels', tree.folder, (), parts, held_out=False, findings=findings
+    )
 
 
 class Probe:
