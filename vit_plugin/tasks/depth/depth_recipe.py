@@ -89,7 +89,7 @@ class DepthRecipe(MapRecipe):
     def new_model(self) -> Section:
         """The row's model for these images."""
         known = dict(farthest=self.farthest)  # meters
-        facts = self.facts(self.padding['size'], self.start.from_scratch, of_task=known)
+        facts = self.facts(self.padding['size'], self.start.from_scratch, task_facts=known)
         return self.segmentor('DepthEstimator', facts)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
