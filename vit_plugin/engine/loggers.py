@@ -49,7 +49,7 @@ def quieten(logger: logging.Logger, starts: tuple[str, ...] = FILE_ONLY) -> None
     print_safely(logger)
     for handler in consoles(logger):
         handler.addFilter(Without(starts))
-        if in_terminal():
+        if is_in_terminal():
             handler.setFormatter(Plain())
 
 
@@ -73,7 +73,7 @@ def consoles(logger: logging.Logger) -> list[logging.Handler]:
     return [handler for handler in logger.handlers if not isinstance(handler, logging.FileHandler)]
 
 
-def in_terminal() -> bool:
+def is_in_terminal() -> bool:
     """True if the output is a terminal, and not a file or a pipe."""
     return sys.stdout.isatty()
 

@@ -26,7 +26,7 @@ with needed_by('SlicedValLoop'):
 MAX_SLICE_BOXES = 100
 
 
-class _OfSlices:
+class _SlicedLoop:
     """What both loops share.
 
     Args:
@@ -82,7 +82,7 @@ class _OfSlices:
 
 
 @LOOPS.register_module()
-class SlicedValLoop(_OfSlices, ValLoop):
+class SlicedValLoop(_SlicedLoop, ValLoop):
     """MMEngine's ``ValLoop`` for a detector that predicts slices of each image and the whole.
 
     Objects found more than once count once, see :class:`~vit_plugin.inference.slices.Sliced`.
@@ -92,7 +92,7 @@ class SlicedValLoop(_OfSlices, ValLoop):
 
 
 @LOOPS.register_module()
-class SlicedTestLoop(_OfSlices, TestLoop):
+class SlicedTestLoop(_SlicedLoop, TestLoop):
     """The same for ``TestLoop``, see :class:`SlicedValLoop`."""
 
     stage = 'test'
