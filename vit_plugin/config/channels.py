@@ -93,7 +93,7 @@ def check_channels(model: Mapping) -> None:
     if not str(backbone.get('type')).startswith('vit_plugin.'):
         return
     with torch.device('meta'):
-        built = MODELS.build(_untrained(backbone))
+        built = MODELS.build(_without_checkpoints(backbone))
     if not isinstance(built, HasStrides):
         return
     outputs = MetaOutputs.of(built)
@@ -115,13 +115,13 @@ def check_channels(model: Mapping) -> None:
             _compare(field, head, outputs)
 
 
-def _untrained(backbone: Mapping) -> dict:
+def _without_checkpoints(backbone: Mapping) -> dict:
     """The config of a backbone without its checkpoints, which are not needed for its shapes."""
     backbone = {**backbone, 'init_cfg': None}
     if 'pretrained' in (backbone.get('patch_embed') or {}):
         backbone['patch_embed'] = {**backbone['patch_embed'], 'pretrained': False}
     if isinstance(backbone.get('backbone'), Mapping):  # an adapter wraps the backbone
-        backbone['backbone'] = _untrained(backbone['backbone'])
+        backbone['backbone'] = _without_checkpoints(backbone['backbone'])
     return backbone
 
 

@@ -44,7 +44,7 @@ def arrive(examined: Examined) -> Findings:
         if report and lost:
             yield _overwritten(source, lost, len(names), state.model)
         elif lost and len(lost) > PLENTY * matrices:
-            if _others(state.model, source.module) or source.entry.get('pretrained'):
+            if _other_initializations(state.model, source.module) or source.entry.get('pretrained'):
                 yield _overwritten(source, lost, len(names), state.model)
             else:
                 yield (
@@ -68,7 +68,7 @@ def arrive(examined: Examined) -> Findings:
 def _overwritten(
     source: NamedWeights, lost: list[str], total: int, model: nn.Module
 ) -> tuple[str, str]:
-    others = _others(model, source.module)
+    others = _other_initializations(model, source.module)
     cure = 'name the weights in init_cfg of the backbone, which is read last'
     if others:
         cure = f'leave out {", ".join(others)}'
@@ -87,7 +87,7 @@ def _no_start(source: NamedWeights, what: str) -> tuple[str, str]:
     )
 
 
-def _others(model: nn.Module, module: str) -> list[str]:
+def _other_initializations(model: nn.Module, module: str) -> list[str]:
     """Other initializations of a module and of its parents, by place."""
     places = []
     parts = module.split('.')
@@ -122,7 +122,7 @@ def skipped(examined: Examined) -> Findings:
             continue
         lost = [ours for ours, why in report.initialized.items() if why == 'skipped']
         left_out = [key for key, why in report.ignored.items() if why == 'skipped']
-        names = [name for name in (*lost, *left_out) if _of_encoder(name)]
+        names = [name for name in (*lost, *left_out) if _is_of_encoder(name)]
         if names:
             scale = any('.ls' in name or 'gamma' in name for name in names)
             yield (
@@ -134,7 +134,7 @@ def skipped(examined: Examined) -> Findings:
             )
 
 
-def _of_encoder(name: str) -> bool:
+def _is_of_encoder(name: str) -> bool:
     parts = name.split('.')
     return any(part in ENCODER_MODULES or part in ('layer', 'layers', 'encoder') for part in parts)
 

@@ -177,7 +177,7 @@ class ReportHook(Hook):
         lines = [
             f'Trained in {record.seconds:.0f} s.',
             *tables,
-            *filter(None, [said_of_few(_validated(runner), history, _saves_best(runner))]),
+            *filter(None, [said_of_few(_count_validated(runner), history, _saves_best(runner))]),
             f'Checkpoints, {RESULTS_FILE} and pictures are in {folder}',
             f'Next: vit-plugin {_next_command(runner)}',
         ]
@@ -232,7 +232,7 @@ def _pages(runner: Runner, outcomes: Outcomes) -> Iterator[tuple[str, Figure]]:
             yield name, draw_grid(panels, outcomes.classes, heading, columns)
 
 
-def _validated(runner: Runner) -> int:
+def _count_validated(runner: Runner) -> int:
     return 0 if runner._val_loop is None else len(runner.val_dataloader.dataset)
 
 

@@ -125,14 +125,14 @@ def open_checkpoint(source: str | Path, **kwargs: Any) -> Checkpoint:
     return Checkpoint(source, content, beside, path)
 
 
-def _of_openmmlab(name: str) -> str:
+def _openmmlab_url(name: str) -> str:
     return get_external_models()[get_deprecated_model_names().get(name, name)]
 
 
 # MMEngine's schemes for an address, with the functions that resolve them.
 ADDRESSES: dict[str, Callable[[str], str]] = {
-    'openmmlab': _of_openmmlab,
-    'open-mmlab': _of_openmmlab,
+    'openmmlab': _openmmlab_url,
+    'open-mmlab': _openmmlab_url,
     'torchvision': lambda name: get_torchvision_models()[name],
     'modelzoo': lambda name: get_torchvision_models()[name],
 }

@@ -176,19 +176,19 @@ def _write(
             with safe_open(path, framework='pt') as file:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        tensors = _replaced(tensors, changed)
+        tensors = _replace_tensors(tensors, changed)
         metadata = {**metadata, PROVENANCE_KEY: record.text()}
         save_file({name: one.contiguous() for name, one in tensors.items()}, target, metadata)
         return
     if target.suffix == '.npz':
-        tensors = _replaced(dict(content), changed)
+        tensors = _replace_tensors(dict(content), changed)
         np.savez(target, **{name: one.numpy() for name, one in tensors.items()})
     else:
-        torch.save(_replaced(content, changed), target)
+        torch.save(_replace_tensors(content, changed), target)
     append_to(target, record)
 
 
-def _replaced(content: Any, changed: Weights) -> Any:
+def _replace_tensors(content: Any, changed: Weights) -> Any:
     """The content that a training saved, with these tensors replaced in each dict that has them.
 
     ``rfdetr`` saves its weights twice, once by the names of a LightningModule.
@@ -196,7 +196,9 @@ def _replaced(content: Any, changed: Weights) -> Any:
     if not isinstance(content, Mapping):
         return content
     content_now = {
-        key: _replaced(value, changed) for key, value in content.items() if key not in OF_A_RUN
+        key: _replace_tensors(value, changed)
+        for key, value in content.items()
+        if key not in OF_A_RUN
     }
     for key, value in changed.items():
         for name in {key, LIGHTNING + key} & content_now.keys():

@@ -129,7 +129,7 @@ class Saver:
     def _steps_of_folder(self, path: Path, state: State, background: bool) -> list[Step]:
         tensors, plain = split_state(state, is_main_process())
         if background:
-            tensors = self._staged(tensors)
+            tensors = self._stage(tensors)
         return [partial(write_folder, path, tensors, plain, self.group)]
 
     def _steps_of_file(self, path: Path, state: State, background: bool) -> list[Step]:
@@ -165,7 +165,7 @@ class Saver:
             hook.check_losses(self.runner)
         self.finish()
 
-    def _staged(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    def _stage(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """CPU copies of tensors, unaffected by training. The next checkpoint reuses the memory."""
         if self._stager is not None:
             with suppress(KeyError):  # torch 2.11 fails to close an unused stager
