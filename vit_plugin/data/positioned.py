@@ -162,7 +162,7 @@ def seeded_loader(cfg: Mapping, seed: int, unreadable: UnreadableList | None = N
     )
 
 
-def positioned_sampler_of(loader: DataLoader) -> PositionedSampler | None:
+def find_positioned_sampler(loader: DataLoader) -> PositionedSampler | None:
     """The sampler of positions of a data loader, or None."""
     samplers = (loader.batch_sampler, loader.sampler)
     return next((sampler for sampler in samplers if isinstance(sampler, PositionedSampler)), None)

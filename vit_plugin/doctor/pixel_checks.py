@@ -32,7 +32,7 @@ def _expected(examined: Examined) -> Expected | None:
     """What the weights of the backbone expect, if their name or file states it."""
     backbone = examined.backbone
     arch = backbone.get('arch') or f'timm://{backbone.get("model_name")}'
-    for source in reversed(examined.sources_of('backbone')):
+    for source in reversed(examined.find_sources('backbone')):
         try:
             expected = known_mean_std(arch, source.opened or source.name)
         except ConfigError:
@@ -45,7 +45,7 @@ def _expected(examined: Examined) -> Expected | None:
 
 def normalization(examined: Examined) -> Findings:
     """Find pixels that are normalized differently from what the weights expect, or twice."""
-    sources = examined.sources_of('backbone')
+    sources = examined.find_sources('backbone')
     mean, std = (examined.preprocessor.get(name) for name in ('mean', 'std'))
     steps = [str(step.get('type')) for step in examined.pipeline('train')]
     normalizes = any(step.rpartition('.')[2] == 'Normalize' for step in steps)
@@ -101,7 +101,7 @@ def order(examined: Examined) -> Findings:
     given = examined.preprocessor
     if 'LoadImageFromFile' not in steps or len(given.get('mean') or ()) != 3:
         return
-    if given.get('bgr_to_rgb') or given.get('to_rgb') or not examined.sources_of('backbone'):
+    if given.get('bgr_to_rgb') or given.get('to_rgb') or not examined.find_sources('backbone'):
         return
     if str(examined.backbone.get('type')).startswith('vit_plugin.'):
         switch = 'to_rgb' if examined.scope == 'mmpretrain' else 'bgr_to_rgb'
@@ -119,7 +119,7 @@ def positions(examined: Examined) -> Findings:
     side = _training_side(examined)
     if not side or not isinstance(getattr(backbone, 'position', None), LearnedPosEmbed):
         return
-    sources = [one for one in examined.sources_of('backbone') if one.at not in START_SETTINGS]
+    sources = [one for one in examined.find_sources('backbone') if one.at not in START_SETTINGS]
     table_side = min(backbone.img_size)
     if sources and not table_side / STRETCH <= side <= table_side * STRETCH:
         yield (

@@ -82,7 +82,7 @@ def rate(examined: Examined) -> Findings:
         yield 'optim_wrapper.optimizer.lr: all parameters have the rate 0', 'give a larger one'
     optimizer = examined.wrapper.get('optimizer') or {}
     kind = str(optimizer.get('type'))
-    sources = [one for one in examined.sources_of('backbone') if one.at not in START_SETTINGS]
+    sources = [one for one in examined.find_sources('backbone') if one.at not in START_SETTINGS]
     rates = [one.rate for one in examined.groups if one.name.startswith('backbone.')]
     if (
         sources
@@ -100,7 +100,7 @@ def rate(examined: Examined) -> Findings:
 def weight_decay(examined: Examined) -> Findings:
     """Find norms, positions or tokens of a pretrained backbone with weight decay."""
     model: Any = examined.model
-    if model is None or not examined.sources_of('backbone'):
+    if model is None or not examined.find_sources('backbone'):
         return
     norms = {
         f'{name}.weight'

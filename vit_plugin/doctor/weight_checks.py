@@ -149,7 +149,7 @@ def last_norm(examined: Examined) -> Findings:
     takes = getattr(model, 'neck', None) or head
     if takes is None or type(takes).__name__.startswith(HEADS_WITHOUT_NORM) or _has_norm(takes):
         return
-    if sources := examined.sources_of('backbone'):
+    if sources := examined.find_sources('backbone'):
         yield (
             'model.backbone.encoder.final_norm=False: the features of '
             f'{file_name(sources[0].name)} reach {type(takes).__name__} as they leave the last '

@@ -257,7 +257,7 @@ class Probe:
         Measured on the validation or held-out images of a folder with class folders. For any other
         folder there are none.
         """
-        from vit_plugin.measure.probing import NEIGHBORS, features_of, probe
+        from vit_plugin.measure.probing import NEIGHBORS, compute_features, probe
 
         try:
             listing = read_classes(self.task.tree(), self.task.request)
@@ -268,7 +268,7 @@ class Probe:
         scores = []
         for model in self.models():
             train, val = (
-                features_of(model, load_labeled_batches(listing, part, self.prepare))
+                compute_features(model, load_labeled_batches(listing, part, self.prepare))
                 for part in (listing.train, listing.val)
             )
             scores.append(probe(train, val, ['knn'])['knn'])

@@ -109,9 +109,9 @@ class Saver:
             save = mmengine.runner.Runner.save_checkpoint
             steps = [partial(save, self.runner, out_dir, filename, **(remote or {}), **content)]
         elif folder:
-            steps = self._steps_of_folder(path, state, background)
+            steps = self._plan_folder(path, state, background)
         else:
-            steps = self._steps_of_file(path, state, background)
+            steps = self._plan_file(path, state, background)
         if then and main:
             steps.append(then)
         if not together:
@@ -126,13 +126,13 @@ class Saver:
             self.finish()
         return True
 
-    def _steps_of_folder(self, path: Path, state: State, background: bool) -> list[Step]:
+    def _plan_folder(self, path: Path, state: State, background: bool) -> list[Step]:
         tensors, plain = split_state(state, is_main_process())
         if background:
             tensors = self._stage(tensors)
         return [partial(write_folder, path, tensors, plain, self.group)]
 
-    def _steps_of_file(self, path: Path, state: State, background: bool) -> list[Step]:
+    def _plan_file(self, path: Path, state: State, background: bool) -> list[Step]:
         """The steps for a file: gather a sharded state, then write it in the main process."""
         main = is_main_process()
         state = on_cpu(state, copy=background, keep=main)

@@ -93,7 +93,7 @@ def data_figures(
         yield 'train_batch', batch
 
 
-def labels_of_tasks() -> Iterator[DataLabels]:
+def find_task_labels() -> Iterator[DataLabels]:
     """The labels that tasks declare."""
     return map(resolve_name, dict.fromkeys(of_tasks('labels').values()))
 
@@ -101,7 +101,7 @@ def labels_of_tasks() -> Iterator[DataLabels]:
 def data_labels(dataset: Any) -> DataLabels | None:
     """The labels that a data set has, by its first listing."""
     listed = dataset.get_data_info(0) if hasattr(dataset, 'get_data_info') else {}
-    return next((labels for labels in labels_of_tasks() if labels.field in listed), None)
+    return next((labels for labels in find_task_labels() if labels.field in listed), None)
 
 
 @contextmanager
@@ -189,6 +189,6 @@ def _batch(
         number = 0 if annotations.instances is None else len(annotations.instances.objects)
         count = counted(number, 'object') if number else ''
         shown.append(Panel(image, annotations, annotations.caption or count, file=file_of(sample)))
-        for labels in labels_of_tasks():
+        for labels in find_task_labels():
             shown += labels.panels(sample)
     return draw_grid(shown, classes, 'images to train on, after augmentation')

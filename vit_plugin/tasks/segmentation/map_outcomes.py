@@ -12,7 +12,12 @@ from anyfolder.pictures.drawn_labels import background_of
 from vit_plugin.report.outcomes import Outcomes
 from vit_plugin.report.outcomes.kept_maps import KeptMaps, Maps
 from vit_plugin.report.pictures import draw_confusion_matrix
-from vit_plugin.report.pictures.annotations import IGNORED_PIXEL, Annotations, as_array, errors_of
+from vit_plugin.report.pictures.annotations import (
+    IGNORED_PIXEL,
+    Annotations,
+    as_array,
+    classify_errors,
+)
 from vit_plugin.report.pictures.class_scores import map_scores
 from vit_plugin.report.pictures.image_grid import Panel
 
@@ -75,7 +80,9 @@ class MapOutcomes(KeptMaps):
         maps = self._seen[position]
         score = f', mIoU {100 - self._errors[position]:.1f} %' if position in self._errors else ''
         known = maps.true < len(self.classes)
-        errors = errors_of(*maps, known, [*background_of(enumerate(self.classes)), IGNORED_PIXEL])
+        errors = classify_errors(
+            *maps, known, [*background_of(enumerate(self.classes)), IGNORED_PIXEL]
+        )
         share = 100 * np.count_nonzero(errors) / max(np.count_nonzero(known), 1)
         return [
             Panel(image, Annotations(image.shape[:2], map=maps.true), 'true'),
