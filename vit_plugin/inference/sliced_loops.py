@@ -32,6 +32,9 @@ class _SlicedLoop:
     Args:
         side: side of a slice, in pixels of the image.
         **kwargs: arguments of MMEngine's loop.
+
+    Attributes:
+        stage: ``'val'`` or ``'test'``, as in the names of the hooks' methods.
     """
 
     stage = ''

@@ -30,6 +30,7 @@ class ClassOutcomes(Outcomes):
     The error of an image is its cross-entropy.
     """
 
+    # Overrides attributes of Outcomes, which describes them.
     error = 'loss'
 
     _seen: dict[int, Seen]
