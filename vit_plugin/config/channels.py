@@ -224,7 +224,7 @@ def _numbers(value: Any) -> list[float]:
     """The strides in a number, a list of numbers or a list of pairs (x, y); [] for other values."""
     values = value if isinstance(value, (list, tuple)) else [value]
     firsts = [one[0] if isinstance(one, (list, tuple)) and one else one for one in values]
-    return firsts if all(isinstance(one, (int, float)) for one in firsts) else []
+    return firsts if all(isinstance(first, (int, float)) for first in firsts) else []
 
 
 def _alike(stated: Sequence[float], strides: Sequence[float]) -> bool:

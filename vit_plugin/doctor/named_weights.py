@@ -82,7 +82,7 @@ def _entries(module: nn.Module) -> list[Mapping[str, Any]]:
     given = getattr(module, 'init_cfg', None) or []
     entries = [given] if isinstance(given, Mapping) else given
     kinds = ('Pretrained', PretrainedInit)
-    return [one for one in entries if one.get('type') in kinds and one.get('checkpoint')]
+    return [entry for entry in entries if entry.get('type') in kinds and entry.get('checkpoint')]
 
 
 def leave_out(module: Any) -> None:
@@ -90,7 +90,7 @@ def leave_out(module: Any) -> None:
     given = module.init_cfg
     entries = [given] if isinstance(given, Mapping) else given
     named = _entries(module)
-    module.init_cfg = [one for one in entries if one not in named]
+    module.init_cfg = [entry for entry in entries if entry not in named]
 
 
 def iter_sections(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -61,8 +61,8 @@ def _with_starts(model: Any, settings: Any) -> Any:
     given = settings.get(INIT)
     entries = [given] if isinstance(given, Mapping) else given or []
     named = [
-        {key: value for key, value in one.items() if key in KEYS}
-        for one in entries
-        if isinstance(one, Mapping) and one.get('type') == 'Pretrained'
+        {key: value for key, value in entry.items() if key in KEYS}
+        for entry in entries
+        if isinstance(entry, Mapping) and entry.get('type') == 'Pretrained'
     ]
     return {**entries_of_model, INIT: named} if named else entries_of_model

@@ -95,7 +95,7 @@ def _other_initializations(model: nn.Module, module: str) -> list[str]:
         name = '.'.join(parts[:end])
         given: Any = getattr(model.get_submodule(name), 'init_cfg', None) or []
         entries = [given] if hasattr(given, 'keys') else given
-        if any(one.get('type') not in ('Pretrained', PretrainedInit) for one in entries):
+        if any(entry.get('type') not in ('Pretrained', PretrainedInit) for entry in entries):
             places.append('.'.join(filter(None, ('model', name, 'init_cfg'))))
     return places
 

@@ -53,7 +53,7 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
         if isinstance(backbone, VisionTransformer)
         for one in _find_tensors(backbone, image_size)
     ]
-    before = [getattr(one.owner, one.name) for one in tensors]
+    before = [getattr(tensor.owner, tensor.name) for tensor in tensors]
     twins = [*_find_twins(model)]
     try:
         for owner, name, twin in twins:
@@ -62,8 +62,8 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
             with torch.no_grad():
                 result = getattr(one.module, one.method)(parameter, *one.args)
             setattr(one.owner, one.name, nn.Parameter(result, requires_grad=False))
-        for one in tensors:
-            setattr(one.module, one.method, _as_it_is)
+        for tensor in tensors:
+            setattr(tensor.module, tensor.method, _as_it_is)
         yield
     finally:
         for owner, name, twin in twins:

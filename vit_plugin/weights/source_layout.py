@@ -61,7 +61,7 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
     def is_written(name: str) -> bool:
         step = ours.steps[name]
         whole = not (step.thirds or step.tokens)
-        return whole and written >= {one.removeprefix(LIGHTNING) for one in step.theirs}
+        return whole and written >= {key.removeprefix(LIGHTNING) for key in step.theirs}
 
     if not all(
         name in weights and weights[name].shape == ours[name].shape and is_written(name)

@@ -258,7 +258,9 @@ class TransformersBackbone(WrappedBackbone):
 
     def _maps(self, outputs: Any, images: Tensor) -> list[Tensor]:
         """The maps in outputs. VitPose returns tokens instead of maps."""
-        maps = [as_map(one, images, self.model_config) for one in outputs.feature_maps]
+        maps = [
+            as_map(feature_map, images, self.model_config) for feature_map in outputs.feature_maps
+        ]
         given = zip(maps, outputs.feature_maps, strict=True)
         return [one if map is None else map for map, one in given]
 

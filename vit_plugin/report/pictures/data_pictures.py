@@ -170,7 +170,9 @@ def _batch(
     """Images after augmentation, with their ground truth."""
     items = list(readable(dataset, evenly_spaced(len(dataset), SHOWN_SAMPLES), dataset.__getitem__))
     items = [
-        one for one in items if isinstance(one, Mapping) and isinstance(one.get('inputs'), Tensor)
+        item
+        for item in items
+        if isinstance(item, Mapping) and isinstance(item.get('inputs'), Tensor)
     ]
     if not items:
         return None

@@ -90,9 +90,9 @@ def draw_grid(
 def _classes_of(annotations: Iterable[Annotations]) -> list[int]:
     """The classes of pixels and boxes, the most frequent first."""
     arrays = [np.empty(0, int)]
-    for one in annotations:
-        arrays += [] if one.map is None else [one.map.ravel()]
-        arrays += [] if one.instances is None else [one.instances.labels]
+    for annotation in annotations:
+        arrays += [] if annotation.map is None else [annotation.map.ravel()]
+        arrays += [] if annotation.instances is None else [annotation.instances.labels]
     labels, counts = np.unique(np.concatenate(arrays), return_counts=True)
     return labels[np.argsort(-counts, kind='stable')].tolist()
 

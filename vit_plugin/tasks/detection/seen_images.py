@@ -176,7 +176,9 @@ class TiledImages(WholeImages):
             for view in self.views
             for number in view.objects[~view.ignored].tolist()
         }
-        there = sum(not one.crowd for record in self.listing.train for one in record.instances)
+        there = sum(
+            not instance.crowd for record in self.listing.train for instance in record.instances
+        )
         number = there - len(seen)
         if not number:
             return ''
