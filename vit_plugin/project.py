@@ -85,4 +85,4 @@ def projects() -> tuple[Project, ...]:
 
 def declared(table: str) -> dict[Any, Any]:
     """The rows of a table, such as ``'formats'``, over all projects."""
-    return {key: value for one in projects() for key, value in getattr(one, table).items()}
+    return {key: value for project in projects() for key, value in getattr(project, table).items()}

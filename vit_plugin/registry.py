@@ -75,7 +75,7 @@ class Registry(root.Registry):
             raise self.unavailable[name]
         names = sorted({*self._module_dict, *self.later})
         if self.scope == SCOPE:
-            known = [f'{SCOPE}.{one}' for one in names]
+            known = [f'{SCOPE}.{other}' for other in names]
             remedy = suggestion(name, known, key=unscoped)
             raise ConfigError(f'type={key!r} is not in vit_plugin; {remedy}')
         raise MissingExtraError(
@@ -152,7 +152,9 @@ def needed_class(feature: str, place: str) -> Any:
 
 if not find_spec(CLASSIFIER_SCOPE):
     stand_in(CLASSIFIER_SCOPE)
-for _registered in [one.registered for one in projects()] + [*of_tasks('registered').values()]:
+for _registered in [_project.registered for _project in projects()] + [
+    *of_tasks('registered').values()
+]:
     for _registry, _modules in _registered.items():
         globals()[_registry].register_lazily(_modules)
 MODELS.unavailable.update(

@@ -223,7 +223,7 @@ def _compare_strides(
 def _numbers(value: Any) -> list[float]:
     """The strides in a number, a list of numbers or a list of pairs (x, y); [] for other values."""
     values = value if isinstance(value, (list, tuple)) else [value]
-    firsts = [one[0] if isinstance(one, (list, tuple)) and one else one for one in values]
+    firsts = [value[0] if isinstance(value, (list, tuple)) and value else value for value in values]
     return firsts if all(isinstance(first, (int, float)) for first in firsts) else []
 
 

@@ -38,7 +38,7 @@ def _expected(examined: Examined) -> Expected | None:
         except ConfigError:
             continue
         if expected:
-            mean, std = ([round(255 * one, 3) for one in expected[key]] for key in ('mean', 'std'))
+            mean, std = ([round(255 * x, 3) for x in expected[key]] for key in ('mean', 'std'))
             return Expected(mean, std, file_name(source.name))
     return None
 
@@ -119,7 +119,9 @@ def positions(examined: Examined) -> Findings:
     side = _training_side(examined)
     if not side or not isinstance(getattr(backbone, 'position', None), LearnedPosEmbed):
         return
-    sources = [one for one in examined.find_sources('backbone') if one.at not in START_SETTINGS]
+    sources = [
+        source for source in examined.find_sources('backbone') if source.at not in START_SETTINGS
+    ]
     table_side = min(backbone.img_size)
     if sources and not table_side / STRETCH <= side <= table_side * STRETCH:
         yield (
@@ -137,6 +139,6 @@ def _training_side(examined: Examined) -> int:
             size = step.get('crop_size') or step.get('scale')
             if isinstance(size, int):
                 return size
-            if isinstance(size, (list, tuple)) and all(isinstance(one, int) for one in size):
+            if isinstance(size, (list, tuple)) and all(isinstance(side, int) for side in size):
                 return min(size)
     return 0

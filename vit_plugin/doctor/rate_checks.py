@@ -82,7 +82,9 @@ def rate(examined: Examined) -> Findings:
         yield 'optim_wrapper.optimizer.lr: all parameters have the rate 0', 'give a larger one'
     optimizer = examined.wrapper.get('optimizer') or {}
     kind = str(optimizer.get('type'))
-    sources = [one for one in examined.find_sources('backbone') if one.at not in START_SETTINGS]
+    sources = [
+        source for source in examined.find_sources('backbone') if source.at not in START_SETTINGS
+    ]
     rates = [group.rate for group in examined.groups if group.name.startswith('backbone.')]
     if (
         sources

@@ -55,7 +55,7 @@ def quieten(logger: logging.Logger, starts: tuple[str, ...] = FILE_ONLY) -> None
 
 def print_safely(logger: logging.Logger) -> None:
     """Make names of files and classes in messages safe to print."""
-    if not any(isinstance(one, PrintableMessages) for one in logger.filters):
+    if not any(isinstance(filtering, PrintableMessages) for filtering in logger.filters):
         logger.addFilter(PrintableMessages())
     for handler in logger.handlers:
         if isinstance(handler.formatter, MMFormatter):

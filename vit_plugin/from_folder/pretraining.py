@@ -282,7 +282,7 @@ class Probe:
         records = self.task.listing.train
         records = records[:: -(-len(records) // FEATURE_IMAGES)]
         data = pseudo_collate([self.prepare(dict(img_path=str(record.path))) for record in records])
-        images = [one.flip(0).permute(1, 2, 0).numpy() for one in data['inputs']]
+        images = [image.flip(0).permute(1, 2, 0).numpy() for image in data['inputs']]
         colors = [
             feature_colors(list(patch_features(model, model.data_preprocessor(data)['inputs'])))
             for model in self.models()

@@ -157,12 +157,12 @@ class CheckpointHook(EagerCheckpointHook):
         """
         undo = self._undoing(runner)
         self._position = meta['epoch'], meta['iter']
-        self._kept = [*(one for one in self._kept if one != name), name]
+        self._kept = [*(kept for kept in self._kept if kept != name), name]
         self.last_ckpt = self.file_backend.join_path(self.out_dir, name)
         runner.message_hub.update_info(KEPT, self._kept)
         runner.message_hub.update_info('last_ckpt', self.last_ckpt)
         outdated, path = self._retention.outdated(self._kept), self.last_ckpt
-        self._kept = [one for one in self._kept if one not in outdated]
+        self._kept = [kept for kept in self._kept if kept not in outdated]
 
         def settle() -> None:
             write_text(Path(runner.work_dir, MARKER), path)

@@ -143,7 +143,7 @@ class Saver:
         broken = first_broken(state, dict(without_ddp(self.runner.model).named_parameters()))
         step = state['meta']['iter'] if state else 0
         if together:
-            failures = [one for one in all_gather_object((broken, step)) if one[0]]
+            failures = [answer for answer in all_gather_object((broken, step)) if answer[0]]
             broken, step = failures[0] if failures else (None, step)
         policy = self.runner.find_hook(RuntimeInfoHook) or RuntimeInfoHook()
         return policy.may_save(self.runner, broken, step)

@@ -116,7 +116,9 @@ class Teacher:
             self.model.to(images.device)
         with torch.autocast(images.device.type, enabled=False):
             found = self.module(self.seen(images, pixels).to(self.dtype))
-        return Outputs((), *(one if one is None else one.to(images.dtype) for one in found[1:]))
+        return Outputs(
+            (), *(output if output is None else output.to(images.dtype) for output in found[1:])
+        )
 
     def seen(self, images: Tensor, pixels: Pixels) -> Tensor:
         """Convert a student's images to the teacher's normalization, order of channels and size."""
@@ -148,7 +150,8 @@ class Teacher:
                 'teacher=dict(source=..., img_size=...), or another teacher.'
             ) from error
         return {
-            name: getattr(one, 'shape', (0, None))[1] for name, one in outputs._asdict().items()
+            name: getattr(output, 'shape', (0, None))[1]
+            for name, output in outputs._asdict().items()
         }
 
     def __deepcopy__(self, memo: dict) -> 'Teacher':

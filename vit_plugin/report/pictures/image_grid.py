@@ -56,14 +56,14 @@ def draw_grid(
     """
     columns = min(columns, len(panel_list))
     rows = -(-len(panel_list) // columns)
-    aspects = [one.image.shape[1] / one.image.shape[0] for one in panel_list]
+    aspects = [panel.image.shape[1] / panel.image.shape[0] for panel in panel_list]
     aspect = float(np.clip(np.median(aspects), 0.6, 1.8))
-    lines = TITLE_LINE * max(bool(one.file) + bool(one.title) for one in panel_list) + 2 * GAP
+    lines = TITLE_LINE * max(bool(panel.file) + bool(panel.title) for panel in panel_list) + 2 * GAP
     untinted = {IGNORED_PIXEL, *background_of(enumerate(classes))}
     shown = [
         one for one in _classes_of(one.annotations for one in panel_list) if one not in untinted
     ]
-    wrong = ERRORS if any(one.annotations.errors is not None for one in panel_list) else {}
+    wrong = ERRORS if any(panel.annotations.errors is not None for panel in panel_list) else {}
     entries = min(len(shown), LEGEND + 1) + len(wrong)
     top, bottom = HEADING * bool(heading), TITLE_LINE * 1.5 * -(-entries // (2 * columns))
     figure, places = panels([aspect] * rows, columns, PANEL, lines, top, bottom + GAP)

@@ -59,7 +59,7 @@ class BoxPrediction(Prediction):
         labels, scores = outputs['labels'][there], outputs['scores'][there]
         masks = None
         if 'masks' in outputs:
-            drawn = [mask_on(one, placed, (width, height)) for one in outputs['masks'][there]]
+            drawn = [mask_on(mask, placed, (width, height)) for mask in outputs['masks'][there]]
             masks = np.array(drawn, bool).reshape(-1, height, width)
         return cls(None, labels, names_of(labels, facts['classes']), scores, boxes, masks)
 

@@ -44,7 +44,7 @@ class MapOutcomes(KeptMaps):
         return sample.gt_sem_seg.data, sample.pred_sem_seg.data
 
     def add(self, position: int, sample: Any) -> None:
-        true, predicted = (one.squeeze(0).long() for one in self.maps_of(sample))
+        true, predicted = (pixel_map.squeeze(0).long() for pixel_map in self.maps_of(sample))
         true, number = true.to(predicted.device), len(self.classes)
         known, rows = true < number, number + 1
         cells = true[known] * rows + predicted[known].clamp(max=number)
@@ -57,7 +57,10 @@ class MapOutcomes(KeptMaps):
             shares = right[present] / (there - right)[present]
             self._errors[position] = 100 - 100 * float(shares.mean())
         predicted = predicted.masked_fill(predicted >= number, IGNORED_PIXEL)
-        self._keep(position, Maps(*(as_array(one).astype(np.int16) for one in (true, predicted))))
+        self._keep(
+            position,
+            Maps(*(as_array(pixel_map).astype(np.int16) for pixel_map in (true, predicted))),
+        )
 
     def join(self, other: Outcomes) -> None:
         assert isinstance(other, MapOutcomes)
