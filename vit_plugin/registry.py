@@ -152,9 +152,10 @@ def needed_class(feature: str, place: str) -> Any:
 
 if not find_spec(CLASSIFIER_SCOPE):
     stand_in(CLASSIFIER_SCOPE)
-for _registered in [_project.registered for _project in projects()] + [
-    *of_tasks('registered').values()
-]:
+for _registered in (
+    *(project.registered for project in projects()),
+    *of_tasks('registered').values(),
+):
     for _registry, _modules in _registered.items():
         globals()[_registry].register_lazily(_modules)
 MODELS.unavailable.update(
