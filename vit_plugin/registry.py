@@ -66,11 +66,11 @@ class Registry(root.Registry):
             if name not in self._module_dict:
                 self.register_module(name, module=getattr(module, name))
         try:
-            found = super().get(key)
+            registered = super().get(key)
         except RuntimeError:  # raised by some versions of MMEngine
-            found = None
-        if found is not None:
-            return found
+            registered = None
+        if registered is not None:
+            return registered
         if name in self.unavailable:
             raise self.unavailable[name]
         names = sorted({*self._module_dict, *self.later})
@@ -143,7 +143,11 @@ def needed_class(feature: str, place: str) -> Any:
     """
     module, _, name = place.partition(':')
     if not find_spec(module.partition('.')[0]):
-        others = {key: at for one in declared('stand_ins').values() for key, at in one.items()}
+        others = {
+            key: module_of_other
+            for stand_ins in declared('stand_ins').values()
+            for key, module_of_other in stand_ins.items()
+        }
         place = f'{others.get(name, module)}:{name}'
     with needed_by(feature):
         make_importable()

@@ -151,8 +151,8 @@ def describe_threads(threads: int) -> str:
     if threads == 1:
         return 'torch computes with 1 thread.'
     names = dict.fromkeys((*OF_LIBGOMP, *OF_LIBOMP))
-    found = [f'{name}={os.environ[name]}' for name in names if name in os.environ]
+    settings = [f'{name}={os.environ[name]}' for name in names if name in os.environ]
     if any(isinstance(thread, Watch) for thread in threading.enumerate()):
-        found = ['spinning, and asleep while other programs need their cores']
-    waiting = ', '.join(found) or "by the runtime's own defaults"
+        settings = ['spinning, and asleep while other programs need their cores']
+    waiting = ', '.join(settings) or "by the runtime's own defaults"
     return f'torch computes with {threads} threads, which wait for one another: {waiting}.'

@@ -70,21 +70,23 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
     ):
         print_log(f'{original.source} keeps its {", ".join(sorted(parts))}.', 'current')
         weights = {key: weights[key] for key in weights if key.partition('.')[0] not in parts}
-    mine = dict(merged(_with_unchanged(weights, ours), meta))
-    found: dict[str, Tensor] = {}
+    trained_weights = dict(merged(_with_unchanged(weights, ours), meta))
+    changed: dict[str, Tensor] = {}
     for name, first in ours.items():
-        if name not in mine and not name.startswith(ENCODER_PREFIXES):
+        if name not in trained_weights and not name.startswith(ENCODER_PREFIXES):
             continue  # belongs to a head or a detector
-        if name == 'pos_embed' and name in mine:
-            mine[name] = _without_rows(mine[name], first.shape[1])
-        if name not in mine or mine[name].shape != first.shape:
-            shape = f'{tuple(mine[name].shape)} in' if name in mine else 'not in'
+        if name == 'pos_embed' and name in trained_weights:
+            trained_weights[name] = _without_rows(trained_weights[name], first.shape[1])
+        if name not in trained_weights or trained_weights[name].shape != first.shape:
+            shape = (
+                f'{tuple(trained_weights[name].shape)} in' if name in trained_weights else 'not in'
+            )
             raise ConfigError(
                 f'{original.source!r} has {name} as {tuple(first.shape)}, which is {shape} the '
                 f'backbone of {trained.source!r}; give a run that began with this file and kept '
                 'its native size.'
             )
-        value = mine[name].to(first.dtype)
+        value = trained_weights[name].to(first.dtype)
         if torch.equal(value, first):
             continue
         if not is_written(name):
@@ -94,8 +96,8 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
             )
         for key, part in ours.steps[name].unmake(value, 1).items():
             # The table may begin with a row that the file lacks.
-            found[key] = part[tuple(slice(-side, None) for side in ours.theirs[key].shape)]
-    return found
+            changed[key] = part[tuple(slice(-side, None) for side in ours.theirs[key].shape)]
+    return changed
 
 
 def _with_unchanged(weights: Weights, ours: Weights) -> dict[str, Tensor]:

@@ -89,13 +89,13 @@ class Teacher:
         given: Any = dict(cfg) if isinstance(cfg, Mapping) and 'source' in cfg else dict(source=cfg)
         source = given['source']
         if isinstance(source, Mapping):
-            self.name, found = str(source['type']), _built(source)
+            self.name, loaded = str(source['type']), _built(source)
         elif (name := timm_name(source)) and not given.get('arch'):
-            self.name, found = source, _of_timm(source, name)
+            self.name, loaded = source, _of_timm(source, name)
         else:
             self.name = source
-            found = _loaded(source, given.get('arch'), given.get('config'))
-        self.model, self.pixels, size = found
+            loaded = _loaded(source, given.get('arch'), given.get('config'))
+        self.model, self.pixels, size = loaded
         size = given.get('img_size') or size
         self.size: tuple[int, ...] = (size, size) if isinstance(size, int) else tuple(size or ())
         self.fingerprint = _fingerprint(self.model)
@@ -115,9 +115,9 @@ class Teacher:
         if first.device != images.device and not isinstance(first, DTensor):
             self.model.to(images.device)
         with torch.autocast(images.device.type, enabled=False):
-            found = self.module(self.seen(images, pixels).to(self.dtype))
+            outputs = self.module(self.seen(images, pixels).to(self.dtype))
         return Outputs(
-            (), *(output if output is None else output.to(images.dtype) for output in found[1:])
+            (), *(output if output is None else output.to(images.dtype) for output in outputs[1:])
         )
 
     def seen(self, images: Tensor, pixels: Pixels) -> Tensor:
