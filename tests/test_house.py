@@ -243,12 +243,12 @@ from vit_plugin.from_folder.choices import TASK_FLAGS, TASKS
 from vit_plugin.from_folder.write import recipe_class
 from vit_plugin.inference.predictions import kinds
 from vit_plugin.report.outcomes import outcomes_kind
-from vit_plugin.report.pictures.data_pictures import labels_of_tasks
+from vit_plugin.report.pictures.data_pictures import find_task_labels
 
 print(json.dumps(dict(
     tasks=TASKS[:-1], recipes=[recipe_class(name).__name__ for name in TASKS[:-1]],
     flags=[*TASK_FLAGS], kinds=[kind.__name__ for kind in kinds()],
-    labels=[labels.field for labels in labels_of_tasks()], outcomes=outcomes_kind({}),
+    labels=[labels.field for labels in find_task_labels()], outcomes=outcomes_kind({}),
     loaded=[name for name in sys.modules if name.startswith('vit_plugin.tasks.')],
 )))
 """

@@ -20,8 +20,8 @@ from vit_plugin.threads import (
     describe_threads,
     libgomps,
     more_threads_than_cores,
-    schedule_of,
-    seconds_of_workers,
+    read_schedule,
+    read_worker_seconds,
     seconds_waited,
     share_cores,
 )
@@ -110,9 +110,9 @@ def test_workers_are_seen_with_what_they_run():
     pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with subprocess.Popen([sys.executable, '-c', loop], **pipes) as child:
         child.stdout.readline()
-        assert seconds_of_workers()[str(child.pid)] >= 0.4
-    assert str(child.pid) not in seconds_of_workers()
-    assert not [*schedule_of(PROCESSES / str(child.pid) / 'task')]
+        assert read_worker_seconds()[str(child.pid)] >= 0.4
+    assert str(child.pid) not in read_worker_seconds()
+    assert not [*read_schedule(PROCESSES / str(child.pid) / 'task')]
 
 
 @pytest.mark.parametrize(
@@ -129,11 +129,11 @@ def test_it_is_busy_where_threads_wait_for_cores(count, waited, workers, is_busy
     clock = iter((0.0, PERIOD))
     waits = iter((7.0, 7.0 + waited * PERIOD))
     ran = iter(({'1': 9.0}, {pid: 9.0 * (pid == '1') + s * PERIOD for pid, s in workers.items()}))
-    monkeypatch.setattr(threads, 'seconds_of_workers', lambda: next(ran))
+    monkeypatch.setattr(threads, 'read_worker_seconds', lambda: next(ran))
     monkeypatch.setattr(threads.time, 'perf_counter', lambda: next(clock))
     monkeypatch.setattr(threads.time, 'sleep', lambda seconds: None)
     monkeypatch.setattr(threads, 'seconds_waited', lambda: next(waits))
-    monkeypatch.setattr(threads, 'threads_of_torch', lambda: count)
+    monkeypatch.setattr(threads, 'count_torch_threads', lambda: count)
     assert Watch()._is_busy() == is_busy
 
 

@@ -25,8 +25,8 @@ def usage() -> str:
     folder = Path(__file__).with_name('commands')
     lines = []
     for name in COMMANDS:
-        said = ast.get_docstring(ast.parse((folder / f'{name}.py').read_text())) or ''
-        lines.append(f'  {name:<11} {said.partition(chr(10))[0]}')
+        docstring = ast.get_docstring(ast.parse((folder / f'{name}.py').read_text())) or ''
+        lines.append(f'  {name:<11} {docstring.partition(chr(10))[0]}')
     return '\n'.join(
         [
             'usage: vit-plugin COMMAND [arguments]',

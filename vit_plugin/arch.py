@@ -201,8 +201,8 @@ def _from_timm(name: str) -> Arch:
 
 def _parse_name(name: str) -> Arch:
     if place := _look_up(declared('archs'), name):
-        found: Arch = resolve_name(place)
-        return found
+        arch: Arch = resolve_name(place)
+        return arch
     stem_and_size, slash, patch = name.partition('/')
     stem, plus, size = stem_and_size.rpartition('+')
     row = _look_up(SIZES, size)

@@ -36,8 +36,8 @@ def read_environment(launcher: str, port: int | str | None = None) -> None:
         ConfigError: if a variable is missing.
     """
     check_launcher(launcher)
-    for ours, theirs in zip(VARIABLES['pytorch'], VARIABLES[launcher], strict=True):
-        os.environ[ours] = os.environ[theirs]
+    for pytorch_name, launcher_name in zip(VARIABLES['pytorch'], VARIABLES[launcher], strict=True):
+        os.environ[pytorch_name] = os.environ[launcher_name]
     os.environ['MASTER_PORT'] = str(port or os.environ.get('MASTER_PORT', PORT))
     if not os.environ['MASTER_PORT'].isdecimal() or not 0 < int(os.environ['MASTER_PORT']) < 2**16:
         raise ConfigError(

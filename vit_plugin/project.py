@@ -79,10 +79,10 @@ def projects() -> tuple[Project, ...]:
     """All projects, ordered by precedence, then by folder name."""
     path = str(Path(__file__).with_name('projects'))
     folders = sorted(module.name for module in pkgutil.iter_modules([path]) if module.ispkg)
-    found = [import_module(f'vit_plugin.projects.{folder}').PROJECT for folder in folders]
-    return tuple(sorted(found, key=lambda project: -project.precedence))
+    declarations = [import_module(f'vit_plugin.projects.{folder}').PROJECT for folder in folders]
+    return tuple(sorted(declarations, key=lambda project: -project.precedence))
 
 
 def declared(table: str) -> dict[Any, Any]:
     """The rows of a table, such as ``'formats'``, over all projects."""
-    return {key: value for one in projects() for key, value in getattr(one, table).items()}
+    return {key: value for project in projects() for key, value in getattr(project, table).items()}

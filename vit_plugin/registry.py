@@ -66,16 +66,16 @@ class Registry(root.Registry):
             if name not in self._module_dict:
                 self.register_module(name, module=getattr(module, name))
         try:
-            found = super().get(key)
+            registered = super().get(key)
         except RuntimeError:  # raised by some versions of MMEngine
-            found = None
-        if found is not None:
-            return found
+            registered = None
+        if registered is not None:
+            return registered
         if name in self.unavailable:
             raise self.unavailable[name]
         names = sorted({*self._module_dict, *self.later})
         if self.scope == SCOPE:
-            known = [f'{SCOPE}.{one}' for one in names]
+            known = [f'{SCOPE}.{other}' for other in names]
             remedy = suggestion(name, known, key=unscoped)
             raise ConfigError(f'type={key!r} is not in vit_plugin; {remedy}')
         raise MissingExtraError(
@@ -143,7 +143,11 @@ def needed_class(feature: str, place: str) -> Any:
     """
     module, _, name = place.partition(':')
     if not find_spec(module.partition('.')[0]):
-        others = {key: at for one in declared('stand_ins').values() for key, at in one.items()}
+        others = {
+            key: module_of_other
+            for stand_ins in declared('stand_ins').values()
+            for key, module_of_other in stand_ins.items()
+        }
         place = f'{others.get(name, module)}:{name}'
     with needed_by(feature):
         make_importable()
@@ -152,7 +156,10 @@ def needed_class(feature: str, place: str) -> Any:
 
 if not find_spec(CLASSIFIER_SCOPE):
     stand_in(CLASSIFIER_SCOPE)
-for _registered in [one.registered for one in projects()] + [*of_tasks('registered').values()]:
+for _registered in (
+    *(project.registered for project in projects()),
+    *of_tasks('registered').values(),
+):
     for _registry, _modules in _registered.items():
         globals()[_registry].register_lazily(_modules)
 MODELS.unavailable.update(

@@ -85,8 +85,8 @@ def tasks() -> dict[str, Task]:
     """All tasks by folder name, ordered by ``place``."""
     path = str(Path(__file__).with_name('tasks'))
     folders = [module.name for module in pkgutil.iter_modules([path]) if module.ispkg]
-    found = {name: import_module(f'vit_plugin.tasks.{name}').TASK for name in folders}
-    return dict(sorted(found.items(), key=lambda pair: (pair[1].place, pair[0])))
+    declarations = {name: import_module(f'vit_plugin.tasks.{name}').TASK for name in folders}
+    return dict(sorted(declarations.items(), key=lambda pair: (pair[1].place, pair[0])))
 
 
 def of_tasks(table: str) -> dict[str, Any]:

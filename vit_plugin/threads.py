@@ -59,21 +59,21 @@ class Watch(threading.Thread):
         while True:
             while not self._is_busy():
                 pass
-            with more_threads_than_cores(threads_of_torch()):
+            with more_threads_than_cores(count_torch_threads()):
                 while self._is_busy():
                     pass
 
     def _is_busy(self) -> bool:
         """Measure for :data:`PERIOD` seconds whether other programs need the cores."""
-        begun, waited, ran = time.perf_counter(), seconds_waited(), seconds_of_workers()
+        begun, waited, ran = time.perf_counter(), seconds_waited(), read_worker_seconds()
         time.sleep(PERIOD)
-        workers = sum(now - ran.get(pid, 0.0) for pid, now in seconds_of_workers().items())
+        workers = sum(now - ran.get(pid, 0.0) for pid, now in read_worker_seconds().items())
         cores = (seconds_waited() - waited - workers) / (time.perf_counter() - begun)
-        threads = threads_of_torch()
+        threads = count_torch_threads()
         return threads > 1 and cores > BUSY + BUSY_PER_THREAD * threads
 
 
-def threads_of_torch() -> int:
+def count_torch_threads() -> int:
     """torch's number of threads; 1 until it has been imported."""
     torch = sys.modules.get('torch')
     count = getattr(torch, 'get_num_threads', None)
@@ -82,19 +82,19 @@ def threads_of_torch() -> int:
 
 def seconds_waited() -> float:
     """Total seconds in which threads of this process were ready to run but had no core."""
-    return sum(waited for _, waited in schedule_of(THREAD_TASKS))
+    return sum(waited for _, waited in read_schedule(THREAD_TASKS))
 
 
-def seconds_of_workers() -> dict[str, float]:
+def read_worker_seconds() -> dict[str, float]:
     """Seconds that each child of this process has run, by its process ID."""
     lists = read_each(THREAD_TASKS, 'children')
     return {
-        pid: sum(ran for ran, _ in schedule_of(PROCESSES / pid / 'task'))
+        pid: sum(ran for ran, _ in read_schedule(PROCESSES / pid / 'task'))
         for pid in ' '.join(lists).split()
     }
 
 
-def schedule_of(tasks: Path) -> Iterator[tuple[float, float]]:
+def read_schedule(tasks: Path) -> Iterator[tuple[float, float]]:
     """Seconds on a core and seconds waiting for one, for each thread of a process."""
     for text in read_each(tasks, 'schedstat'):
         running, waiting, _ = text.split()  # nanoseconds, and the number of time slices
@@ -151,8 +151,8 @@ def describe_threads(threads: int) -> str:
     if threads == 1:
         return 'torch computes with 1 thread.'
     names = dict.fromkeys((*OF_LIBGOMP, *OF_LIBOMP))
-    found = [f'{name}={os.environ[name]}' for name in names if name in os.environ]
+    settings = [f'{name}={os.environ[name]}' for name in names if name in os.environ]
     if any(isinstance(thread, Watch) for thread in threading.enumerate()):
-        found = ['spinning, and asleep while other programs need their cores']
-    waiting = ', '.join(found) or "by the runtime's own defaults"
+        settings = ['spinning, and asleep while other programs need their cores']
+    waiting = ', '.join(settings) or "by the runtime's own defaults"
     return f'torch computes with {threads} threads, which wait for one another: {waiting}.'

@@ -86,9 +86,9 @@ def test_what_is_read_has_a_bound(tmp_path, monkeypatch):
     samples, read = write(tmp_path / 'a', count=40, size=400), []
     monkeypatch.setattr(content, 'READ_WHOLE', 1000)
     monkeypatch.setattr(content, 'READ_FILES', 5)
-    digest = content._digest_of_blocks
+    digest = content._digest_blocks
     monkeypatch.setattr(
-        content, '_digest_of_blocks', lambda *given: read.append(given) or digest(*given)
+        content, '_digest_blocks', lambda *given: read.append(given) or digest(*given)
     )
     content_digest(samples)
     assert len(read) == 5

@@ -10,8 +10,8 @@ from mmengine.registry import DATA_SAMPLERS, DATASETS
 from torch.utils.data import BatchSampler, Dataset, IterableDataset
 
 from vit_plugin.data.positioned import (
+    find_positioned_sampler,
     positioned_batch_sampler,
-    positioned_sampler_of,
     seeded_loader,
 )
 from vit_plugin.data.seeded import PositionedIndex, Seeded
@@ -69,7 +69,7 @@ def passes(built, first: int = 0, skipped: int = 0) -> torch.Tensor:
     """All samples of three epochs of three batches, from an iteration on."""
     found = []
     for epoch in range(first // 3, 3):
-        positioned_sampler_of(built).begin(max(first, epoch * 3), skipped, epoch, 3)
+        find_positioned_sampler(built).begin(max(first, epoch * 3), skipped, epoch, 3)
         found += list(built)
         skipped = 0
     return torch.cat(found)
@@ -126,7 +126,7 @@ def test_a_sampler_keeps_a_seed_of_its_own():
     )
     assert [built.sampler.seed for built in of_run] == [3, 3]
     for built in (given, *of_run):
-        positioned_sampler_of(built).begin(0, 0, 0, 77)
+        find_positioned_sampler(built).begin(0, 0, 0, 77)
     assert given.sampler.seed == 5
     assert [built.sampler.seed for built in of_run] == [77, 77]
 
@@ -152,5 +152,5 @@ def test_an_iterable_data_set_stays_as_it_is():
     built = Runner.build_dataloader(cfg)
     assert isinstance(built.dataset, Stream)
     assert not isinstance(built.dataset, Seeded)
-    assert positioned_sampler_of(built) is None
+    assert find_positioned_sampler(built) is None
     assert list(built) == [[0, 1]]

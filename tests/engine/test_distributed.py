@@ -17,7 +17,7 @@ from vit_plugin.engine.distributed import (
     from_rank_0,
     init_distributed,
     read_timeout,
-    report_of_rank,
+    report_with_rank,
 )
 from vit_plugin.engine.faults.explain import explained
 from vit_plugin.errors import ConfigError
@@ -106,7 +106,7 @@ def test_the_first_process_of_a_machine_reports_an_error_at_once(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert report_of_rank('a') == report
+    assert report_with_rank('a') == report
     assert bool(waited) == waits
 
 

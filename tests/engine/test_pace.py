@@ -36,14 +36,14 @@ def test_the_validations_that_are_left():
 
 def test_a_change_of_the_load_is_followed():
     slow, fast = [5.0] * 20, [0.1] * int(MIN_SECONDS / 0.1)
-    assert paced(*fast).of_a_step == pytest.approx(0.1)
-    assert paced(*slow, *fast, 0.1).of_a_step == pytest.approx(0.1)
-    assert paced(*fast, *slow).of_a_step == pytest.approx(5)
+    assert paced(*fast).seconds_per_step == pytest.approx(0.1)
+    assert paced(*slow, *fast, 0.1).seconds_per_step == pytest.approx(0.1)
+    assert paced(*fast, *slow).seconds_per_step == pytest.approx(5)
 
 
 def test_single_steps_and_long_ones_have_a_mean():
-    assert paced(2.0).of_a_step == 2
-    assert paced(*[60.0] * 5, *[120.0] * FEWEST_STEPS).of_a_step == 120
+    assert paced(2.0).seconds_per_step == 2
+    assert paced(*[60.0] * 5, *[120.0] * FEWEST_STEPS).seconds_per_step == 120
 
 
 def test_a_validation_is_counted_for_itself():
@@ -51,5 +51,5 @@ def test_a_validation_is_counted_for_itself():
     pace.pause(2.0)
     pace.proceed(52.0)
     pace.step(53.0)
-    assert (pace.of_a_step, pace.validation) == (1, 50)
+    assert (pace.seconds_per_step, pace.validation) == (1, 50)
     assert seconds_left(runner_of(7), pace) == 60 + 3 * 50

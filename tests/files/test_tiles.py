@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vit_plugin.files.tiles import OVERLAP, tiles_of, views_of
+from vit_plugin.files.tiles import OVERLAP, choose_views, cut_tiles
 
 
 @pytest.mark.parametrize('size', [(100, 100), (640, 480), (641, 480), (2000, 1500), (513, 1153)])
@@ -11,13 +11,13 @@ def test_the_tiles_are_the_slices_of_supervision(size):
     sv = pytest.importorskip('supervision')
     overlap = (round(OVERLAP * 640),) * 2
     offsets = sv.InferenceSlicer._generate_offset(size, (640, 640), overlap)
-    assert tiles_of(*size, 640) == list(map(tuple, offsets.tolist()))
+    assert cut_tiles(*size, 640) == list(map(tuple, offsets.tolist()))
 
 
 def test_a_cut_object_is_one_from_seventy_per_cent_on():
     # The first tile ends at 100, the second begins at 80, and both are 100 pixels wide.
     boxes = [(93, 10, 103, 20), (94, 40, 104, 50), (82, 70, 92, 80)]
-    first, second, whole = views_of([((180, 100), boxes, [False] * 3)], 100)
+    first, second, whole = choose_views([((180, 100), boxes, [False] * 3)], 100)
     assert (first.area, second.area) == ((0, 0, 100, 100), (80, 0, 180, 100))
     assert first.ignored.tolist() == [False, True, False]
     assert first.boxes[0].tolist() == [93, 10, 100, 20]
@@ -28,7 +28,7 @@ def test_a_cut_object_is_one_from_seventy_per_cent_on():
 
 
 def test_what_is_large_is_learned_in_the_whole():
-    views = views_of([((300, 300), [(10, 10, 290, 290), (5, 5, 15, 15)], [False, True])], 100)
+    views = choose_views([((300, 300), [(10, 10, 290, 290), (5, 5, 15, 15)], [False, True])], 100)
     (learned,) = [view for view in views if not view.ignored.all()]
     assert learned.area == (0, 0, 300, 300)
     assert learned.ignored.tolist() == [False, True]
@@ -36,10 +36,10 @@ def test_what_is_large_is_learned_in_the_whole():
 
 def test_there_are_as_many_tiles_without_objects_as_with():
     images = [((400, 400), [(5, 5, 25, 25)], [False]), ((400, 400), [], [])]
-    views = views_of(images, 100)
+    views = choose_views(images, 100)
     objects = [len(view.boxes) > 0 and not view.ignored.all() for view in views]
     assert (sum(objects), len(views)) == (1, 2)
-    assert len(views_of([((50, 50), [(5, 5, 25, 25)], [False])], 100)) == 1
+    assert len(choose_views([((50, 50), [(5, 5, 25, 25)], [False])], 100)) == 1
 
 
 def test_parts_are_within_their_tile():
@@ -47,7 +47,7 @@ def test_parts_are_within_their_tile():
     corners = random.uniform(0, 900, (200, 2))
     boxes = np.concatenate((corners, corners + random.uniform(5, 100, (200, 2))), axis=1)
     found = set()
-    for view in views_of([((1000, 1000), boxes, [False] * 200)], 256):
+    for view in choose_views([((1000, 1000), boxes, [False] * 200)], 256):
         left, top, right, bottom = view.area
         assert (view.boxes >= 0).all()
         assert (view.boxes <= (right - left, bottom - top) * 2).all()

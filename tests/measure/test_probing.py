@@ -7,8 +7,8 @@ from torch import nn
 from vit_plugin.config import read_config
 from vit_plugin.measure.probing import (
     PROBES,
+    compute_features,
     draw_shots,
-    features_of,
     prepare,
     probe,
     vote,
@@ -82,15 +82,15 @@ def test_features_are_those_of_an_evaluation():
         )
         for _ in range(2)
     ]
-    features, labels = features_of(Model().train(), batches)
+    features, labels = compute_features(Model().train(), batches)
     expected = torch.cat([batch['inputs'] for batch in batches]).mean((2, 3))
     np.testing.assert_allclose(features, expected.numpy(), rtol=1e-6)
     np.testing.assert_array_equal(labels, [1, 0, 1, 0])
     with rejects('pool them with the neck'):
-        features_of(Model(tokens=True), batches)
+        compute_features(Model(tokens=True), batches)
     batches[0]['data_samples'][0] = DataSample().set_gt_label([0, 1])
     with rejects('not have one label'):
-        features_of(Model(), batches)
+        compute_features(Model(), batches)
 
 
 def test_training_images_come_as_in_the_validation():

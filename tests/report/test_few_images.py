@@ -2,7 +2,7 @@
 
 import pytest
 
-from vit_plugin.report.few_images import said_of_few, wilson_interval
+from vit_plugin.report.few_images import note_on_few_images, wilson_interval
 
 
 @pytest.mark.parametrize(
@@ -15,13 +15,13 @@ def test_the_interval_is_wilsons(right, count, expected):
 
 def test_few_images_are_said_to_decide_little():
     history = {'accuracy/top1': [(1, 50.0), (2, 500 / 6), (3, 50.0)]}
-    assert said_of_few(6, history) == (
+    assert note_on_few_images(6, history) == (
         '6 validation images decide little, so compare models on more: 83 % top-1 of them can be '
         '44 to 97 % of other images (95 % confidence), and lower still as the best of 3 '
         'validations.'
     )
-    assert '50 % top-1 of them can be 19 to 81' in said_of_few(6, history, by_best=False)
-    assert said_of_few(6, {'coco/bbox_mAP': [(1, 40.0)]}) == (
+    assert '50 % top-1 of them can be 19 to 81' in note_on_few_images(6, history, by_best=False)
+    assert note_on_few_images(6, {'coco/bbox_mAP': [(1, 40.0)]}) == (
         '6 validation images decide little, so compare models on more.'
     )
-    assert said_of_few(50, history) == said_of_few(6, {}) == ''
+    assert note_on_few_images(50, history) == note_on_few_images(6, {}) == ''

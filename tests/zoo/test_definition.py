@@ -51,7 +51,8 @@ def test_the_same_numbers_as_timm(name):
 
 def test_the_comparison_sees_a_difference(monkeypatch):
     monkeypatch.setattr(
-        'vit_plugin.zoo.positions.rotary_of', lambda rope: dict(form='centred', planes='neighbours')
+        'vit_plugin.zoo.positions.convert_rotary',
+        lambda rope: dict(form='centred', planes='neighbours'),
     )
     assert min(compare('vit_tiny_patch16_dinov3_qkvb', count=1).values()) > 1e-6
 

@@ -57,7 +57,7 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
     argument = min(problems_by_path, key=_order)[0][:1]
     depth = max(len(path) for path, _ in problems_by_path if path[:1] == argument)
     problems_by_path = _of_the_type(
-        [one for one in problems_by_path if one[0][:1] == argument and len(one[0]) == depth]
+        [pair for pair in problems_by_path if pair[0][:1] == argument and len(pair[0]) == depth]
     )
     path = min(problems_by_path, key=_order)[0]
     problems = [problem for other, problem in problems_by_path if other == path]

@@ -61,10 +61,10 @@ def main(args: Namespace) -> None:
         _end(error)
     findings = [*diagnose(examined)]
     if args.json:
-        print(json.dumps([one._asdict() for one in findings], indent=1))
+        print(json.dumps([finding._asdict() for finding in findings], indent=1))
     else:
-        for one in findings:
-            print(printable_lines(one))
+        for finding in findings:
+            print(printable_lines(finding))
         if not findings:
             print(f'{len(CHECKS)} checks found nothing.')
     for what in dict.fromkeys(examined.unseen):

@@ -75,7 +75,7 @@ def _neighbor(path: str, others: Collection[str] = ()) -> str:
     """The end of a sentence: the nearest name in the same folder, or among ``others``."""
     names: list[str] = []
     with suppress(OSError):
-        names = [one.name for one in Path(path).absolute().parent.iterdir()]
+        names = [path_beside.name for path_beside in Path(path).absolute().parent.iterdir()]
     near = [
         *closest(path, others),
         *(str(Path(path).with_name(name)) for name in closest(Path(path).name, names)),

@@ -45,7 +45,7 @@ def excludes(flags: str, others: str, remedy: str = 'leave one of them out') -> 
     return FlagRule(tuple(flags.split(', ')), tuple(others.split(', ')), True, remedy)
 
 
-def rules_of_tasks() -> Iterator[FlagRule]:
+def find_task_rules() -> Iterator[FlagRule]:
     """The flags of ``vit-plugin train`` that only some tasks take."""
     for flag, (tasks, remedy) in TASK_FLAGS.items():
         by_default = '|' if TASKS[0] in tasks else ''
@@ -83,7 +83,7 @@ RULES: dict[str, tuple[FlagRule, ...]] = {
             'change a config with --cfg-options, such as train_cfg.max_epochs=10 or '
             'load_from=CHECKPOINT',
         ),
-        *rules_of_tasks(),
+        *find_task_rules(),
         excludes('--patience', '--no-validate', 'it counts validations; leave one of them out'),
         *OF_TRAININGS,
         excludes('--no-validate', '--cfg-options val_*'),

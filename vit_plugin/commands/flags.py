@@ -196,7 +196,7 @@ def add_run_arguments(parser: argparse._ActionsContainer) -> None:
 OF_FOLDERS = ('arch', 'weights', 'teacher', 'epochs', 'batch_size', 'img_size', 'no_flip')
 
 
-def given_of(args: argparse.Namespace, *more: str) -> dict[str, Any]:
+def collect_given(args: argparse.Namespace, *more: str) -> dict[str, Any]:
     """The values of those flags of :func:`add_data_arguments`, and of ``more``, that were given."""
     values = {name: getattr(args, name) for name in (*OF_FOLDERS, *more)}
     return {name: value for name, value in values.items() if value is not None}

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from mmengine.logging import MMLogger
 
 from anyfolder.terminal import printable_lines
-from vit_plugin.engine.distributed import report_of_rank
+from vit_plugin.engine.distributed import report_with_rank
 from vit_plugin.engine.faults.explain import TRAIN_WITH_LESS_MEMORY, sentence
 from vit_plugin.engine.loggers import quieten
 from vit_plugin.importable import make_importable
@@ -44,7 +44,7 @@ def one_sentence_errors(
         if traceback or isinstance(error, TrainingError):
             raise
         raise SystemExit(
-            f'Error: {printable_lines(report_of_rank(sentence(error, memory)))}'
+            f'Error: {printable_lines(report_with_rank(sentence(error, memory)))}'
         ) from error
 
 

@@ -21,7 +21,7 @@ from vit_plugin.measure.planning.cost import (
     PAPER_CORE_DAYS,
     PEAK_TFLOPS,
     Cluster,
-    images_of_run,
+    count_run_images,
 )
 
 from .flags import a_file, add_flags, at_least
@@ -169,7 +169,7 @@ def plan_summary(
     return lines
 
 
-def cluster_of(args: Namespace, dtype: str) -> Cluster:
+def build_cluster(args: Namespace, dtype: str) -> Cluster:
     """The cluster that the flags describe, computing in this dtype."""
     return Cluster(
         args.gpus,
@@ -198,8 +198,8 @@ def main(args: Namespace) -> None:
     check_channels(cfg.model)
     batch = args.batch_size or (cfg.get('train_dataloader') or {}).get('batch_size', 1)
     dtype = traced_step.compute_dtype(cfg)
-    cluster = cluster_of(args, dtype)
-    images = images_of_run(cfg, batch * args.gpus, args.num_images)
+    cluster = build_cluster(args, dtype)
+    images = count_run_images(cfg, batch * args.gpus, args.num_images)
     if args.price is not None and images is None:
         raise ConfigError(
             '--price: the config does not say how long it trains; add train_cfg.max_epochs or '

@@ -16,7 +16,7 @@ from vit_plugin.from_folder.choices import CONTINUATIONS, METHOD_NAMES, PRETRAIN
 from vit_plugin.suggestions import check_choice
 
 from .early import check_data
-from .flags import add_data_arguments, add_flags, add_run_arguments, given_of
+from .flags import add_data_arguments, add_flags, add_run_arguments, collect_given
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def main(args: Namespace) -> None:
     from vit_plugin.from_folder.write import write_config
 
     request = Request(
-        args.data, PRETRAINING, work_dir=args.work_dir or '', **given_of(args, 'method')
+        args.data, PRETRAINING, work_dir=args.work_dir or '', **collect_given(args, 'method')
     )
     args.config = str(write_config(request, bool(args.resume)))
     args.work_dir = None  # the config says it

@@ -84,7 +84,7 @@ def accuracies(args: Namespace) -> dict[str, Any]:
     """The accuracy of each probe, in per cent; ``fewshot`` has one for each draw."""
     from vit_plugin.commands.command_line import build_runner, load_config
     from vit_plugin.inference.saved_model import open_model
-    from vit_plugin.measure.probing import features_of, prepare, probe
+    from vit_plugin.measure.probing import compute_features, prepare, probe
     from vit_plugin.models.loading import load_weights
 
     saved = (
@@ -100,7 +100,7 @@ def accuracies(args: Namespace) -> dict[str, Any]:
     else:
         runner.model.init_weights()
     train, val = (
-        features_of(runner.model, runner.build_dataloader(loader))
+        compute_features(runner.model, runner.build_dataloader(loader))
         for loader in (cfg.train_dataloader, cfg.val_dataloader)
     )
     return probe(train, val, args.probes or PROBE_NAMES, args.shots, args.seeds)

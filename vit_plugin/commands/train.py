@@ -15,7 +15,7 @@ from vit_plugin.from_folder.choices import AUGMENTS, TASK_OPTIONS, TASKS, check_
 from vit_plugin.suggestions import check_choice
 
 from .early import check_data
-from .flags import add_data_arguments, add_flags, add_run_arguments, at_least, given_of
+from .flags import add_data_arguments, add_flags, add_run_arguments, at_least, collect_given
 
 FLAGS_OF_DATA = (
     'task',
@@ -53,7 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         + '; default: the first',
     )
     add_data_arguments(data)
-    add_flags_of_folders(data)
+    add_folder_flags(data)
     config = parser.add_argument_group('a config in place of --data')
     add_flags(config, 'config', nargs='?')
     config.add_argument(
@@ -73,7 +73,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser._action_groups.append(parser._action_groups.pop(1))  # moves --help to the end
 
 
-def add_flags_of_folders(data: _ActionsContainer) -> None:
+def add_folder_flags(data: _ActionsContainer) -> None:
     given: dict[str, Any] = dict(action='store_true', default=None)
     data.add_argument('--balance', **given, help='take images of rare classes more often')
     data.add_argument(
@@ -153,7 +153,7 @@ def resolve_config(args: Namespace) -> None:
     from vit_plugin.from_folder.write import write_config
 
     options = {name: value for name in TASK_OPTIONS if (value := getattr(args, name)) is not None}
-    given = given_of(args, *FLAGS_OF_DATA)
+    given = collect_given(args, *FLAGS_OF_DATA)
     request = Request(args.data, work_dir=args.work_dir or '', options=options, **given)
     args.config = str(write_config(request, bool(args.resume), bool(args.check)))
     args.work_dir = None  # the config has it

@@ -93,7 +93,7 @@ def check_channels(model: Mapping) -> None:
     if not str(backbone.get('type')).startswith('vit_plugin.'):
         return
     with torch.device('meta'):
-        built = MODELS.build(_untrained(backbone))
+        built = MODELS.build(_without_checkpoints(backbone))
     if not isinstance(built, HasStrides):
         return
     outputs = MetaOutputs.of(built)
@@ -115,13 +115,13 @@ def check_channels(model: Mapping) -> None:
             _compare(field, head, outputs)
 
 
-def _untrained(backbone: Mapping) -> dict:
+def _without_checkpoints(backbone: Mapping) -> dict:
     """The config of a backbone without its checkpoints, which are not needed for its shapes."""
     backbone = {**backbone, 'init_cfg': None}
     if 'pretrained' in (backbone.get('patch_embed') or {}):
         backbone['patch_embed'] = {**backbone['patch_embed'], 'pretrained': False}
     if isinstance(backbone.get('backbone'), Mapping):  # an adapter wraps the backbone
-        backbone['backbone'] = _untrained(backbone['backbone'])
+        backbone['backbone'] = _without_checkpoints(backbone['backbone'])
     return backbone
 
 
@@ -223,8 +223,8 @@ def _compare_strides(
 def _numbers(value: Any) -> list[float]:
     """The strides in a number, a list of numbers or a list of pairs (x, y); [] for other values."""
     values = value if isinstance(value, (list, tuple)) else [value]
-    firsts = [one[0] if isinstance(one, (list, tuple)) and one else one for one in values]
-    return firsts if all(isinstance(one, (int, float)) for one in firsts) else []
+    firsts = [value[0] if isinstance(value, (list, tuple)) and value else value for value in values]
+    return firsts if all(isinstance(first, (int, float)) for first in firsts) else []
 
 
 def _alike(stated: Sequence[float], strides: Sequence[float]) -> bool:

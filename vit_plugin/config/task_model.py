@@ -40,7 +40,7 @@ class ModelFacts:
         anchor: the smallest anchor in strides.
         levels: the number of maps that have anchors.
         stuff: for panoptic data, the number of stuff classes, which come last.
-        of_task: facts about the data that only one task knows, by name.
+        task_facts: facts about the data that only one task knows, by name.
     """
 
     classes: int
@@ -52,17 +52,17 @@ class ModelFacts:
     anchor: int = 4
     levels: int = 5
     stuff: int | None = None
-    of_task: Mapping[str, Any] = field(default_factory=dict)
+    task_facts: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def built(self) -> Any:
+    def meta_backbone(self) -> Any:
         """The backbone, built on the meta device with all of its maps."""
         return self.build(out_type='pyramid')
 
     @property
     def is_wide(self) -> bool:
         """Whether heads have the width of their papers."""
-        return self.built.embed_dims >= MIN_WIDE_CHANNELS
+        return self.meta_backbone.embed_dims >= MIN_WIDE_CHANNELS
 
     @property
     def channels(self) -> int:
@@ -72,22 +72,22 @@ class ModelFacts:
     def backbone(self, out_type: str, **more: Any) -> Section:
         """The backbone with this output, in windows where images are large."""
         made: Section = {'type': 'vit_plugin.VisionTransformer', **self.arguments}
-        is_large = max(self.size) > LARGE_GRID * self.built.strides[-1]
+        is_large = max(self.size) > LARGE_GRID * self.meta_backbone.strides[-1]
         takes = 'type' not in self.arguments
         takes &= not str(self.arguments.get('arch')).startswith('timm://')
-        if self.windows and is_large and takes and not self.built.num_prefix_tokens:
+        if self.windows and is_large and takes and not self.meta_backbone.num_prefix_tokens:
             window = dict(size=WINDOW, global_blocks=self.depths())
             made['encoder'] = {**self.arguments.get('encoder', {}), 'window': window}
         return {**made, **more, 'out_type': out_type}
 
     def depths(self, parts: int = 4) -> tuple[int, ...]:
         """The last block of each of several equal groups of blocks."""
-        ends = {self.built.num_layers * part // parts - 1 for part in range(1, parts + 1)}
+        ends = {self.meta_backbone.num_layers * part // parts - 1 for part in range(1, parts + 1)}
         return tuple(sorted(ends - {-1}))
 
     def is_pyramid(self, finest: int = FINEST_STRIDE) -> bool:
         """Whether the maps from this stride on halve their size from one to the next."""
-        strides = [stride for stride in self.built.strides if stride >= finest]
+        strides = [stride for stride in self.meta_backbone.strides if stride >= finest]
         return len(strides) > 1 and all(large == 2 * small for small, large in pairwise(strides))
 
     def pyramid(
@@ -95,13 +95,13 @@ class ModelFacts:
     ) -> tuple[Section, Section, list[int]]:
         """The backbone, its pyramid of maps, and their strides: an FPN, or else ViTDet's."""
         if self.is_pyramid(finest):
-            strides = [stride for stride in self.built.strides if stride >= finest]
+            strides = [stride for stride in self.meta_backbone.strides if stride >= finest]
             neck = dict(
                 type='FPN',
-                in_channels=list(self.built.channels),
+                in_channels=list(self.meta_backbone.channels),
                 out_channels=channels,
                 num_outs=levels,
-                start_level=len(self.built.strides) - len(strides),
+                start_level=len(self.meta_backbone.strides) - len(strides),
                 norm_cfg=NORM,
             )
             return self.backbone('pyramid'), neck, [strides[0] * 2**i for i in range(levels)]
@@ -111,11 +111,11 @@ class ModelFacts:
         self, channels: int, levels: int, finest: int = FINEST_STRIDE
     ) -> tuple[Section, Section, list[int]]:
         """As :meth:`pyramid`, from the last map alone (arXiv:2203.16527)."""
-        stride = self.built.strides[-1]
+        stride = self.meta_backbone.strides[-1]
         scale = 2.0 ** round(math.log2(stride / finest))
         neck = dict(
             type='vit_plugin.SimpleFPN',
-            in_channels=self.built.embed_dims,
+            in_channels=self.meta_backbone.embed_dims,
             out_channels=channels,
             num_outs=levels,
             scales=[scale / 2**i for i in range(min(levels, 4))],
@@ -150,18 +150,18 @@ class ModelFacts:
         return min(number, most) if strides else number
 
     @property
-    def kinds(self) -> dict[str, int]:
+    def class_counts(self) -> dict[str, int]:
         """The numbers of things and stuff, as arguments of MMDetection's heads."""
         stuff = self.stuff or 0
         return dict(num_things_classes=self.classes - stuff, num_stuff_classes=stuff)
 
     @property
-    def answers(self) -> dict[str, bool]:
+    def output_kinds(self) -> dict[str, bool]:
         """What a model of masks finds, as arguments of MMDetection's ``test_cfg``."""
         return dict(panoptic_on=self.stuff is not None, instance_on=self.stuff is None)
 
     @property
-    def points(self) -> int:
+    def mask_points(self) -> int:
         """The points at which masks are compared: Mask2Former's, or fewer for small images."""
         return min(12544, math.prod(self.size) // 16)
 

@@ -22,7 +22,7 @@ RAMP = torch.arange(256.0)
 SMOOTH = torch.tensor([[1.0, 1.0, 1.0], [1.0, 5.0, 1.0], [1.0, 1.0, 1.0]]) / 13
 
 
-def magnitude_of(operation: Any, fixed: str = 'magnitude') -> float:
+def draw_magnitude(operation: Any, fixed: str = 'magnitude') -> float:
     """Draw a signed magnitude as MMPretrain does, unless the attribute named ``fixed`` is set."""
     given = getattr(operation, fixed)
     return operation.random_negative(operation.random_magnitude() if given is None else given)
@@ -68,19 +68,19 @@ def to_uint8(x: Tensor) -> Tensor:
 
 def _rotation(t: Any, height: int, width: int) -> np.ndarray:
     center = t.center or ((width - 1) / 2, (height - 1) / 2)
-    return cv2.getRotationMatrix2D(center, -magnitude_of(t, 'angle'), t.scale)
+    return cv2.getRotationMatrix2D(center, -draw_magnitude(t, 'angle'), t.scale)
 
 
 def _shear(t: Any, height: int, width: int) -> np.ndarray:
     matrix = np.eye(2, 3)
-    matrix[(0, 1) if t.direction == 'horizontal' else (1, 0)] = magnitude_of(t)
+    matrix[(0, 1) if t.direction == 'horizontal' else (1, 0)] = draw_magnitude(t)
     return matrix
 
 
 def _translation(t: Any, height: int, width: int) -> np.ndarray:
     matrix = np.eye(2, 3)
     row, side = (0, width) if t.direction == 'horizontal' else (1, height)
-    matrix[row, 2] = magnitude_of(t) * side
+    matrix[row, 2] = draw_magnitude(t) * side
     return matrix
 
 
@@ -135,11 +135,11 @@ def smooth(x: Tensor) -> Tensor:
 
 
 def _factor(t: Any, height: int, width: int) -> float:
-    return 1 + magnitude_of(t)
+    return 1 + draw_magnitude(t)
 
 
 def _posterize(t: Any, height: int, width: int) -> Tensor:
-    shift = 8 - ceil(magnitude_of(t, 'bits'))
+    shift = 8 - ceil(draw_magnitude(t, 'bits'))
     return RAMP.to(torch.uint8).long() >> shift << shift
 
 
@@ -151,14 +151,14 @@ OPERATIONS: dict[str, tuple[Callable, Callable]] = {
     'Invert': (lambda t, height, width: 255 - RAMP, look_up_pixels),
     'Posterize': (_posterize, look_up_pixels),
     'Solarize': (
-        lambda t, height, width: torch.where(magnitude_of(t, 'thr') > RAMP, RAMP, 255 - RAMP),
+        lambda t, height, width: torch.where(draw_magnitude(t, 'thr') > RAMP, RAMP, 255 - RAMP),
         look_up_pixels,
     ),
     'SolarizeAdd': (
-        lambda t, height, width: torch.where(t.thr > RAMP, RAMP + magnitude_of(t), RAMP),
+        lambda t, height, width: torch.where(t.thr > RAMP, RAMP + draw_magnitude(t), RAMP),
         look_up_pixels,
     ),
-    'Brightness': (lambda t, height, width: RAMP * (1 + magnitude_of(t)), look_up_pixels),
+    'Brightness': (lambda t, height, width: RAMP * (1 + draw_magnitude(t)), look_up_pixels),
     'Contrast': (_factor, blend_with(mean_gray)),
     'ColorTransform': (_factor, blend_with(gray)),
     'Sharpness': (_factor, blend_with(smooth)),

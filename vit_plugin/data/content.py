@@ -42,7 +42,7 @@ def content_digest(dataset: Any) -> str | None:
             known = True
             total.update(repr((pixels.shape, pixels.dtype)).encode())
             total.update(np.ascontiguousarray(pixels).tobytes())
-    for size, digest in _facts_of_files([*paths]):
+    for size, digest in _collect_file_facts([*paths]):
         known |= size >= 0
         total.update(repr((size, digest)).encode())
     return total.hexdigest() if known else None
@@ -54,14 +54,14 @@ def _local_files(info: Mapping[str, Any]) -> Iterator[str]:
             yield value
 
 
-def _facts_of_files(paths: Sequence[str]) -> list[tuple[int, str]]:
+def _collect_file_facts(paths: Sequence[str]) -> list[tuple[int, str]]:
     """The size of each file, -1 if it is missing, and a digest of the bytes read."""
     with ThreadPoolExecutor(CONTENT_THREADS) as pool:
         sizes = [*pool.map(_size, paths)]
         if sum(sizes) <= READ_WHOLE:
             return [*zip(sizes, pool.map(_digest, paths), strict=True)]
         chosen = evenly_spaced(len(paths), READ_FILES)
-        read = pool.map(_digest_of_blocks, [paths[i] for i in chosen], [sizes[i] for i in chosen])
+        read = pool.map(_digest_blocks, [paths[i] for i in chosen], [sizes[i] for i in chosen])
         digests = dict(zip(chosen, read, strict=True))
     return [(size, digests.get(i, '')) for i, size in enumerate(sizes)]
 
@@ -76,10 +76,10 @@ def _size(path: str) -> int:
 
 def _digest(path: str) -> str:
     """A digest of all bytes of a file, empty if it cannot be read."""
-    return _digest_of_blocks(path, 0)
+    return _digest_blocks(path, 0)
 
 
-def _digest_of_blocks(path: str, size: int) -> str:
+def _digest_blocks(path: str, size: int) -> str:
     """A digest of the first, middle and last block of a file, or of all of a small one."""
     digest = blake2b(digest_size=8)
     try:

@@ -72,7 +72,7 @@ class PositionedSampler:
         self._next = (first + -(-len(self._source) // self._items), 0)
         rank, world = get_dist_info()
         for number, item in enumerate(self._after(skipped * self._items), iteration * self._items):
-            yield self._positioned(item, number, rank, world)
+            yield self._add_position(item, number, rank, world)
 
     def _after(self, skipped: int) -> Iterator:
         if hasattr(self._source, 'skip'):
@@ -80,7 +80,7 @@ class PositionedSampler:
             return iter(self._source)
         return islice(iter(self._source), skipped, None)
 
-    def _positioned(self, item: Any, number: int, rank: int, world: int) -> Any:
+    def _add_position(self, item: Any, number: int, rank: int, world: int) -> Any:
         return PositionedIndex(item, number * world + rank)
 
 
@@ -95,7 +95,9 @@ class PositionedBatchSampler(PositionedSampler):
     def _items(self) -> int:
         return 1
 
-    def _positioned(self, item: list, number: int, rank: int, world: int) -> list[PositionedIndex]:
+    def _add_position(
+        self, item: list, number: int, rank: int, world: int
+    ) -> list[PositionedIndex]:
         return [
             PositionedIndex(index, (number * self.samples + i) * world + rank)
             for i, index in enumerate(item)
@@ -107,7 +109,7 @@ def positioned_sampler(
 ) -> PositionedSampler:
     """Build a sampler whose indices know their positions."""
     if not isinstance(source, Mapping):
-        return PositionedSampler(source, batch_size or 1, True)
+        return PositionedSampler(source, batch_size or 1, own_seed=True)
     own_seed = source.get('seed') is not None
     source = source if own_seed else dict(source, seed=seed)
     return PositionedSampler(
@@ -160,7 +162,7 @@ def seeded_loader(cfg: Mapping, seed: int, unreadable: UnreadableList | None = N
     )
 
 
-def positioned_sampler_of(loader: DataLoader) -> PositionedSampler | None:
+def find_positioned_sampler(loader: DataLoader) -> PositionedSampler | None:
     """The sampler of positions of a data loader, or None."""
     samplers = (loader.batch_sampler, loader.sampler)
     return next((sampler for sampler in samplers if isinstance(sampler, PositionedSampler)), None)

@@ -56,7 +56,7 @@ class Seeded:
             position. Without a list, an unreadable sample is an error.
     """
 
-    _own = ('_dataset', 'seed_of_samples', '_unreadable')
+    _own_names = ('_dataset', 'seed_of_samples', '_unreadable')
     # torch would call the data set's own __getitems__ with whole batches, and nothing would be
     # seeded.
     __getitems__ = None
@@ -97,13 +97,15 @@ class Seeded:
         return self._dataset
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith('__') or name in self._own:  # pickle asks before the constructor has run
+        if (
+            name.startswith('__') or name in self._own_names
+        ):  # pickle asks before the constructor has run
             raise AttributeError(name)
         return getattr(self._dataset, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute of the data set. Framework hooks replace its pipeline during a run."""
-        if name in self._own:
+        if name in self._own_names:
             super().__setattr__(name, value)
         else:
             setattr(self._dataset, name, value)

@@ -23,4 +23,4 @@ class BandsPreprocessor(DetDataPreprocessor):
         super().__init__(**kwargs)
         self._enable_normalize = True
         for name, values in (('mean', mean), ('std', std)):
-            self.register_buffer(name, torch.tensor(values).view(-1, 1, 1), False)
+            self.register_buffer(name, torch.tensor(values).view(-1, 1, 1), persistent=False)

@@ -18,7 +18,7 @@ from typing import Any
 FRAMEWORKS = ('mmcv', 'mmdet', 'mmpretrain', 'mmseg')
 # Packages with ops, and those that cannot be imported without them.
 NEED_OPS = ('mmcv.ops.', 'mmcv.cnn.bricks.transformer.', 'mmdet.')
-ABSENT = object()
+ABSENT = object()  # for names that are not there, since None is a value of some placeholders
 
 
 def retry() -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from vit_plugin.arguments.fields import PositiveInt
-from vit_plugin.files.tiles import Area, View, views_of
+from vit_plugin.files.tiles import Area, View, choose_views
 from vit_plugin.registry import DATASETS, TRANSFORMS, needed_class
 
 CocoDataset: Any = needed_class('TiledCocoDataset', 'mmdet.datasets:CocoDataset')
@@ -14,8 +14,8 @@ BaseTransform: Any = needed_class('CutTile', 'mmcv.transforms:BaseTransform')
 class TiledCocoDataset(CocoDataset):
     """MMDetection's ``CocoDataset`` with a tile of an image, or the whole image, as each sample.
 
-    See :func:`~vit_plugin.files.tiles.views_of` for the choice of tiles and their objects. Masks
-    and boxes are clipped to the tile. The image is cropped by :class:`CutTile`.
+    See :func:`~vit_plugin.files.tiles.choose_views` for the choice of tiles and their objects.
+    Masks and boxes are clipped to the tile. The image is cropped by :class:`CutTile`.
 
     Args:
         tile: side of a tile in pixels of the image.
@@ -30,7 +30,7 @@ class TiledCocoDataset(CocoDataset):
 
     def load_data_list(self) -> list[dict]:
         images = super().load_data_list()
-        views = views_of(
+        views = choose_views(
             (
                 (
                     (image['width'], image['height']),
@@ -41,10 +41,10 @@ class TiledCocoDataset(CocoDataset):
             ),
             self.tile,
         )
-        return [_sample_of(images[view.image], view) for view in views]
+        return [_crop_sample(images[view.image], view) for view in views]
 
 
-def _sample_of(image: dict[str, Any], view: View) -> dict[str, Any]:
+def _crop_sample(image: dict[str, Any], view: View) -> dict[str, Any]:
     """Restrict an image's sample to a view."""
     left, top, right, bottom = view.area
     instances = []

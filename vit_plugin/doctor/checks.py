@@ -179,5 +179,7 @@ def diagnose(examined: Examined) -> Iterator[Finding]:
     find nothing.
     """
     for check in CHECKS:
-        for found, cure in check.run(examined):
-            yield Finding(check.name, check.symptom, ' '.join(found.split()).rstrip('.'), cure)
+        for description, cure in check.run(examined):
+            yield Finding(
+                check.name, check.symptom, ' '.join(description.split()).rstrip('.'), cure
+            )

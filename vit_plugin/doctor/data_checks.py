@@ -14,7 +14,7 @@ from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.models.classes import check_classes
 
 from .examined import Examined, Findings
-from .named_weights import sections_of
+from .named_weights import iter_sections
 
 LABEL_BATCHES = 4  # number of batches whose labels are read
 SHARE = 0.9  # with this share of images in one class, single-class batches are likely
@@ -26,7 +26,7 @@ def settings(examined: Examined) -> Findings:
         return
     for name in (*CONFIG_SECTIONS, 'default_hooks'):
         value = examined.settings.get(name)
-        if value is None or any(any(missing_files(one)) for _, one in sections_of(value, name)):
+        if value is None or any(any(missing_files(one)) for _, one in iter_sections(value, name)):
             continue
         section = {'default_scope': examined.scope, name: value}
         try:

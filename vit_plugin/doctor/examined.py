@@ -26,13 +26,13 @@ from vit_plugin.config.data import missing_files
 from vit_plugin.config.scope import import_data_sets, in_scope
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.importable import make_importable, register_framework_models
-from vit_plugin.untrusted.admission import registered_in
+from vit_plugin.untrusted.admission import find_registered
 from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.hub import offline
 
 from .initialization import Initialization, Initialized
 from .named_weights import NamedWeights, named_weights, without_downloads
-from .optimizer_groups import Group, groups_of
+from .optimizer_groups import Group, read_groups
 
 # Pairs of a fault and its remedy; one sentence may hold both.
 Findings = Iterator[tuple[str, str]]
@@ -135,7 +135,7 @@ class Examined:
                 )
         return sources
 
-    def sources_of(self, module: str) -> list[NamedWeights]:
+    def find_sources(self, module: str) -> list[NamedWeights]:
         """The weights for a module, a submodule or the whole model."""
         return [
             source
@@ -168,7 +168,7 @@ class Examined:
             return [], ''
         try:
             with self.building():
-                return groups_of(self.model, self.wrapper), ''
+                return read_groups(self.model, self.wrapper), ''
         except Exception as error:  # noqa: BLE001  of any framework's constructor
             return [], first_line(error) or type(error).__name__
 
@@ -203,7 +203,7 @@ class Examined:
         """A class by its name, or None. Names in a run's files import nothing."""
         if not isinstance(kind, str):
             return kind
-        if self.is_data and not registered_in(registry, kind, str(self.scope))[0]:
+        if self.is_data and not find_registered(registry, kind, str(self.scope))[0]:
             return None
         return look_up(kind, registry, self.scope)
 

@@ -52,7 +52,7 @@ def named_weights(
         config: the section ``model``.
         settings: the whole config.
     """
-    for place, section in sections_of(config, 'model'):
+    for place, section in iter_sections(config, 'model'):
         file = _file_of(section)
         if file or section.get('pretrained') is True:
             name = file or f'timm://{section.get("model_name")}'
@@ -82,7 +82,7 @@ def _entries(module: nn.Module) -> list[Mapping[str, Any]]:
     given = getattr(module, 'init_cfg', None) or []
     entries = [given] if isinstance(given, Mapping) else given
     kinds = ('Pretrained', PretrainedInit)
-    return [one for one in entries if one.get('type') in kinds and one.get('checkpoint')]
+    return [entry for entry in entries if entry.get('type') in kinds and entry.get('checkpoint')]
 
 
 def leave_out(module: Any) -> None:
@@ -90,17 +90,17 @@ def leave_out(module: Any) -> None:
     given = module.init_cfg
     entries = [given] if isinstance(given, Mapping) else given
     named = _entries(module)
-    module.init_cfg = [one for one in entries if one not in named]
+    module.init_cfg = [entry for entry in entries if entry not in named]
 
 
-def sections_of(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def iter_sections(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """All sections in a config, with their places."""
     if isinstance(value, Mapping):
         yield place, value
     inner = value.items() if isinstance(value, Mapping) else enumerate(value)
     for key, part in inner:
         if isinstance(part, (Mapping, list, tuple)):
-            yield from sections_of(part, f'{place}.{key}')
+            yield from iter_sections(part, f'{place}.{key}')
 
 
 def _file_of(section: Mapping[str, Any]) -> str:

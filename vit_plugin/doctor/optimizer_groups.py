@@ -24,7 +24,7 @@ class Group(NamedTuple):
     decay: float
 
 
-def groups_of(model: nn.Module, wrapper: Mapping[str, Any]) -> list[Group]:
+def read_groups(model: nn.Module, wrapper: Mapping[str, Any]) -> list[Group]:
     """The trained parameters with their settings.
 
     Args:

@@ -32,20 +32,20 @@ def _expected(examined: Examined) -> Expected | None:
     """What the weights of the backbone expect, if their name or file states it."""
     backbone = examined.backbone
     arch = backbone.get('arch') or f'timm://{backbone.get("model_name")}'
-    for source in reversed(examined.sources_of('backbone')):
+    for source in reversed(examined.find_sources('backbone')):
         try:
             expected = known_mean_std(arch, source.opened or source.name)
         except ConfigError:
             continue
         if expected:
-            mean, std = ([round(255 * one, 3) for one in expected[key]] for key in ('mean', 'std'))
+            mean, std = ([round(255 * x, 3) for x in expected[key]] for key in ('mean', 'std'))
             return Expected(mean, std, file_name(source.name))
     return None
 
 
 def normalization(examined: Examined) -> Findings:
     """Find pixels that are normalized differently from what the weights expect, or twice."""
-    sources = examined.sources_of('backbone')
+    sources = examined.find_sources('backbone')
     mean, std = (examined.preprocessor.get(name) for name in ('mean', 'std'))
     steps = [str(step.get('type')) for step in examined.pipeline('train')]
     normalizes = any(step.rpartition('.')[2] == 'Normalize' for step in steps)
@@ -101,7 +101,7 @@ def order(examined: Examined) -> Findings:
     given = examined.preprocessor
     if 'LoadImageFromFile' not in steps or len(given.get('mean') or ()) != 3:
         return
-    if given.get('bgr_to_rgb') or given.get('to_rgb') or not examined.sources_of('backbone'):
+    if given.get('bgr_to_rgb') or given.get('to_rgb') or not examined.find_sources('backbone'):
         return
     if str(examined.backbone.get('type')).startswith('vit_plugin.'):
         switch = 'to_rgb' if examined.scope == 'mmpretrain' else 'bgr_to_rgb'
@@ -119,7 +119,9 @@ def positions(examined: Examined) -> Findings:
     side = _training_side(examined)
     if not side or not isinstance(getattr(backbone, 'position', None), LearnedPosEmbed):
         return
-    sources = [one for one in examined.sources_of('backbone') if one.at not in START_SETTINGS]
+    sources = [
+        source for source in examined.find_sources('backbone') if source.at not in START_SETTINGS
+    ]
     table_side = min(backbone.img_size)
     if sources and not table_side / STRETCH <= side <= table_side * STRETCH:
         yield (
@@ -137,6 +139,6 @@ def _training_side(examined: Examined) -> int:
             size = step.get('crop_size') or step.get('scale')
             if isinstance(size, int):
                 return size
-            if isinstance(size, (list, tuple)) and all(isinstance(one, int) for one in size):
+            if isinstance(size, (list, tuple)) and all(isinstance(side, int) for side in size):
                 return min(size)
     return 0

@@ -66,8 +66,8 @@ def layer_decay(examined: Examined) -> Findings:
             f'({examined.optimizer_error})',
             cure if given else 'correct its settings',
         )
-    rates = [one.rate for one in examined.groups if one.name.startswith('backbone.')]
-    highest = max((one.rate for one in examined.groups), default=0)
+    rates = [group.rate for group in examined.groups if group.name.startswith('backbone.')]
+    highest = max((group.rate for group in examined.groups), default=0)
     if rates and constructor not in DEFAULT_CONSTRUCTORS and 0 < min(rates) < LOWEST * highest:
         yield (
             f'optim_wrapper.paramwise_cfg.{given[0] if given else "..."}: the first layers learn '
@@ -78,12 +78,14 @@ def layer_decay(examined: Examined) -> Findings:
 
 def rate(examined: Examined) -> Findings:
     """Find a learning rate of 0, or one for training from scratch on a pretrained backbone."""
-    if examined.groups and not any(one.rate for one in examined.groups):
+    if examined.groups and not any(group.rate for group in examined.groups):
         yield 'optim_wrapper.optimizer.lr: all parameters have the rate 0', 'give a larger one'
     optimizer = examined.wrapper.get('optimizer') or {}
     kind = str(optimizer.get('type'))
-    sources = [one for one in examined.sources_of('backbone') if one.at not in START_SETTINGS]
-    rates = [one.rate for one in examined.groups if one.name.startswith('backbone.')]
+    sources = [
+        source for source in examined.find_sources('backbone') if source.at not in START_SETTINGS
+    ]
+    rates = [group.rate for group in examined.groups if group.name.startswith('backbone.')]
     if (
         sources
         and rates
@@ -100,7 +102,7 @@ def rate(examined: Examined) -> Findings:
 def weight_decay(examined: Examined) -> Findings:
     """Find norms, positions or tokens of a pretrained backbone with weight decay."""
     model: Any = examined.model
-    if model is None or not examined.sources_of('backbone'):
+    if model is None or not examined.find_sources('backbone'):
         return
     norms = {
         f'{name}.weight'
@@ -115,9 +117,9 @@ def weight_decay(examined: Examined) -> Findings:
     }
     kind = str((examined.wrapper.get('optimizer') or {}).get('type'))
     decayed = [
-        one.name
-        for one in examined.groups
-        if one.name in norms | tokens and log(2) < HALF_LIFE * one.rate * one.decay
+        group.name
+        for group in examined.groups
+        if group.name in norms | tokens and log(2) < HALF_LIFE * group.rate * group.decay
     ]
     if decayed and 'Adam' in kind:
         yield (

@@ -32,7 +32,7 @@ def examine(subject: str, options: Mapping[str, Any] | None = None) -> Examined:
     """
     if subject.startswith(SHIPPED_PREFIX) or Path(subject).suffix in CONFIG_SUFFIXES:
         return Examined(read_config(subject, options))
-    checkpoint = _of_run(subject)
+    checkpoint = _read_run(subject)
     settings, admitted = read_settings(checkpoint), saved_config(checkpoint).to_dict()
     model = _with_starts(admitted['model'], settings['model'])
     cfg = Config({**settings, **admitted, 'model': model})
@@ -40,7 +40,7 @@ def examine(subject: str, options: Mapping[str, Any] | None = None) -> Examined:
     return Examined(cfg, is_data=True)
 
 
-def _of_run(subject: str) -> Checkpoint:
+def _read_run(subject: str) -> Checkpoint:
     """The newest config in the folder of a run, or a checkpoint with its config."""
     folder = Path(subject)
     configs = [*folder.glob('*/vis_data/config.py'), *folder.glob('*.py')]
@@ -61,8 +61,8 @@ def _with_starts(model: Any, settings: Any) -> Any:
     given = settings.get(INIT)
     entries = [given] if isinstance(given, Mapping) else given or []
     named = [
-        {key: value for key, value in one.items() if key in KEYS}
-        for one in entries
-        if isinstance(one, Mapping) and one.get('type') == 'Pretrained'
+        {key: value for key, value in entry.items() if key in KEYS}
+        for entry in entries
+        if isinstance(entry, Mapping) and entry.get('type') == 'Pretrained'
     ]
     return {**entries_of_model, INIT: named} if named else entries_of_model

@@ -44,7 +44,7 @@ def arrive(examined: Examined) -> Findings:
         if report and lost:
             yield _overwritten(source, lost, len(names), state.model)
         elif lost and len(lost) > PLENTY * matrices:
-            if _others(state.model, source.module) or source.entry.get('pretrained'):
+            if _other_initializations(state.model, source.module) or source.entry.get('pretrained'):
                 yield _overwritten(source, lost, len(names), state.model)
             else:
                 yield (
@@ -68,7 +68,7 @@ def arrive(examined: Examined) -> Findings:
 def _overwritten(
     source: NamedWeights, lost: list[str], total: int, model: nn.Module
 ) -> tuple[str, str]:
-    others = _others(model, source.module)
+    others = _other_initializations(model, source.module)
     cure = 'name the weights in init_cfg of the backbone, which is read last'
     if others:
         cure = f'leave out {", ".join(others)}'
@@ -87,7 +87,7 @@ def _no_start(source: NamedWeights, what: str) -> tuple[str, str]:
     )
 
 
-def _others(model: nn.Module, module: str) -> list[str]:
+def _other_initializations(model: nn.Module, module: str) -> list[str]:
     """Other initializations of a module and of its parents, by place."""
     places = []
     parts = module.split('.')
@@ -95,7 +95,7 @@ def _others(model: nn.Module, module: str) -> list[str]:
         name = '.'.join(parts[:end])
         given: Any = getattr(model.get_submodule(name), 'init_cfg', None) or []
         entries = [given] if hasattr(given, 'keys') else given
-        if any(one.get('type') not in ('Pretrained', PretrainedInit) for one in entries):
+        if any(entry.get('type') not in ('Pretrained', PretrainedInit) for entry in entries):
             places.append('.'.join(filter(None, ('model', name, 'init_cfg'))))
     return places
 
@@ -122,7 +122,7 @@ def skipped(examined: Examined) -> Findings:
             continue
         lost = [ours for ours, why in report.initialized.items() if why == 'skipped']
         left_out = [key for key, why in report.ignored.items() if why == 'skipped']
-        names = [name for name in (*lost, *left_out) if _of_encoder(name)]
+        names = [name for name in (*lost, *left_out) if _is_of_encoder(name)]
         if names:
             scale = any('.ls' in name or 'gamma' in name for name in names)
             yield (
@@ -134,7 +134,7 @@ def skipped(examined: Examined) -> Findings:
             )
 
 
-def _of_encoder(name: str) -> bool:
+def _is_of_encoder(name: str) -> bool:
     parts = name.split('.')
     return any(part in ENCODER_MODULES or part in ('layer', 'layers', 'encoder') for part in parts)
 
@@ -149,7 +149,7 @@ def last_norm(examined: Examined) -> Findings:
     takes = getattr(model, 'neck', None) or head
     if takes is None or type(takes).__name__.startswith(HEADS_WITHOUT_NORM) or _has_norm(takes):
         return
-    if sources := examined.sources_of('backbone'):
+    if sources := examined.find_sources('backbone'):
         yield (
             'model.backbone.encoder.final_norm=False: the features of '
             f'{file_name(sources[0].name)} reach {type(takes).__name__} as they leave the last '

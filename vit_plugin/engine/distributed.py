@@ -161,7 +161,7 @@ def is_first_rank() -> bool:
     return all(os.environ.get(rank, '0') == '0' for rank, *_ in VARIABLES.values())
 
 
-def report_of_rank(text: str) -> str:
+def report_with_rank(text: str) -> str:
     """Report an error, with its rank unless that is rank 0.
 
     An error while building is the same in all processes. So all but the first process of a machine

@@ -49,13 +49,13 @@ def quieten(logger: logging.Logger, starts: tuple[str, ...] = FILE_ONLY) -> None
     print_safely(logger)
     for handler in consoles(logger):
         handler.addFilter(Without(starts))
-        if in_terminal():
+        if is_in_terminal():
             handler.setFormatter(Plain())
 
 
 def print_safely(logger: logging.Logger) -> None:
     """Make names of files and classes in messages safe to print."""
-    if not any(isinstance(one, PrintableMessages) for one in logger.filters):
+    if not any(isinstance(filtering, PrintableMessages) for filtering in logger.filters):
         logger.addFilter(PrintableMessages())
     for handler in logger.handlers:
         if isinstance(handler.formatter, MMFormatter):
@@ -73,7 +73,7 @@ def consoles(logger: logging.Logger) -> list[logging.Handler]:
     return [handler for handler in logger.handlers if not isinstance(handler, logging.FileHandler)]
 
 
-def in_terminal() -> bool:
+def is_in_terminal() -> bool:
     """True if the output is a terminal, and not a file or a pipe."""
     return sys.stdout.isatty()
 

@@ -178,9 +178,9 @@ def first_broken(state: Mapping[str, Any], learned: Container[str]) -> str | Non
                 bounds.append(torch.stack(part.detach().aminmax()).float())
     if not bounds:
         return None
-    bounds = [one.to(bounds[0].device, non_blocking=True) for one in bounds]
+    bounds = [bound.to(bounds[0].device, non_blocking=True) for bound in bounds]
     for place, is_learned, pair in zip(places, strict, torch.stack(bounds).tolist(), strict=True):
-        if any(not math.isfinite(one) if is_learned else math.isnan(one) for one in pair):
+        if any(not math.isfinite(bound) if is_learned else math.isnan(bound) for bound in pair):
             return place
     return None
 

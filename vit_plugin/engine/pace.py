@@ -48,7 +48,7 @@ class Pace:
             self._since = None
 
     @property
-    def of_a_step(self) -> float:
+    def seconds_per_step(self) -> float:
         """Mean seconds of the latest steps."""
         return (self._ends[-1] - self._ends[0]) / (len(self._ends) - 1)
 
@@ -56,7 +56,7 @@ class Pace:
 def seconds_left(runner: Runner, pace: Pace) -> float:
     """The remaining seconds of a run after the current step, validations included."""
     steps = runner.max_iters - runner.iter - 1
-    return steps * pace.of_a_step + validations(runner) * pace.validation
+    return steps * pace.seconds_per_step + validations(runner) * pace.validation
 
 
 def validations(runner: Runner) -> int:

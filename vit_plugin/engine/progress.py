@@ -17,7 +17,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from vit_plugin.registry import HOOKS
 
 from .console import SHOWN_LIVE, TRAIN_TAGS
-from .loggers import in_terminal, quieten
+from .loggers import is_in_terminal, quieten
 from .pace import Pace, seconds_left
 from .validation_record import to_per_cent
 
@@ -50,8 +50,9 @@ class ProgressHook(Hook):
     _is_shown = False
 
     def before_train(self, runner: Runner) -> None:
-        self._stack, self._is_shown, self._is_live = ExitStack(), is_main_process(), in_terminal()
-        self._said = -math.inf  # time of the last line in a pipe
+        self._stack = ExitStack()  # contexts that end with the training
+        self._is_shown, self._is_live = is_main_process(), is_in_terminal()
+        self._printed_at = -math.inf  # time of the last line in a pipe
         if self._is_shown:
             if self._is_live:
                 self._stack.enter_context(logging_redirect_tqdm([runner.logger]))
@@ -70,9 +71,9 @@ class ProgressHook(Hook):
             self._pace.step(time.perf_counter())
             self._tell(runner, f'{tqdm.format_interval(seconds_left(runner, self._pace))} left')
             self._line.update()
-            if not self._is_live and (now := time.perf_counter()) - self._said >= EVERY:
+            if not self._is_live and (now := time.perf_counter()) - self._printed_at >= EVERY:
                 print(self._line, flush=True)
-                self._said = now
+                self._printed_at = now
 
     def before_val_epoch(self, runner: Runner) -> None:
         if self._pace is not None:

@@ -123,7 +123,7 @@ class BaseOptimWrapper(OptimWrapper):
         return scaler is None or not scaler.is_enabled() or scaler.get_scale() <= 1
 
 
-def in_window(wrapper: Any) -> bool:
+def is_accumulating(wrapper: Any) -> bool:
     """True if gradients are being accumulated.
 
     The last optimizer step is then some iterations ago.

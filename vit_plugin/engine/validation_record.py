@@ -70,7 +70,9 @@ class ValidationRecord:
         training, scalars = {}, runner.message_hub.log_scalars
         if 'train/lr' in scalars:
             training['train/lr'] = float(scalars['train/lr'].data[0][-1])
-        for name in (one for one in scalars if one.startswith(TRAINING) and 'loss' in one):
+        for name in (
+            scalar for scalar in scalars if scalar.startswith(TRAINING) and 'loss' in scalar
+        ):
             training[name] = float(np.mean(scalars[name].data[0][-max(since, 1) :]))
         self.rows.append({**place, **training, **to_per_cent(metrics)})
 

@@ -46,8 +46,8 @@ def alone_in(work_dir: str | Path) -> Iterator[None]:
             lock.acquire()
         except Timeout as error:
             raise ConfigError(
-                f'A run is already training in {str(work_dir)!r} ({_described(owner)}); wait for '
-                'its end, or give another --work-dir.'
+                f'A run is already training in {str(work_dir)!r} ({_describe_owner(owner)}); wait '
+                'for its end, or give another --work-dir.'
             ) from error
         except (OSError, NotImplementedError) as error:
             print_log(
@@ -73,7 +73,7 @@ def alone_in(work_dir: str | Path) -> Iterator[None]:
             lock.release()
 
 
-def _described(owner: Path) -> str:
+def _describe_owner(owner: Path) -> str:
     try:
         run = json.loads(owner.read_text())
         return f'process {run["pid"]} on {run["host"]}, since {run["since"]}'

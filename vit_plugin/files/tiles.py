@@ -34,7 +34,7 @@ class View(NamedTuple):
     ignored: np.ndarray
 
 
-def tiles_of(width: int, height: int, side: int) -> list[Area]:
+def cut_tiles(width: int, height: int, side: int) -> list[Area]:
     """The tiles of an image, row by row. The last ones end where the image does."""
 
     def starts(length: int) -> list[int]:
@@ -48,7 +48,7 @@ def tiles_of(width: int, height: int, side: int) -> list[Area]:
     ]
 
 
-def views_of(
+def choose_views(
     images: Iterable[tuple[tuple[int, int], ArrayLike, Sequence[bool]]], side: int
 ) -> list[View]:
     """Every tile with an object, as many without, evenly spaced, and images with several tiles.
@@ -66,7 +66,7 @@ def views_of(
         corners = np.array(boxes, float).reshape(-1, 4)
         ignored = np.array(crowd, bool)
         areas = np.prod(corners[:, 2:] - corners[:, :2], axis=1)
-        tiles = tiles_of(width, height, side)
+        tiles = cut_tiles(width, height, side)
         for area in tiles:
             left, top, right, bottom = area
             cut = corners.clip((left, top) * 2, (right, bottom) * 2) - (left, top) * 2

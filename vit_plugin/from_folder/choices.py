@@ -70,7 +70,7 @@ def check_model(task: str, model: str | None) -> None:
             f'--model {model!r}: {task} has one model around its backbone; give that by --arch, or '
             f'--task {alternatives(filter(models_of, TASKS))}.'
         )
-    takers = [one for one in TASKS if model in models_of(one)]
+    takers = [taker for taker in TASKS if model in models_of(taker)]
     if takers and task not in takers:
         raise ConfigError(f'--model {model} is for --task {" or ".join(takers)}; give that task.')
     check_choice('--model', model, models_of(task))

@@ -80,7 +80,7 @@ def compute_gradients(runner: Runner, model: Any, batch: Any) -> None:
     """Run a step up to the gradients."""
     optim_wrapper: Any = runner.optim_wrapper
     with optim_wrapper.optim_context(model):
-        losses = model._run_forward(model.data_preprocessor(batch, True), mode='loss')
+        losses = model._run_forward(model.data_preprocessor(batch, training=True), mode='loss')
     model.parse_losses(losses)[0].backward()
 
 
@@ -114,7 +114,7 @@ def estimate_memory(runner: Runner) -> TrainingMemory:
 def pixels_per_image(runner: Runner, batch: Any) -> int:
     """The pixels of an image in a batch at the model's input; 0 for several views."""
     preprocessor: Any = runner.model.data_preprocessor
-    inputs = preprocessor(copy.deepcopy(batch), True)['inputs']
+    inputs = preprocessor(copy.deepcopy(batch), training=True)['inputs']
     return inputs.shape[-2:].numel() if isinstance(inputs, torch.Tensor) else 1
 
 

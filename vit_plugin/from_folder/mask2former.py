@@ -43,11 +43,11 @@ def _mask2former(facts: ModelFacts) -> Section:
     model = framework_model(MMDET_MASK2FORMER)
     classes, queries = facts.classes, facts.queries('mask2former', 100 if facts.is_wide else 40)
     head = mask2former_head(model['panoptic_head'], width, strides)
-    head |= dict(**facts.kinds, num_queries=queries)
+    head |= dict(**facts.class_counts, num_queries=queries)
     head['loss_cls']['class_weight'] = [1.0] * classes + [0.1]
-    model['panoptic_fusion_head'] |= facts.kinds
-    model['train_cfg']['num_points'] = facts.points
-    model['test_cfg'] |= dict(max_per_image=min(100, queries * classes), **facts.answers)
+    model['panoptic_fusion_head'] |= facts.class_counts
+    model['train_cfg']['num_points'] = facts.mask_points
+    model['test_cfg'] |= dict(max_per_image=min(100, queries * classes), **facts.output_kinds)
     return model | dict(backbone=backbone, neck=neck, panoptic_head=head)
 
 

@@ -78,12 +78,14 @@ def _mocov3(student: Student) -> Section:
     return dict(backbone={**student.backbone, **frozen}, neck=dict(in_channels=student.width))
 
 
-def _projected(student: Student) -> Section:
+def _with_neck_channels(student: Student) -> Section:
     return dict(backbone=student.backbone, neck=dict(in_channels=student.width))
 
 
 def _masked_dino(student: Student) -> Section:
-    return _projected(student._replace(backbone={**student.backbone, 'type': 'vit_plugin.IBOTViT'}))
+    return _with_neck_channels(
+        student._replace(backbone={**student.backbone, 'type': 'vit_plugin.IBOTViT'})
+    )
 
 
 def _mae(student: Student) -> Section:
@@ -103,7 +105,7 @@ def _simmim(student: Student) -> Section:
     )
 
 
-def _masked(student: Student) -> list[Section]:
+def _mask_squares(student: Student) -> list[Section]:
     """A crop with a mask whose squares are two patches wide if these fit, at most 32 pixels."""
     square = 2 * student.stride
     fits = student.size % square == 0 and square <= 32
@@ -136,10 +138,10 @@ METHODS = {
             )
         ],
     ),
-    'dino': Method('dino', _projected, _multi_crop),
+    'dino': Method('dino', _with_neck_channels, _multi_crop),
     'dinov2': Method('dinov2', _masked_dino, _multi_crop),
     'mae': Method('mae', _mae, lambda student: student.crop(0.2)),
-    'simmim': Method('simmim', _simmim, _masked),
+    'simmim': Method('simmim', _simmim, _mask_squares),
     'distill': Method(
         '',
         lambda student: dict(
@@ -149,7 +151,7 @@ METHODS = {
         'ClsDataPreprocessor',
     ),
     **{
-        name: Method(base, _projected, _multi_crop, continues=True)
+        name: Method(base, _with_neck_channels, _multi_crop, continues=True)
         for name, base in declared('continuations').items()
     },
 }

@@ -207,7 +207,9 @@ def read_images(tree: Tree, data: str) -> Listing:
             'needed; give another folder.'
         )
     parts: dict[Any, list[ImageRecord]] = dict(train=records, val=[], test=[])
-    return Listing('images without labels', tree.folder, (), parts, False, findings)
+    return Listing(
+        'images without labels', tree.folder, (), parts, held_out=False, findings=findings
+    )
 
 
 class Probe:
@@ -255,7 +257,7 @@ class Probe:
         Measured on the validation or held-out images of a folder with class folders. For any other
         folder there are none.
         """
-        from vit_plugin.measure.probing import NEIGHBORS, features_of, probe
+        from vit_plugin.measure.probing import NEIGHBORS, compute_features, probe
 
         try:
             listing = read_classes(self.task.tree(), self.task.request)
@@ -266,7 +268,7 @@ class Probe:
         scores = []
         for model in self.models():
             train, val = (
-                features_of(model, load_labeled_batches(listing, part, self.prepare))
+                compute_features(model, load_labeled_batches(listing, part, self.prepare))
                 for part in (listing.train, listing.val)
             )
             scores.append(probe(train, val, ['knn'])['knn'])
@@ -279,8 +281,8 @@ class Probe:
 
         records = self.task.listing.train
         records = records[:: -(-len(records) // FEATURE_IMAGES)]
-        data = pseudo_collate([self.prepare(dict(img_path=str(one.path))) for one in records])
-        images = [one.flip(0).permute(1, 2, 0).numpy() for one in data['inputs']]
+        data = pseudo_collate([self.prepare(dict(img_path=str(record.path))) for record in records])
+        images = [image.flip(0).permute(1, 2, 0).numpy() for image in data['inputs']]
         colors = [
             feature_colors(list(patch_features(model, model.data_preprocessor(data)['inputs'])))
             for model in self.models()

@@ -65,8 +65,8 @@ def recipe_of(task: TaskRecipe) -> Recipe:
     if listing.classes:
         sections['classes'] = list(listing.classes)
     sections['model'] = task.model()
-    if own := task.preprocessor():
-        sections['data_preprocessor'] = own
+    if preprocessor := task.preprocessor():
+        sections['data_preprocessor'] = preprocessor
     if listing.bands and not start.detector:
         preprocessor = sections.get('data_preprocessor') or sections['model']['data_preprocessor']
         preprocessor |= band_normalization(start, listing)

@@ -60,7 +60,7 @@ def free_folder(folder: str, files: Mapping[str, str], given: bool, resume: bool
             continue.
     """
     if given:
-        if other := _other(folder, files):
+        if other := _find_conflict(folder, files):
             raise ConfigError(
                 f'The work directory {folder!r} has another {other}; continue with that one by '
                 f'vit-plugin train {folder}/{CONFIG_NAME}, or give another --work-dir.'
@@ -71,9 +71,9 @@ def free_folder(folder: str, files: Mapping[str, str], given: bool, resume: bool
                 '--resume, or give another --work-dir.'
             )
         return folder
-    taken = [path for path in _there(folder) if holds_run(path)]
+    taken = [path for path in _existing_folders(folder) if holds_run(path)]
     if resume and taken:
-        same = [path for path in taken if not _other(path, files)]
+        same = [path for path in taken if not _find_conflict(path, files)]
         if not same:
             raise ConfigError(
                 f'--resume: the runs in {", ".join(taken)} have other flags or data; continue '
@@ -81,22 +81,26 @@ def free_folder(folder: str, files: Mapping[str, str], given: bool, resume: bool
                 'out.'
             )
         return same[-1]
-    return next(path for path in _names(folder) if path not in taken and not _other(path, files))
+    return next(
+        path
+        for path in _candidate_names(folder)
+        if path not in taken and not _find_conflict(path, files)
+    )
 
 
-def _names(folder: str) -> Iterator[str]:
+def _candidate_names(folder: str) -> Iterator[str]:
     yield folder
     yield from (f'{folder}-{number}' for number in count(2))
 
 
-def _there(folder: str) -> Iterator[str]:
-    for path in _names(folder):
+def _existing_folders(folder: str) -> Iterator[str]:
+    for path in _candidate_names(folder):
         if not os.path.exists(path):
             return
         yield path
 
 
-def _other(folder: str, files: Mapping[str, str]) -> str:
+def _find_conflict(folder: str, files: Mapping[str, str]) -> str:
     """The first file that exists with other content and is not released, or ''."""
     free = {}
     with suppress(OSError, ValueError):
@@ -105,12 +109,12 @@ def _other(folder: str, files: Mapping[str, str]) -> str:
         path = Path(folder, name)
         if not path.is_file() or (name in free and free[name] == _digest(path)):
             continue
-        if _content(name, read_text(path)) != _content(name, text):
+        if _comparable_text(name, read_text(path)) != _comparable_text(name, text):
             return name
     return ''
 
 
-def _content(name: str, text: str) -> str:
+def _comparable_text(name: str, text: str) -> str:
     """The content to compare: for a config, its settings without the name of its folder."""
     if name != CONFIG_NAME:
         return text

@@ -168,18 +168,18 @@ class StartingPoint:
         """
         if self.arch or not self.weights:
             return self.weights
-        checkpoint = self._found
+        checkpoint = self._checkpoint
         return as_run(checkpoint) if checkpoint and not self.wrapped else checkpoint
 
     @cached_property
-    def _found(self) -> Checkpoint | None:
+    def _checkpoint(self) -> Checkpoint | None:
         """The weights, opened unless an arch names their model."""
         return open_checkpoint(self.weights) if self.weights and not self.arch else None
 
     @cached_property
     def wrapped(self) -> Section:
         """The backbone of another library, see :func:`~vit_plugin.weights.wrapped_model`; or {}."""
-        return wrapped_model(self.arch, self._found)
+        return wrapped_model(self.arch, self._checkpoint)
 
     @cached_property
     def pooled_output(self) -> Section:
@@ -194,9 +194,9 @@ class StartingPoint:
     @cached_property
     def wrapped_classes(self) -> list[str]:
         """The class names of another library's classifier in the weights, or ()."""
-        if not (self.wrapped and self.pooled_output and self._found):
+        if not (self.wrapped and self.pooled_output and self._checkpoint):
             return []
-        return [*as_run(self._found).dataset_meta.get('classes', ())]
+        return [*as_run(self._checkpoint).dataset_meta.get('classes', ())]
 
     @cached_property
     def saved(self) -> Section:

@@ -10,7 +10,7 @@ from vit_plugin.task import of_tasks
 
 def has_part(model: Any, part: str, name: str) -> bool:
     """Whether an attribute of a model is an instance of the class with this name."""
-    return name in (one.__name__ for one in type(getattr(model, part, None)).__mro__)
+    return name in (base.__name__ for base in type(getattr(model, part, None)).__mro__)
 
 
 def find_task(model: Any, cfg: Config) -> str:

@@ -143,7 +143,7 @@ class Reading:
     def frames(self) -> Iterator[Frame]:
         """The pixels of every input, one after the other."""
         for source in self.inputs:
-            with self._counted():
+            with self._counting_errors():
                 for number, image in enumerate(source.frames()):
                     yield Frame(source, number if source.is_video else None, image)
 
@@ -153,12 +153,12 @@ class Reading:
         Several threads may call it.
         """
         pixels = None
-        with self._counted():
+        with self._counting_errors():
             pixels = source.read()
         return None if pixels is None else then(pixels)
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _counting_errors(self) -> Iterator[None]:
         try:
             yield
         except ConfigError as error:

@@ -47,7 +47,7 @@ class PreparedImage(NamedTuple):
     def from_batch(cls, model: nn.Module, batch: Mapping[str, Any]) -> 'PreparedImage':
         """The one image of a batch from a pipeline, normalized by the model's data preprocessor."""
         image = rgb_pixels(batch['inputs'][0])
-        return cls(image, model.data_preprocessor(batch, False)['inputs'])
+        return cls(image, model.data_preprocessor(batch, training=False)['inputs'])
 
 
 def as_picture(pixels: np.ndarray) -> np.ndarray:

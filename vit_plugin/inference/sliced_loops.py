@@ -26,12 +26,15 @@ with needed_by('SlicedValLoop'):
 MAX_SLICE_BOXES = 100
 
 
-class _OfSlices:
+class _SlicedLoop:
     """What both loops share.
 
     Args:
         side: side of a slice, in pixels of the image.
         **kwargs: arguments of MMEngine's loop.
+
+    Attributes:
+        stage: ``'val'`` or ``'test'``, as in the names of the hooks' methods.
     """
 
     stage = ''
@@ -82,7 +85,7 @@ class _OfSlices:
 
 
 @LOOPS.register_module()
-class SlicedValLoop(_OfSlices, ValLoop):
+class SlicedValLoop(_SlicedLoop, ValLoop):
     """MMEngine's ``ValLoop`` for a detector that predicts slices of each image and the whole.
 
     Objects found more than once count once, see :class:`~vit_plugin.inference.slices.Sliced`.
@@ -92,7 +95,7 @@ class SlicedValLoop(_OfSlices, ValLoop):
 
 
 @LOOPS.register_module()
-class SlicedTestLoop(_OfSlices, TestLoop):
+class SlicedTestLoop(_SlicedLoop, TestLoop):
     """The same for ``TestLoop``, see :class:`SlicedValLoop`."""
 
     stage = 'test'

@@ -63,7 +63,8 @@ def read_video(source: str | int) -> Iterator[np.ndarray]:
     with needed_by('A video'):
         import supervision as sv
     count = 0
-    with rejecting(f'{_said(source)} cannot be read'):  # supervision raises no more specific error
+    # supervision raises no more specific error than Exception
+    with rejecting(f'{_subject(source)} cannot be read'):
         for frame in sv.get_video_frames_generator(source):
             yield frame
             count += 1
@@ -71,11 +72,12 @@ def read_video(source: str | int) -> Iterator[np.ndarray]:
         promised = sv.VideoInfo.from_video_path(source).total_frames or 0
         if count < COMPLETE_SHARE * max(promised, 1):
             raise ConfigError(
-                f'{_said(source)} ends after {count} of {max(promised, 1)} frames; it is damaged.'
+                f'{_subject(source)} ends after {count} of {max(promised, 1)} frames; it is '
+                'damaged.'
             )
 
 
-def _said(source: str | int) -> str:
+def _subject(source: str | int) -> str:
     return f'The video {source!r}' if isinstance(source, str) else f'The webcam {source}'
 
 

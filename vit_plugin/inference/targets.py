@@ -57,7 +57,9 @@ def _by_name(source: Input) -> Path:
 
 def _by_path(inputs: Sequence[Input]) -> Callable[[Input], Path]:
     """A function from an input to its path below the common parent of all files."""
-    folders = [os.path.abspath(one.root) for one in inputs if one.reader in ('image', 'video')]
+    folders = [
+        os.path.abspath(source.root) for source in inputs if source.reader in ('image', 'video')
+    ]
     above = os.path.commonpath(folders) if folders else '/'
 
     def place(source: Input) -> Path:
@@ -87,7 +89,7 @@ def without_drawn(inputs: Sequence[Input], folders: Iterable[Path]) -> list[Inpu
         between = {*Path(source.name).resolve().parents} - {*(source.root / 'x').resolve().parents}
         return source.reader in ('image', 'video') and bool(between & targets)
 
-    left = [one for one in inputs if not is_drawn(one)]
+    left = [source for source in inputs if not is_drawn(source)]
     if count := len(inputs) - len(left):
         print(f'{count} left out, since they are in a folder of --out.', file=sys.stderr)
     return left
@@ -95,7 +97,7 @@ def without_drawn(inputs: Sequence[Input], folders: Iterable[Path]) -> list[Inpu
 
 def check_apart(targets: Iterable[Path], inputs: Sequence[Input]) -> None:
     """Raise a ``ConfigError`` if a file to write is one that is read."""
-    read = {Path(one.name).resolve() for one in inputs if one.reader in ('image', 'video')}
+    read = {Path(source.name).resolve() for source in inputs if source.reader in ('image', 'video')}
     if both := next((path for path in targets if path.resolve() in read), None):
         raise ConfigError(
             f'--out: {str(both)!r} would be overwritten while it is read; give another folder.'

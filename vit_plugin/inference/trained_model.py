@@ -239,7 +239,7 @@ class TrainedModel:
                 'give the checkpoint of one, or --arch.'
             )
         return compute_vectors(
-            self.model, self.model.data_preprocessor(self._batch(samples), False)['inputs']
+            self.model, self.model.data_preprocessor(self._batch(samples), training=False)['inputs']
         )
 
     def optimized(self) -> 'TrainedModel':

@@ -87,7 +87,7 @@ def _with_pipeline(dataset: ConfigDict) -> ConfigDict:
 
 
 @torch.no_grad()
-def features_of(model: nn.Module, loader: Iterable[dict[str, Any]]) -> Sample:
+def compute_features(model: nn.Module, loader: Iterable[dict[str, Any]]) -> Sample:
     """Features before the head of a classifier, (images, channels), and the labels (images, ).
 
     Raises:
@@ -132,7 +132,7 @@ def probe(
     """The accuracies, in per cent, of classifiers on features.
 
     Args:
-        train, val: features and labels from :func:`features_of`.
+        train, val: features and labels from :func:`compute_features`.
         probes: names of ``PROBES``.
         shots: images per class for ``'fewshot'``.
         seeds: number of draws for ``'fewshot'``.

@@ -25,8 +25,9 @@ def check_head(model: nn.Module) -> None:
 
     Without a head it cannot predict, and can only be trained with a teacher.
     """
-    model = getattr(model, 'module', model)
+    model = getattr(model, 'module', model)  # unwraps DDP
     needed = hasattr(type(model), 'with_head') and not getattr(model, 'teacher', None)
+    # Only a head=None is in vars(model): torch keeps modules elsewhere.
     if needed and vars(model).get('head', model) is None:
         raise ConfigError(
             f'model.head is None, but {type(model).__name__} computes losses and predictions with '

@@ -72,7 +72,7 @@ def fit_timm(model: nn.Module, name: str, given: Weights) -> tuple[dict[str, Ten
             f'The checkpoint does not fit the model {name!r} of timm: {shortened_list(wrong)} are '
             'missing or of another shape; give the weights of this model, under the names of timm.'
         )
-    taken = {target: key for target in targets if (key := _key_of(target, weights))}
+    taken = {target: key for target in targets if (key := _find_key(target, weights))}
     unused = sorted(weights.keys() - taken.values())
     if unknown := [key for key in unused if _in_full(key) not in whole.tensors]:
         raise ConfigError(
@@ -138,7 +138,7 @@ def _find_prefix(theirs: Weights, targets: Mapping[str, Tensor]) -> str:
 
     def number_found(prefix: str) -> int:
         inside = _inside(theirs, prefix)
-        return sum(bool(_key_of(target, inside)) for target in targets)
+        return sum(bool(_find_key(target, inside)) for target in targets)
 
     return max((*TIMM_PREFIXES, *OF_STEMS), key=number_found)
 
@@ -151,7 +151,7 @@ def _inside(weights: Weights, prefix: str) -> Weights:
     return Lazy(names, lambda name: weights[f'{prefix}{name}'])
 
 
-def _key_of(target: str, weights: Weights) -> str:
+def _find_key(target: str, weights: Weights) -> str:
     """The name of a ``features_only`` tensor in these weights, or ''."""
     return next((name for name in (target, _in_full(target)) if name in weights), '')
 
@@ -186,7 +186,7 @@ def _unfit(weights: Weights, targets: Mapping[str, Tensor]) -> list[str]:
     """The names of tensors that weights lack, or have in another shape."""
     wrong = []
     for target, value in targets.items():
-        key = _key_of(target, weights)
+        key = _find_key(target, weights)
         fits = _with_channels(weights[key], value).shape == value.shape if key else False
         if not (fits or (not key and target.endswith(BATCHES_TRACKED))):
             wrong.append(target)

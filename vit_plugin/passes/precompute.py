@@ -51,10 +51,10 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
         one
         for backbone in model.modules()
         if isinstance(backbone, VisionTransformer)
-        for one in _tensors_of(backbone, image_size)
+        for one in _find_tensors(backbone, image_size)
     ]
-    before = [getattr(one.owner, one.name) for one in tensors]
-    twins = [*_twins_of(model)]
+    before = [getattr(tensor.owner, tensor.name) for tensor in tensors]
+    twins = [*_find_twins(model)]
     try:
         for owner, name, twin in twins:
             setattr(owner, name, twin.single())
@@ -62,8 +62,8 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
             with torch.no_grad():
                 result = getattr(one.module, one.method)(parameter, *one.args)
             setattr(one.owner, one.name, nn.Parameter(result, requires_grad=False))
-        for one in tensors:
-            setattr(one.module, one.method, _as_it_is)
+        for tensor in tensors:
+            setattr(tensor.module, tensor.method, _as_it_is)
         yield
     finally:
         for owner, name, twin in twins:
@@ -75,7 +75,7 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
             vars(one.module).pop(one.method, None)
 
 
-def _twins_of(model: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
+def _find_twins(model: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
     """Modules with a method ``single``, which returns a replacement for eval mode."""
     for owner in model.modules():
         for name, module in owner.named_children():
@@ -87,14 +87,14 @@ def _as_it_is(parameter: Tensor, *_: Any) -> Tensor:
     return parameter
 
 
-def _tensors_of(
+def _find_tensors(
     backbone: VisionTransformer, image_size: tuple[int, int] | None
 ) -> Iterator[Precomputed]:
     grid = backbone.patch_embed.grid(image_size) if image_size else None
     if grid and not isinstance(backbone.position, NoPosEmbed):
         yield Precomputed(backbone, 'pos_embed', backbone.position, 'table', (grid,))
     if grid and backbone.rel_pos_bias is not None:
-        yield _bias_of(backbone.rel_pos_bias, grid)
+        yield _precompute_bias(backbone.rel_pos_bias, grid)
     for module in backbone.modules():
         if isinstance(module, StdConv2d):
             yield Precomputed(module, 'weight', module, 'kernel')
@@ -103,10 +103,10 @@ def _tensors_of(
             yield Precomputed(module, 'rel_pos_w', module, 'column_pairs', sizes[1:])
         bias = module.rel_pos_bias if isinstance(module, BiasAttention) else None
         if bias is not None and (sizes := _table_sizes(module, grid)):
-            yield _bias_of(bias, sizes)
+            yield _precompute_bias(bias, sizes)
 
 
-def _bias_of(module: PositionBias, grid: Grid) -> Precomputed:
+def _precompute_bias(module: PositionBias, grid: Grid) -> Precomputed:
     return Precomputed(module, 'relative_position_bias_table', module, 'bias', (grid,))
 
 

@@ -38,8 +38,8 @@ class Single:
     def _rests(self, tensors: list[Tensor]) -> bool:
         if self.module.training or torch.compiler.is_compiling() or torch.jit.is_tracing():
             return False
-        learns = torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
-        return not learns and not any(one.is_inference() for one in tensors)
+        learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        return not learns and not any(tensor.is_inference() for tensor in tensors)
 
 
 def merge_twins(model: nn.Module, frozen: bool = False) -> None:

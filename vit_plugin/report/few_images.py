@@ -19,7 +19,7 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
     return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
-def said_of_few(
+def note_on_few_images(
     count: int, history: Mapping[str, Sequence[tuple[int, float]]], by_best: bool = True
 ) -> str:
     """A sentence about a run that was validated on few images; empty for one with enough.

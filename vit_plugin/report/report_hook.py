@@ -22,10 +22,10 @@ from vit_plugin.files.untrusted_text import as_csv
 from vit_plugin.inference.prepared_image import rgb_pixels
 from vit_plugin.registry import HOOKS
 
-from .few_images import said_of_few
+from .few_images import note_on_few_images
 from .outcomes import Outcomes, outcomes_kind
 from .pictures import draw_learning_curve
-from .pictures.class_scores import rows_of, scores_as_markdown
+from .pictures.class_scores import make_rows, scores_as_markdown
 from .pictures.data_pictures import copy_dataset, data_figures, file_of, preserved_rng
 from .pictures.figure_files import save_figure
 from .pictures.image_grid import GRID_COLUMNS, draw_grid
@@ -173,11 +173,12 @@ class ReportHook(Hook):
                 self._draw(runner, 'images to validate', _pages(runner, self._outcomes))
         tables = ['', *aligned(record.table(), numbers=True), ''] if history else ['']
         if self._scores and len(self._scores['per_class']) <= FEW_CLASSES:
-            tables += [*aligned(rows_of(self._scores), numbers=True), '']
+            tables += [*aligned(make_rows(self._scores), numbers=True), '']
+        few = note_on_few_images(_count_validated(runner), history, _saves_best(runner))
         lines = [
             f'Trained in {record.seconds:.0f} s.',
             *tables,
-            *filter(None, [said_of_few(_validated(runner), history, _saves_best(runner))]),
+            *filter(None, [few]),
             f'Checkpoints, {RESULTS_FILE} and pictures are in {folder}',
             f'Next: vit-plugin {_next_command(runner)}',
         ]
@@ -232,7 +233,7 @@ def _pages(runner: Runner, outcomes: Outcomes) -> Iterator[tuple[str, Figure]]:
             yield name, draw_grid(panels, outcomes.classes, heading, columns)
 
 
-def _validated(runner: Runner) -> int:
+def _count_validated(runner: Runner) -> int:
     return 0 if runner._val_loop is None else len(runner.val_dataloader.dataset)
 
 

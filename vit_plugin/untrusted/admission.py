@@ -143,13 +143,13 @@ def _is_in(place: Place, name: Any, scope: str) -> bool:
     """True if a class is allowed in this place."""
     modules = tuple(f'{module}.' for module in place.modules.split())
     for registry in place.registries if isinstance(name, str) else ():
-        module, known = registered_in(registry, name, scope)
+        module, known = find_registered(registry, name, scope)
         if f'{module}.'.startswith(modules):
             return known in (place.names.split() or {known} - {*place.refused.split()})
     return False
 
 
-def registered_in(registry: Registry, name: str, scope: str) -> tuple[str, str]:
+def find_registered(registry: Registry, name: str, scope: str) -> tuple[str, str]:
     """The module of the class that is registered under a name, and the name of the class there.
 
     Both are empty if there is none. ``Registry.get`` would import other modules before it is known

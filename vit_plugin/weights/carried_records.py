@@ -53,7 +53,7 @@ def append_to(path: Path, record: Provenance) -> None:
 
 def of_checkpoint(checkpoint: Checkpoint) -> Provenance:
     """The record of an open checkpoint, with its hash."""
-    return _completed(carried(checkpoint), str(checkpoint.source), checkpoint.path)
+    return _complete(carried(checkpoint), str(checkpoint.source), checkpoint.path)
 
 
 def of_exported(path: Path, metadata: Mapping[str, str] | None = None) -> Provenance:
@@ -66,7 +66,7 @@ def of_exported(path: Path, metadata: Mapping[str, str] | None = None) -> Proven
     record = (
         of_file(path) if metadata is None else read_text_record(metadata.get(PROVENANCE_KEY, ''))
     )
-    return _completed(record, str(path), path)
+    return _complete(record, str(path), path)
 
 
 def of_address(address: str, download: bool = True) -> Provenance:
@@ -80,10 +80,10 @@ def of_address(address: str, download: bool = True) -> Provenance:
         with suppress(ConfigError), nullcontext() if download else offline():
             if download or may_be_here(address):
                 return of_checkpoint(open_checkpoint(address, payload=False))
-    return _completed(None, address, None)
+    return _complete(None, address, None)
 
 
-def _completed(record: Provenance | None, address: str, path: Path | None) -> Provenance:
+def _complete(record: Provenance | None, address: str, path: Path | None) -> Provenance:
     """Complete a record with the current file name, and the license that others state."""
     name = address if '://' in address else Path(address).name
     names = [address, name, *([path.name] if path else [])]

@@ -52,7 +52,7 @@ def download(url: str) -> Path:
         pinned = _pinned_hash(url, path.name)
         if not path.exists():  # files appear atomically, so this needs no lock
             path.parent.mkdir(parents=True, exist_ok=True)
-            with _locked(path, shown):
+            with _lock(path, shown):
                 if not path.exists():
                     _fetch(url, path, pinned)
         return path
@@ -118,7 +118,7 @@ def _pinned_hash(url: str, name: str) -> str:
 
 
 @contextmanager
-def _locked(path: Path, shown: str) -> Iterator[None]:
+def _lock(path: Path, shown: str) -> Iterator[None]:
     lock = FileLock(path.with_name(f'{path.name}.lock'))
     try:
         lock.acquire(blocking=False)

@@ -57,7 +57,7 @@ def timm_name(source: str) -> str | None:
     return None if start is None else source.removeprefix(start)
 
 
-def files_of_model(folder: str | Path) -> Path:
+def find_model_folder(folder: str | Path) -> Path:
     """The folder with the files of a model.
 
     For a ``models--ORG--NAME`` in the hub's cache, it is the snapshot of ``main``, or the only one.
@@ -74,7 +74,7 @@ def files_of_model(folder: str | Path) -> Path:
 
 def is_of_hub(name: str) -> bool:
     """True for ``hf://ORG/NAME``, and for a folder in the format of the hub."""
-    folder = files_of_model(os.path.expanduser(name)) if name else Path()
+    folder = find_model_folder(os.path.expanduser(name)) if name else Path()
     return name.startswith('hf://') or bool(name and Path(folder, HUB_CONFIG).is_file())
 
 
@@ -85,7 +85,7 @@ def hub_config(source: str) -> Mapping[str, Any]:
         ConfigError: if it cannot be read.
     """
     try:
-        path = files_of_model(os.path.expanduser(source)) / HUB_CONFIG
+        path = find_model_folder(os.path.expanduser(source)) / HUB_CONFIG
         if source.startswith('hf://'):
             from huggingface_hub import hf_hub_download
 
@@ -103,7 +103,7 @@ def hub_config(source: str) -> Mapping[str, Any]:
 
 def weights_in(folder: str | Path) -> Path | None:
     """The weights in a folder in the format of the hub, or in its cache; None for anything else."""
-    folder = files_of_model(folder)
+    folder = find_model_folder(folder)
     if not Path(folder, HUB_CONFIG).is_file():
         return None
     return next((path for name in HUB_FILES if (path := Path(folder, name)).is_file()), None)
@@ -124,7 +124,7 @@ def configs_beside(file: Path) -> dict[str, Mapping[str, Any]]:
     return configs
 
 
-def meta_of(beside: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, Any]:
+def read_own_meta(beside: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, Any]:
     """Our entry in the ``config.json`` next to weights, as the ``meta`` of a checkpoint.
 
     Empty if there is none.

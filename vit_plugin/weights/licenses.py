@@ -169,7 +169,7 @@ def owned(names: Iterable[str]) -> Owned | None:
         (
             row
             for row in OWNED
-            if any(fnmatchcase(name, one) for name in names for one in row.addresses)
+            if any(fnmatchcase(name, address) for name in names for address in row.addresses)
         ),
         None,
     )

@@ -10,7 +10,14 @@ from typing import Any
 from vit_plugin.errors import ConfigError, naming, needed_by
 
 from .downloads import cached_path, download, removed_if_damaged
-from .hub import TIMM_SCHEME, configs_beside, from_hugging_face, from_timm, meta_of, weights_in
+from .hub import (
+    TIMM_SCHEME,
+    configs_beside,
+    from_hugging_face,
+    from_timm,
+    read_own_meta,
+    weights_in,
+)
 from .lora import merged
 from .reading.files import find_tensors, read_checkpoint
 from .reading.lazy import Weights
@@ -120,19 +127,19 @@ def open_checkpoint(source: str | Path, **kwargs: Any) -> Checkpoint:
         content = read_checkpoint(path, **dict(mmap=True) | kwargs)
     on_a_hub = '://' not in source or source.startswith('hf://')
     beside = configs_beside(path) if on_a_hub else {}
-    if meta := meta_of(beside, path):
+    if meta := read_own_meta(beside, path):
         content = dict(meta=meta, state_dict=content)
     return Checkpoint(source, content, beside, path)
 
 
-def _of_openmmlab(name: str) -> str:
+def _openmmlab_url(name: str) -> str:
     return get_external_models()[get_deprecated_model_names().get(name, name)]
 
 
 # MMEngine's schemes for an address, with the functions that resolve them.
 ADDRESSES: dict[str, Callable[[str], str]] = {
-    'openmmlab': _of_openmmlab,
-    'open-mmlab': _of_openmmlab,
+    'openmmlab': _openmmlab_url,
+    'open-mmlab': _openmmlab_url,
     'torchvision': lambda name: get_torchvision_models()[name],
     'modelzoo': lambda name: get_torchvision_models()[name],
 }

@@ -80,7 +80,7 @@ class Provenance:
             else 'Each license that is stated in this chain is permissive.'
         )
         trained = [one for _, _, one in self.walk() if one.made in TRAINED_HERE]
-        if any('data' not in dict(one.links) for one in trained):
+        if any('data' not in dict(record.links) for record in trained):
             yield 'The license of the training data is not stated.'
 
 

@@ -130,15 +130,15 @@ def without_wrapper_prefixes(weights: Weights) -> Weights:
     inside = {WRAPPERS.sub('', key): key for key in weights}
     while inside and all(map(PARALLEL.search, inside)):
         inside = {PARALLEL.sub(r'\1', key, count=1): whole for key, whole in inside.items()}
-    return _renamed(weights, inside)
+    return _rename(weights, inside)
 
 
 def without_chunks(weights: Weights) -> Weights:
     """Strip the chunk numbers of blocks from names."""
-    return _renamed(weights, {CHUNK_NUMBER.sub(r'\1blocks.', key): key for key in weights})
+    return _rename(weights, {CHUNK_NUMBER.sub(r'\1blocks.', key): key for key in weights})
 
 
-def _renamed(weights: Weights, names: Mapping[str, str]) -> Weights:
+def _rename(weights: Weights, names: Mapping[str, str]) -> Weights:
     """Rename weights, unless two would get the same name."""
     if len(names) < len(weights) or [*names] == [*weights]:
         return weights

@@ -39,7 +39,7 @@ def training_settings(source: Any) -> Section:
     Raises:
         ConfigError: if the file cannot be downloaded or read.
     """
-    settings = _saved(source)
+    settings = _read_saved(source)
     image_settings: Section = {}
     size = value_at(settings, 'model.backbone.img_size')
     if size is not None and fits(Size, size):
@@ -63,7 +63,7 @@ def saved_backbone(source: Any) -> Section:
         ConfigError: as :func:`training_settings`, or if they could run code, see
             :func:`~vit_plugin.untrusted.admission.validate_untrusted`.
     """
-    settings = _saved(source)
+    settings = _read_saved(source)
     backbone = value_at(settings, 'model.backbone')
     kind = value_at(backbone, 'type')
     if not isinstance(kind, str) or kind not in BACKBONES:
@@ -82,7 +82,7 @@ def saved_neck(source: Any) -> Section:
     Raises:
         ConfigError: see :func:`saved_backbone`.
     """
-    settings = _saved(source)
+    settings = _read_saved(source)
     neck = value_at(settings, 'model.neck')
     if value_at(neck, 'type') != 'vit_plugin.TokenPooling':
         return {}
@@ -90,7 +90,7 @@ def saved_neck(source: Any) -> Section:
     return dict(validate_untrusted(used, str(source), 'start')['model']['neck'])
 
 
-def _saved(source: Any) -> Section:
+def _read_saved(source: Any) -> Section:
     """The settings in a checkpoint, or {}."""
     if isinstance(source, Checkpoint):
         return read_settings(source)

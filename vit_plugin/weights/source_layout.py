@@ -61,7 +61,7 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
     def is_written(name: str) -> bool:
         step = ours.steps[name]
         whole = not (step.thirds or step.tokens)
-        return whole and written >= {one.removeprefix(LIGHTNING) for one in step.theirs}
+        return whole and written >= {key.removeprefix(LIGHTNING) for key in step.theirs}
 
     if not all(
         name in weights and weights[name].shape == ours[name].shape and is_written(name)
@@ -70,21 +70,23 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
     ):
         print_log(f'{original.source} keeps its {", ".join(sorted(parts))}.', 'current')
         weights = {key: weights[key] for key in weights if key.partition('.')[0] not in parts}
-    mine = dict(merged(_with_unchanged(weights, ours), meta))
-    found: dict[str, Tensor] = {}
+    trained_weights = dict(merged(_with_unchanged(weights, ours), meta))
+    changed: dict[str, Tensor] = {}
     for name, first in ours.items():
-        if name not in mine and not name.startswith(ENCODER_PREFIXES):
+        if name not in trained_weights and not name.startswith(ENCODER_PREFIXES):
             continue  # belongs to a head or a detector
-        if name == 'pos_embed' and name in mine:
-            mine[name] = _without_rows(mine[name], first.shape[1])
-        if name not in mine or mine[name].shape != first.shape:
-            shape = f'{tuple(mine[name].shape)} in' if name in mine else 'not in'
+        if name == 'pos_embed' and name in trained_weights:
+            trained_weights[name] = _without_rows(trained_weights[name], first.shape[1])
+        if name not in trained_weights or trained_weights[name].shape != first.shape:
+            shape = (
+                f'{tuple(trained_weights[name].shape)} in' if name in trained_weights else 'not in'
+            )
             raise ConfigError(
                 f'{original.source!r} has {name} as {tuple(first.shape)}, which is {shape} the '
                 f'backbone of {trained.source!r}; give a run that began with this file and kept '
                 'its native size.'
             )
-        value = mine[name].to(first.dtype)
+        value = trained_weights[name].to(first.dtype)
         if torch.equal(value, first):
             continue
         if not is_written(name):
@@ -94,8 +96,8 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
             )
         for key, part in ours.steps[name].unmake(value, 1).items():
             # The table may begin with a row that the file lacks.
-            found[key] = part[tuple(slice(-side, None) for side in ours.theirs[key].shape)]
-    return found
+            changed[key] = part[tuple(slice(-side, None) for side in ours.theirs[key].shape)]
+    return changed
 
 
 def _with_unchanged(weights: Weights, ours: Weights) -> dict[str, Tensor]:
@@ -176,19 +178,19 @@ def _write(
             with safe_open(path, framework='pt') as file:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        tensors = _replaced(tensors, changed)
+        tensors = _replace_tensors(tensors, changed)
         metadata = {**metadata, PROVENANCE_KEY: record.text()}
         save_file({name: one.contiguous() for name, one in tensors.items()}, target, metadata)
         return
     if target.suffix == '.npz':
-        tensors = _replaced(dict(content), changed)
+        tensors = _replace_tensors(dict(content), changed)
         np.savez(target, **{name: one.numpy() for name, one in tensors.items()})
     else:
-        torch.save(_replaced(content, changed), target)
+        torch.save(_replace_tensors(content, changed), target)
     append_to(target, record)
 
 
-def _replaced(content: Any, changed: Weights) -> Any:
+def _replace_tensors(content: Any, changed: Weights) -> Any:
     """The content that a training saved, with these tensors replaced in each dict that has them.
 
     ``rfdetr`` saves its weights twice, once by the names of a LightningModule.
@@ -196,7 +198,9 @@ def _replaced(content: Any, changed: Weights) -> Any:
     if not isinstance(content, Mapping):
         return content
     content_now = {
-        key: _replaced(value, changed) for key, value in content.items() if key not in OF_A_RUN
+        key: _replace_tensors(value, changed)
+        for key, value in content.items()
+        if key not in OF_A_RUN
     }
     for key, value in changed.items():
         for name in {key, LIGHTNING + key} & content_now.keys():

@@ -108,7 +108,7 @@ def _why(config: Any, kind: str) -> str:
         return 'it has no model_type, which identifies the model; add it'
     named = get_typed(config, 'architectures', Sequence[str], ())
     for end, why in OF_CLASSES.items():
-        if any(one.endswith(end) for one in named):
+        if any(name.endswith(end) for name in named):
             return why
     known = IMAGE_KINDS.get(kind)
     if known is not None:

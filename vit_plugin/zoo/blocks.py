@@ -15,7 +15,7 @@ from torch import nn
 from vit_plugin.arguments.encoder_options import BlockOptions
 from vit_plugin.arguments.fields import Section
 
-from .norms import act_of, norm_of
+from .norms import convert_activation, convert_norm
 
 TIMM_ATTENTIONS = (layers.Attention, layers.AttentionRope, eva.EvaAttention, beit.Attention)
 GATED_MLPS = (layers.GluMlp, layers.SwiGLU, GeGluMlp)
@@ -27,7 +27,7 @@ SHARED_FIELDS = (
 )  # options that our encoder has once
 
 
-def encoder_of(model: nn.Module) -> tuple[dict[str, int], Section, Section]:
+def convert_encoder(model: nn.Module) -> tuple[dict[str, int], Section, Section]:
     """The sizes, the ``encoder`` and the ``numerics`` of a model's blocks.
 
     Raises:
@@ -88,19 +88,19 @@ def _block(block: nn.Module) -> tuple[Section, BlockOptions]:
     if options.proj_bias != _has_biases(mlp):
         raise ValueError("only one of attention's projection and the MLP has a bias")
     norms = [
-        norm_of(norm)
-        for norm in (block.norm1, block.norm2, *_norms_of(attn), mlp.norm)
+        convert_norm(norm)
+        for norm in (block.norm1, block.norm2, *_convert_qk_norms(attn), mlp.norm)
         if not isinstance(norm, nn.Identity)
     ]
     return dict(
         num_heads=attn.num_heads,
         feedforward_channels=(mlp.w2 if type(mlp) is GeGluMlp else mlp.fc2).in_features,
-        act_cfg=act_of(mlp.act),
+        act_cfg=convert_activation(mlp.act),
         norm_cfg=_same('their norms', norms),
     ), options
 
 
-def _norms_of(attn: nn.Module) -> tuple[nn.Module, ...]:
+def _convert_qk_norms(attn: nn.Module) -> tuple[nn.Module, ...]:
     """The norms of queries and keys, and of attended values.
 
     BEiT's attention has none of the latter.
@@ -118,7 +118,7 @@ def _attention(attn: nn.Module) -> Section:
     if attn.proj.in_features != attn.proj.out_features:
         raise ValueError('its heads together are not as wide as its tokens')
     groups = attn.num_kv_heads if isinstance(attn, layers.AttentionRope) else attn.num_heads
-    queries, _, values = _norms_of(attn)
+    queries, _, values = _convert_qk_norms(attn)
     return dict(
         num_kv_heads=None if groups == attn.num_heads else groups,
         qkv_bias=_qkv_bias(attn),

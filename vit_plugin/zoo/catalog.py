@@ -30,13 +30,13 @@ def row_of(name: str) -> tuple[str, ...]:
     return (
         name,
         *(str(arguments[key]) for key in ('embed_dims', 'num_layers', 'num_heads')),
-        str(stride_of(name)),
+        str(read_stride(name)),
         str(size) if isinstance(size, int) else f'{size[0]} x {size[1]}',
         f'{parameters:,}',
     )
 
 
-def stride_of(name: str) -> int:
+def read_stride(name: str) -> int:
     """Pixels from one token to the next."""
     stem = find(name).patch_embed
     return stem.img_size[0] // stem.grid_size[0]

@@ -16,7 +16,7 @@ from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.weights.hub import (
     HUB_CONFIG,
     HUB_FILES,
-    files_of_model,
+    find_model_folder,
     quiet_retries,
     timm_name,
     weights_in,
@@ -98,7 +98,7 @@ def _config_from_name(source: Any, arch: Any) -> Section | None:
             return _from_hub_files(name, partial(hf_hub_download, name.removeprefix('hf://')))
         folder = Path(name).parent if Path(name).name in HUB_FILES else Path(name)
         if weights_in(folder):
-            return _from_hub_files(name, files_of_model(folder).joinpath)
+            return _from_hub_files(name, find_model_folder(folder).joinpath)
         stem, plus, _ = name.partition('+')
         if plus and timm.is_model(stem):
             return _from_timm(stem)

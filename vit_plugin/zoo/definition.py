@@ -11,11 +11,11 @@ from torch import nn
 
 from vit_plugin.errors import ConfigError
 
-from .blocks import encoder_of
+from .blocks import convert_encoder
 from .names import find
-from .norms import differences, norm_of
-from .pooling import pooling_of
-from .positions import positions_of
+from .norms import convert_norm, differences
+from .pooling import convert_pooling
+from .positions import convert_positions
 from .stems import stem_of
 
 # timm's pooling -> the output of our backbone that it pools.
@@ -33,10 +33,10 @@ def describe(name: str, **options: Any) -> dict[str, Any]:
         ConfigError: if timm has no such model, or if our backbone cannot compute the same.
     """
     with _found(name, options) as model:
-        sizes, encoder, numerics = encoder_of(model)
+        sizes, encoder, numerics = convert_encoder(model)
         before, registers = _before_blocks(model)
         for part in (before, model.norm):
-            if not isinstance(part, nn.Identity) and norm_of(part) != numerics['norm_cfg']:
+            if not isinstance(part, nn.Identity) and convert_norm(part) != numerics['norm_cfg']:
                 raise ValueError('it has norms of several kinds')
         encoder |= {
             key: value
@@ -55,7 +55,7 @@ def describe(name: str, **options: Any) -> dict[str, Any]:
         }
         arguments = dict(
             img_size=_size(model.patch_embed.img_size),
-            pos_embed=positions_of(model),
+            pos_embed=convert_positions(model),
             with_cls_token=model.cls_token is not None,
             encoder=encoder,
             numerics=differences(numerics),
@@ -65,13 +65,13 @@ def describe(name: str, **options: Any) -> dict[str, Any]:
 
 
 def pooled(name: str, **options: Any) -> tuple[str, dict[str, Any]] | None:
-    """Token pooling of the timm model ``name``, see :func:`~vit_plugin.zoo.pooling.pooling_of`.
+    """Token pooling of a timm model, see :func:`~vit_plugin.zoo.pooling.convert_pooling`.
 
     Raises:
         ConfigError: see :func:`describe`.
     """
     with _found(name, options) as model:
-        return pooling_of(model)
+        return convert_pooling(model)
 
 
 @contextmanager

@@ -80,7 +80,7 @@ def map_indices(name: str, stride: int) -> tuple[int, ...]:
     return tuple(range(last + 1))
 
 
-def classifier_of(model: nn.Module, name: str) -> str:
+def find_classifier(model: nn.Module, name: str) -> str:
     """The name of the linear classifier.
 
     Raises:

@@ -15,7 +15,7 @@ def differences(numerics: Section) -> str | Section:
     return dict(base='timm', **other) if other else 'timm'
 
 
-def norm_of(norm: nn.Module) -> Section:
+def convert_norm(norm: nn.Module) -> Section:
     """The ``norm_cfg`` of a norm of tokens.
 
     Raises:
@@ -28,7 +28,7 @@ def norm_of(norm: nn.Module) -> Section:
     raise ValueError(f'its norm {type(norm).__name__} is not known')
 
 
-def act_of(act: nn.Module) -> Section:
+def convert_activation(act: nn.Module) -> Section:
     """The ``act_cfg`` of an activation.
 
     Raises:

@@ -6,10 +6,10 @@ from timm.models.beit import Beit
 from timm.models.eva import Eva
 from torch import nn
 
-from .norms import act_of, differences, norm_of
+from .norms import convert_activation, convert_norm, differences
 
 
-def pooling_of(model: nn.Module) -> tuple[str, dict[str, Any]] | None:
+def convert_pooling(model: nn.Module) -> tuple[str, dict[str, Any]] | None:
     """The ``out_type`` of the backbone and the neck that together pool as timm's model does.
 
     None: the ``out_type`` of :func:`~vit_plugin.zoo.definition.describe` is enough, since nothing
@@ -24,7 +24,9 @@ def pooling_of(model: nn.Module) -> tuple[str, dict[str, Any]] | None:
         # timm's class VisionTransformer pools only the patches by default, its class Eva all
         # tokens.
         out_type = 'raw' if isinstance(model, Eva) or model.pool_include_prefix else 'featmap'
-        numerics = differences(dict(norm_cfg=norm_of(pool.norm), act_cfg=act_of(pool.mlp.act)))
+        numerics = differences(
+            dict(norm_cfg=convert_norm(pool.norm), act_cfg=convert_activation(pool.mlp.act))
+        )
         return out_type, dict(
             neck,
             mode='map',
@@ -35,5 +37,5 @@ def pooling_of(model: nn.Module) -> tuple[str, dict[str, Any]] | None:
             ),
         )
     if model.global_pool == 'avg' and not isinstance(model.fc_norm, nn.Identity):
-        return 'featmap', dict(neck, mode='avg', norm_cfg=norm_of(model.fc_norm))
+        return 'featmap', dict(neck, mode='avg', norm_cfg=convert_norm(model.fc_norm))
     return None

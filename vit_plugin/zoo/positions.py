@@ -9,7 +9,7 @@ from torch import nn
 from vit_plugin.arguments.fields import Section
 
 
-def positions_of(model: nn.Module) -> Section:
+def convert_positions(model: nn.Module) -> Section:
     """The ``pos_embed`` of a model.
 
     Raises:
@@ -24,7 +24,7 @@ def positions_of(model: nn.Module) -> Section:
         return dict(cfg, **_relative(model))
     if not isinstance(model, Eva) or model.rope is None:
         return cfg
-    return dict(cfg, rotary=rotary_of(model.rope))
+    return dict(cfg, rotary=convert_rotary(model.rope))
 
 
 def _relative(model: Beit) -> Section:
@@ -40,7 +40,7 @@ def _relative(model: Beit) -> Section:
     return dict(relative='shared_bias' if shared else 'bias') if separate or shared else {}
 
 
-def rotary_of(rope: nn.Module) -> Section:
+def convert_rotary(rope: nn.Module) -> Section:
     """The ``rotary`` of timm's rotary positions.
 
     Raises:

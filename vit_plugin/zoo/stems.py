@@ -9,7 +9,7 @@ from torch import nn
 
 from vit_plugin.arguments.fields import Section
 
-from .norms import norm_of
+from .norms import convert_norm
 
 WITHOUT_PROJECTION = ('ConvEmbed', 'MBConvEmbed')  # stems without a projection by default
 
@@ -44,7 +44,7 @@ def stem_of(model: nn.Module, name: str) -> Section:
     if isinstance(stem.proj, nn.Conv2d) and stem.proj.bias is None:
         cfg['bias'] = False
     if isinstance(stem, layers.PatchEmbed) and not isinstance(stem.norm, nn.Identity):
-        cfg['norm_cfg'] = norm_of(stem.norm)
+        cfg['norm_cfg'] = convert_norm(stem.norm)
     return cfg
 
 

@@ -5,7 +5,7 @@ from mmengine.config import Config
 from rejection import rejects
 
 from vit_plugin.config import read_config
-from vit_plugin.measure.planning.cost import Cluster, images_in, images_of_run
+from vit_plugin.measure.planning.cost import Cluster, count_run_images, images_in
 
 CLUSTER = Cluster(
     gpus=4,
@@ -41,7 +41,7 @@ def test_seconds_of_arithmetic_and_messages():
     ],
 )
 def test_images_of_a_run(cfg, images, expected):
-    assert images_of_run(Config(cfg), 16, images) == expected
+    assert count_run_images(Config(cfg), 16, images) == expected
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_epochs_of_unknown_data():
         )
     )
     with rejects('images in a CustomDataset is unknown; give --num-images NUMBER'):
-        images_of_run(cfg, 16)
+        count_run_images(cfg, 16)

@@ -14,9 +14,9 @@ from vit_plugin.measure.planning.forecast import Forecast, equal_blocks, segment
 from vit_plugin.measure.planning.traced_step import (
     Layout,
     build_classifier,
+    find_recompute_modes,
     num_blocks,
     pretended_ranks,
-    recomputing_of,
 )
 from vit_plugin.measure.planning.tracing import MEMORY_KINDS
 
@@ -162,7 +162,7 @@ def wrapped_cfg(library: str) -> Config:
 def test_another_librarys_module_is_traced_as_a_whole(library):
     cfg = wrapped_cfg(library)
     model = build_classifier(cfg)
-    assert recomputing_of(model) == (False, True)
+    assert find_recompute_modes(model) == (False, True)
     assert equal_blocks(cfg, num_blocks(model)) is None
 
 

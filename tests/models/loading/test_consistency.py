@@ -11,7 +11,7 @@ from tiny_models import CENTRED, TINY_SIZES
 from benchmarks.dropin import rotary_of_eva02
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.models.layers import Numerics
-from vit_plugin.models.loading.consistency import numerics_of_name
+from vit_plugin.models.loading.consistency import compare_named_model
 
 DINO = 'timm://vit_base_patch16_224.dino'
 
@@ -30,11 +30,11 @@ def dino() -> VisionTransformer:
     'source', [DINO, 'timm://vit_base_patch16_224', 'hf://timm/vit_base_patch16_224.dino']
 )
 def test_the_same_structure_and_numerics(dino, source):
-    assert Numerics(**numerics_of_name(dino, source)) == dino.numerics
+    assert Numerics(**compare_named_model(dino, source)) == dino.numerics
 
 
 def test_clips_weights_in_a_dino(dino):
-    numerics = numerics_of_name(dino, 'timm://vit_base_patch16_clip_quickgelu_224.openai')
+    numerics = compare_named_model(dino, 'timm://vit_base_patch16_clip_quickgelu_224.openai')
     assert numerics['act_cfg'] == dict(type='QuickGELU')
     assert numerics['norm_cfg']['eps'] == 1e-5
 
@@ -56,22 +56,22 @@ def test_another_structure_is_refused(change, words):
     )
     if words:
         with rejects(words):
-            numerics_of_name(backbone, source)
+            compare_named_model(backbone, source)
     else:  # what only training changes may differ
-        assert numerics_of_name(backbone, source)['norm_cfg'] != backbone.numerics.norm_cfg
+        assert compare_named_model(backbone, source)['norm_cfg'] != backbone.numerics.norm_cfg
 
 
 def test_other_heads_are_refused():
     arch = dict(embed_dims=768, num_layers=12, num_heads=16, feedforward_channels=3072)
     with rejects("num_heads=12, but this backbone has num_heads=16.*arch='timm://vit_base"):
-        numerics_of_name(on_meta(arch), DINO)
+        compare_named_model(on_meta(arch), DINO)
 
 
 @pytest.mark.parametrize(
     'source', ['timm://resnet50', 'timm://no_such_name', 'weights.npz', 'hf://google/vit-base']
 )
 def test_of_other_sources_nothing_is_known(dino, source):
-    assert numerics_of_name(dino, source) == {}
+    assert compare_named_model(dino, source) == {}
 
 
 def test_the_report_says_it_once(monkeypatch):

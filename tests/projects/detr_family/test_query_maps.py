@@ -21,7 +21,7 @@ def test_a_cnn_gives_its_last_three_maps(name, strides, neck):
     backbone, found, given = query_maps(of, 96)
     assert (given, found['type'], found['num_outs']) == (strides, neck, 3)
     assert backbone == dict(TIMM, model_name=name, out_type='pyramid')
-    assert of.built.strides[found['start_level']] == strides[0]
+    assert of.meta_backbone.strides[found['start_level']] == strides[0]
 
 
 def test_a_vit_gives_one_map_of_four_depths():

@@ -3,7 +3,7 @@ import pytest
 import torch
 from mmengine.structures import BaseDataElement, InstanceData, PixelData
 
-from vit_plugin.report.pictures.annotations import Instances, instances_of, true_annotations
+from vit_plugin.report.pictures.annotations import Instances, read_instances, true_annotations
 
 CLASSES = ['cat', 'dog']
 
@@ -42,7 +42,7 @@ def test_boxes_with_crowds_and_masks():
     assert true.crowd.tolist() == [False, True]
     assert len(true.objects) == 1
     assert true.masks is None  # the crowd has none
-    assert len(instances_of(sample, 'pred_instances')) == 0
+    assert len(read_instances(sample, 'pred_instances')) == 0
     del sample.ignored_instances
     (mask,) = true_annotations(sample, (4, 6), CLASSES).instances.masks
     assert mask['size'] == [4, 6]

@@ -4,7 +4,7 @@ from sklearn.metrics import precision_recall_fscore_support
 
 from vit_plugin.report.pictures.class_scores import (
     class_scores,
-    counts_of,
+    count_samples,
     map_scores,
     scores_as_markdown,
 )
@@ -15,7 +15,7 @@ def test_scores_are_those_of_scikit_learn():
     true, predicted = draw.integers(0, 4, 200), draw.integers(0, 4, 200)
     matrix = np.zeros((4, 4), dtype=int)
     np.add.at(matrix, (true, predicted), 1)
-    scores = class_scores(counts_of(matrix), ['a', 'b', 'c', 'd'])
+    scores = class_scores(count_samples(matrix), ['a', 'b', 'c', 'd'])
     for average, found in (('macro', scores['macro']), ('micro', scores['overall'])):
         expected = precision_recall_fscore_support(true, predicted, average=average)[:3]
         assert list(found.values()) == pytest.approx([100 * value for value in expected], abs=1e-4)
@@ -29,14 +29,14 @@ def test_scores_are_those_of_scikit_learn():
 
 def test_a_class_that_is_not_there_changes_no_mean():
     matrix = np.array([[3, 1, 0], [1, 5, 0], [0, 0, 0]])
-    scores = class_scores(counts_of(matrix))
-    assert scores['macro'] == class_scores(counts_of(matrix[:2, :2]))['macro']
+    scores = class_scores(count_samples(matrix))
+    assert scores['macro'] == class_scores(count_samples(matrix[:2, :2]))['macro']
     assert scores['per_class'][2] == dict(name='2', precision=0, recall=0, f1=0, samples=0)
 
 
 def test_the_table_ends_with_the_means():
     lines = scores_as_markdown(
-        class_scores(counts_of(np.array([[3, 1], [0, 4]])), ['cat', 'dog'])
+        class_scores(count_samples(np.array([[3, 1], [0, 4]])), ['cat', 'dog'])
     ).splitlines()
     assert lines[2] == '| cat | 100.00 | 75.00 | 85.71 | 4 |'
     assert lines[-1] == '| **overall** | 87.50 | 87.50 | 87.50 | 8 |'

@@ -27,7 +27,7 @@ def choose_checkpoint(folder: str | Path, which: str | None = None) -> tuple[str
     """
     folder = str(folder)
     if which not in (None, LAST, BEST_ONE):
-        path = _named(folder, which)
+        path = _find_by_name(folder, which)
         return path, f'{folder}: {Path(path).name}.'
     best = best_checkpoint(folder) if which != LAST else None
     if best:
@@ -60,7 +60,7 @@ def choose_checkpoint(folder: str | Path, which: str | None = None) -> tuple[str
     return newest, f'{folder}: the last checkpoint, {Path(newest).name}.'
 
 
-def _named(folder: str, name: str) -> str:
+def _find_by_name(folder: str, name: str) -> str:
     """The checkpoint of this name, or at this path, if it is in the folder."""
     for path in (Path(folder, name), Path(name)):
         there = path.is_file() or is_checkpoint_folder(path)

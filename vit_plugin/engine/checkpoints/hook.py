@@ -16,11 +16,11 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import HOOKS
 
 from ..sharding import is_sharded, without_ddp
-from ..step import in_window
+from ..step import is_accumulating
 from ..validation_record import to_per_cent
 from .newest import BEGAN, MARKER
 from .retention import Retention, Template, remove_leftovers
-from .save_checks import check_place, warn_of_windows
+from .save_checks import check_place, warn_of_accumulation
 
 KEPT = 'kept_checkpoints'
 
@@ -103,7 +103,7 @@ class CheckpointHook(EagerCheckpointHook):
                 self._delete(outdated)
             remove_leftovers({str(runner.work_dir), str(self.out_dir)})
         if self.by_epoch:
-            warn_of_windows(runner)
+            warn_of_accumulation(runner)
 
     def folder_of(self, work_dir: str) -> str:
         """Where the checkpoints of a run with this work directory are, before it trains."""
@@ -119,7 +119,7 @@ class CheckpointHook(EagerCheckpointHook):
             or self.every_n_train_iters(runner, self.interval, self.save_begin)
             or (self.save_last and self.is_last_train_iter(runner))
         )
-        if self._due and not in_window(runner.optim_wrapper):
+        if self._due and not is_accumulating(runner.optim_wrapper):
             self._due = False
             runner.logger.info(f'Saving checkpoint at {runner.iter + 1} iterations')
             self._save_checkpoint(runner)
@@ -157,12 +157,12 @@ class CheckpointHook(EagerCheckpointHook):
         """
         undo = self._undoing(runner)
         self._position = meta['epoch'], meta['iter']
-        self._kept = [*(one for one in self._kept if one != name), name]
+        self._kept = [*(kept for kept in self._kept if kept != name), name]
         self.last_ckpt = self.file_backend.join_path(self.out_dir, name)
         runner.message_hub.update_info(KEPT, self._kept)
         runner.message_hub.update_info('last_ckpt', self.last_ckpt)
         outdated, path = self._retention.outdated(self._kept), self.last_ckpt
-        self._kept = [one for one in self._kept if one not in outdated]
+        self._kept = [kept for kept in self._kept if kept not in outdated]
 
         def settle() -> None:
             write_text(Path(runner.work_dir, MARKER), path)

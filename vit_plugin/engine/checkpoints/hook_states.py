@@ -50,7 +50,7 @@ class HookStates:
                 hook.load_state_dict(state)
             else:
                 vars(hook).update(state)
-                runner.logger.info(f'{name} continues with {_listed(state)}.')
+                runner.logger.info(f'{name} continues with {_as_text(state)}.')
         if gone := sorted(saved.keys() - hooks.keys() - {LOOP}):
             runner.logger.warning(
                 f'The checkpoint has a state of {", ".join(gone)}, which this run does not have.'
@@ -117,5 +117,5 @@ def _is_number(value: Any) -> bool:
     return value is None or type(value) in (int, float)
 
 
-def _listed(state: Mapping[str, Any]) -> str:
+def _as_text(state: Mapping[str, Any]) -> str:
     return ', '.join(f'{name}={value!r:.50}' for name, value in state.items())

@@ -45,7 +45,7 @@ def check_place(runner: Runner, out_dir: str | Path, is_folder: bool) -> None:
     )
 
 
-def warn_of_windows(runner: Runner) -> None:
+def warn_of_accumulation(runner: Runner) -> None:
     """Warn if an epoch ends within gradient accumulation: accumulated gradients are not saved."""
     window = getattr(runner.optim_wrapper, '_accumulative_counts', 1)
     length = len(runner.train_dataloader)

@@ -109,9 +109,9 @@ class Saver:
             save = mmengine.runner.Runner.save_checkpoint
             steps = [partial(save, self.runner, out_dir, filename, **(remote or {}), **content)]
         elif folder:
-            steps = self._steps_of_folder(path, state, background)
+            steps = self._plan_folder(path, state, background)
         else:
-            steps = self._steps_of_file(path, state, background)
+            steps = self._plan_file(path, state, background)
         if then and main:
             steps.append(then)
         if not together:
@@ -126,13 +126,13 @@ class Saver:
             self.finish()
         return True
 
-    def _steps_of_folder(self, path: Path, state: State, background: bool) -> list[Step]:
+    def _plan_folder(self, path: Path, state: State, background: bool) -> list[Step]:
         tensors, plain = split_state(state, is_main_process())
         if background:
-            tensors = self._staged(tensors)
+            tensors = self._stage(tensors)
         return [partial(write_folder, path, tensors, plain, self.group)]
 
-    def _steps_of_file(self, path: Path, state: State, background: bool) -> list[Step]:
+    def _plan_file(self, path: Path, state: State, background: bool) -> list[Step]:
         """The steps for a file: gather a sharded state, then write it in the main process."""
         main = is_main_process()
         state = on_cpu(state, copy=background, keep=main)
@@ -143,7 +143,7 @@ class Saver:
         broken = first_broken(state, dict(without_ddp(self.runner.model).named_parameters()))
         step = state['meta']['iter'] if state else 0
         if together:
-            failures = [one for one in all_gather_object((broken, step)) if one[0]]
+            failures = [answer for answer in all_gather_object((broken, step)) if answer[0]]
             broken, step = failures[0] if failures else (None, step)
         policy = self.runner.find_hook(RuntimeInfoHook) or RuntimeInfoHook()
         return policy.may_save(self.runner, broken, step)
@@ -165,7 +165,7 @@ class Saver:
             hook.check_losses(self.runner)
         self.finish()
 
-    def _staged(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    def _stage(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """CPU copies of tensors, unaffected by training. The next checkpoint reuses the memory."""
         if self._stager is not None:
             with suppress(KeyError):  # torch 2.11 fails to close an unused stager

@@ -10,7 +10,7 @@ from mmengine.runner import BaseLoop, Runner
 from torch import nn
 from torch.utils.data import DataLoader
 
-from vit_plugin.data.positioned import positioned_sampler_of
+from vit_plugin.data.positioned import find_positioned_sampler
 from vit_plugin.data.seeded import seeded_part
 from vit_plugin.errors import ConfigError
 
@@ -48,7 +48,7 @@ class _Resumable(BaseLoop):
 
     def _batches(self, epoch: int, skipped: int) -> Iterator[Any]:
         """The batches of a pass over the data, without the first ones."""
-        sampler = positioned_sampler_of(self.dataloader)
+        sampler = find_positioned_sampler(self.dataloader)
         if sampler:
             sampler.begin(self._iter, skipped, epoch, self.runner.base_seed)
             seeded_part(self.dataloader.dataset).seed_of_samples = self.runner.base_seed
@@ -139,7 +139,7 @@ class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
         self._iter += 1
 
     def _endless_batches(self) -> Generator[Any]:
-        sampler = positioned_sampler_of(self.dataloader)
+        sampler = find_positioned_sampler(self.dataloader)
         endless = sampler is not None and sampler.endless
         epoch, skipped = (0, self._iter) if endless else divmod(self._iter, len(self.dataloader))
         while True:

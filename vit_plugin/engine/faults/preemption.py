@@ -21,7 +21,7 @@ from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.registry import HOOKS
 
 from ..distributed import PART_OF_TIMEOUT, read_timeout
-from ..step import in_window
+from ..step import is_accumulating
 
 PREEMPTED = 'preempted'
 
@@ -144,7 +144,7 @@ class PreemptionHook(Hook):
             )
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        if runner.iter + 1 - self._asked < self.interval or in_window(runner.optim_wrapper):
+        if runner.iter + 1 - self._asked < self.interval or is_accumulating(runner.optim_wrapper):
             return
         self._asked = runner.iter + 1
         if number := self._agree():

@@ -11,7 +11,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop, Runner
 
 from vit_plugin.arguments.fields import Fraction
-from vit_plugin.data.positioned import positioned_sampler_of
+from vit_plugin.data.positioned import find_positioned_sampler
 from vit_plugin.data.unreadable import LISTS, UnreadableFile, UnreadableList
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import HOOKS
@@ -61,7 +61,7 @@ class UnreadableHook(Hook):
         self._list = UnreadableList(Path(runner.work_dir, LISTS['train']))
         if not runner.iter:
             _remove_list(self._list)
-        sampler = positioned_sampler_of(runner.train_dataloader)
+        sampler = find_positioned_sampler(runner.train_dataloader)
         self._batch = sampler.samples * get_world_size() if sampler else None
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
@@ -92,7 +92,7 @@ class UnreadableHook(Hook):
         """MMEngine's method before an epoch of training, validation or test."""
         if mode != 'train':
             self.left_out, self._evaluated = frozenset(), self.open_list(runner, mode)
-            sampler = positioned_sampler_of(_loop(runner, mode).dataloader)
+            sampler = find_positioned_sampler(_loop(runner, mode).dataloader)
             if self._evaluated and sampler:
                 sampler.begin(0, 0, 0, runner.base_seed)
                 _remove_list(self._evaluated)
@@ -107,7 +107,7 @@ class UnreadableHook(Hook):
     ) -> None:
         """Look for unreadable samples. After the last batch, leave them out of the metrics."""
         loop = _loop(runner, mode)
-        if not self._evaluated or positioned_sampler_of(loop.dataloader) is None:
+        if not self._evaluated or find_positioned_sampler(loop.dataloader) is None:
             return
         entries = self._evaluated.read()
         if batch_idx + 1 == len(loop.dataloader):

@@ -86,12 +86,12 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         # The parent calls this for every child.
         super().add_params(params, module, prefix, **kwargs)
         if not prefix:
-            params[:] = self._grouped(params, module)
+            params[:] = self._merge_groups(params, module)
 
-    def _grouped(self, singles: list[dict], model: nn.Module) -> list[dict]:
+    def _merge_groups(self, singles: list[dict], model: nn.Module) -> list[dict]:
         """Merge single-parameter groups with equal settings."""
         names = {parameter: name for name, parameter in model.named_parameters()}
-        scales, undecayed = self._scales(model), self._undecayed(model)
+        scales, undecayed = self._scales(model), self._names_without_decay(model)
         groups: dict[tuple, dict] = {}
         for single in singles:
             (parameter,) = single.pop('params')
@@ -140,7 +140,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         return scales
 
     @staticmethod
-    def _undecayed(model: nn.Module) -> set[str]:
+    def _names_without_decay(model: nn.Module) -> set[str]:
         return {
             f'{prefix}.{name}' if prefix else name
             for prefix, module in model.named_modules()

@@ -62,7 +62,7 @@ class Cluster:
         return flops / (TPU_V3_CORE_TFLOPS * 1e12 * self.utilization * SECONDS_PER_DAY)
 
 
-def images_of_run(cfg: Mapping, global_batch: int, images: int | None = None) -> float | None:
+def count_run_images(cfg: Mapping, global_batch: int, images: int | None = None) -> float | None:
     """Number of images that a config trains on, repetitions included; None without a schedule.
 
     Args:

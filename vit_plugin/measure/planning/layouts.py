@@ -19,7 +19,7 @@ from vit_plugin.models.layers.recompute import Recompute
 
 from .cost import GIB, SECONDS_PER_DAY, Cluster
 from .forecast import Forecast, equal_blocks
-from .traced_step import Layout, num_blocks, recomputing_of
+from .traced_step import Layout, find_recompute_modes, num_blocks
 
 RECOMPUTING: dict[Recompute, str] = {
     False: '',
@@ -80,7 +80,7 @@ def lay_out(
     """
     planner = Planner(cfg, cluster, batch, images, num_blocks(model))
     strategies = [name for name, sizes in planner.groups.items() if sizes]
-    layouts = [*product(strategies, recomputing_of(model))]
+    layouts = [*product(strategies, find_recompute_modes(model))]
     with ExitStack() as stack:
         if processes > 1 and sys.platform == 'linux':
             pool = ProcessPoolExecutor(

@@ -249,7 +249,7 @@ def num_blocks(model: nn.Module) -> int:
     return len(getattr(model.backbone, 'blocks', ()))
 
 
-def recomputing_of(model: nn.Module) -> tuple[Recompute, ...]:
+def find_recompute_modes(model: nn.Module) -> tuple[Recompute, ...]:
     """The modes of activation checkpointing that a classifier's backbone supports."""
     if not isinstance(model.backbone, WrappedBackbone):
         return False, 'selective', True

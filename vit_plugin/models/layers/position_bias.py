@@ -33,7 +33,7 @@ class PositionBias(nn.Module):
     def __init__(self, positions: RelativePositions, num_heads: int) -> None:
         super().__init__()
         self.grid, self.num_token_rows = positions.grid, TOKEN_ROWS * positions.has_tokens
-        rows = math.prod(offsets_of(self.grid)) + self.num_token_rows
+        rows = math.prod(count_offsets(self.grid)) + self.num_token_rows
         self.relative_position_bias_table = nn.Parameter(torch.empty(rows, num_heads))
         self.reset_parameters()
 
@@ -50,9 +50,9 @@ class PositionBias(nn.Module):
     def bias(self, table: Tensor, grid: Grid) -> Tensor:
         """The bias (heads, N, N) of a table (rows, heads) of the native grid."""
         table = resample_bias(table, self.grid, grid)
-        sizes = (math.prod(offsets_of(grid)), self.num_token_rows)
+        sizes = (math.prod(count_offsets(grid)), self.num_token_rows)
         of_offsets, of_tokens = table.split(sizes)
-        image = of_offsets.t().unflatten(1, offsets_of(grid))  # (heads, 2h-1, 2w-1)
+        image = of_offsets.t().unflatten(1, count_offsets(grid))  # (heads, 2h-1, 2w-1)
         positions = [torch.arange(side, device=table.device) for side in grid]
         y, x = (
             one[:, None] - one[None, :] + side - 1
@@ -119,7 +119,7 @@ class BiasAttention(Attention):
         )
 
 
-def offsets_of(grid: Grid) -> Grid:
+def count_offsets(grid: Grid) -> Grid:
     """The number of offsets of rows and of columns in a grid (h, w)."""
     return 2 * grid[0] - 1, 2 * grid[1] - 1
 
@@ -129,6 +129,8 @@ def resample_bias(table: Tensor, old: Grid, new: Grid) -> Tensor:
 
     The rows for prefix tokens after them are unchanged.
     """
-    number = math.prod(offsets_of(old))
-    offsets = resize_grid(table[None, :number], offsets_of(old), offsets_of(new), INTERPOLATE_MODE)
+    number = math.prod(count_offsets(old))
+    offsets = resize_grid(
+        table[None, :number], count_offsets(old), count_offsets(new), INTERPOLATE_MODE
+    )
     return torch.cat((offsets[0], table[number:]))

@@ -19,7 +19,7 @@ from vit_plugin.weights.rules import GRID
 
 from ..layers.attention_pool import AttentionPool
 from ..layers.patch_resize import adapt_channels, resize_patches
-from ..layers.position_bias import BIAS_TABLE, offsets_of, resample_bias
+from ..layers.position_bias import BIAS_TABLE, count_offsets, resample_bias
 from ..layers.relative_position import resample_relative
 from ..stems import PatchEmbed, ResNetEmbed
 from .consistency import check_heads, check_tables, note_numerics
@@ -152,7 +152,7 @@ class Adapter:
         """Resample the bias table of a square grid to the grid of the model."""
         module = self.backbone.get_submodule(ours.rpartition('.')[0])
         side = (math.isqrt(max(len(table) - module.num_token_rows, 0)) + 1) // 2
-        if math.prod(offsets_of((side, side))) + module.num_token_rows != len(table):
+        if math.prod(count_offsets((side, side))) + module.num_token_rows != len(table):
             return table, ''  # not a square grid, or without rows for prefix tokens
         change = f'relative positions of {side} x {side} patches to {by(module.grid)}'
         return resample_bias(table, (side, side), module.grid), change

@@ -33,7 +33,7 @@ ROTARY_AUGMENTATIONS = ('shift', 'jitter', 'rescale')
 TABLE_TOLERANCE = 1e-2  # tables may be in bfloat16; with other frequencies they differ by about 1
 
 
-def numerics_of_name(backbone: nn.Module, source: str) -> Fields:
+def compare_named_model(backbone: nn.Module, source: str) -> Fields:
     """Compare a backbone with the model that a source names.
 
     Args:
@@ -171,7 +171,7 @@ def note_numerics(
         weights: the checkpoint's.
         report: receives the notes.
         named: numerics of the model that the weights are of, if its name is known, see
-            :func:`numerics_of_name`.
+            :func:`compare_named_model`.
     """
     report.notes += [note for applies, note in weights.format.notes if applies(weights)]
     weight_traits = traits(weights)

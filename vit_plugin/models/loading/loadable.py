@@ -25,7 +25,7 @@ from ..layers.attention_pool import AttentionPool
 from ..loadable_module import LoadableModule
 from ..protocol import Backbone, innermost
 from .adapted_weights import AdaptedWeights
-from .consistency import numerics_of_name
+from .consistency import compare_named_model
 from .hooks import fit_backbone, fit_classifier, shard_like, without_prefix
 from .stem_weights import stem_weights
 
@@ -114,7 +114,7 @@ def load_weights(
         model.load_state_dict(parts, strict=False, assign=is_meta)
         _note_empty(report, targets)
         return report
-    numerics = numerics_of_name(backbone, origin)
+    numerics = compare_named_model(backbone, origin)
     pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
     weights = recognize(given, targets)
     adapted = AdaptedWeights(

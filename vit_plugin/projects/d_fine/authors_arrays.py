@@ -15,7 +15,7 @@ ENCODER_HEADS = 8  # attention heads of the hybrid encoder
 USUAL_QUERIES, USUAL_SIZE = 300, 640
 
 
-def hgnet_of_arrays(published: Published) -> tuple[Section, list[int]]:
+def read_hgnet(published: Published) -> tuple[Section, list[int]]:
     """HGNetV2 with the widths of its arrays."""
 
     def side(name: str, axis: int = 0) -> int:
@@ -53,7 +53,7 @@ def hgnet_of_arrays(published: Published) -> tuple[Section, list[int]]:
     return backbone, [int(rows[i][2]) for i in indices]
 
 
-def points_of_arrays(published: Published) -> list[int]:
+def read_points(published: Published) -> list[int]:
     """The number of points in each map. The file stores its reciprocal for each point."""
     if SCALES not in published.weights:
         raise ConfigError(f'it lacks {SCALES}; give the complete file')

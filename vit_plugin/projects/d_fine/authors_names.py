@@ -91,7 +91,7 @@ def _encoder() -> Iterator[Rule]:
     layer, ours = 'encoder.encoder.{i}.layers.{j}.', 'neck.attentions.{i}.{j}.'
     yield Rule(f'{layer}self_attn.in_proj_{{rest}}', f'{ours}attn.in_proj_{{rest}}')
     yield from _moved(layer, ours, ENCODER_LAYER)
-    yield from _moved('encoder.', 'neck.', FIRST_ENCODER_NAMES, False)
+    yield from _moved('encoder.', 'neck.', FIRST_ENCODER_NAMES, written=False)
     yield from _moved('encoder.', 'neck.', ENCODER_NAMES)
     for name, own in (('fpn_block', 'top_down'), ('pan_block', 'bottom_up')):
         for theirs, ours in ((f'{name}s.{{i}}.', f'{own}.{{i}}.'), (f'{name}.', f'{own}.')):
@@ -159,7 +159,7 @@ def _decoder() -> Iterator[Rule]:
     yield Rule(f'{layer}norm3.{{rest}}', f'{ours}norms.1.{{rest}}', written=_is_not_ecdet)
     yield Rule(f'{layer}norm2.{{rest}}', f'{ours}norms.1.{{rest}}', unless=third)
     yield from _moved('decoder.', 'bbox_head.', HEAD_NAMES)
-    yield from _moved('decoder.', 'bbox_head.', FIRST_HEAD_NAMES, False)
+    yield from _moved('decoder.', 'bbox_head.', FIRST_HEAD_NAMES, written=False)
 
 
 def _resnet() -> Iterator[Rule]:

@@ -16,9 +16,9 @@ from .authors_arrays import (
     SCALES,
     USUAL_QUERIES,
     USUAL_SIZE,
-    hgnet_of_arrays,
     is_named,
-    points_of_arrays,
+    read_hgnet,
+    read_points,
 )
 from .published_d_fine import detected_class_names
 from .published_rt_detr import RESNET_LAYERS
@@ -48,7 +48,7 @@ def rt_detr_authors(published: Published) -> tuple[Section, list[str]] | None:
 def _backbone(published: Published) -> tuple[Section, list[int]]:
     """The CNN and the channels of its maps."""
     if 'backbone.stem.stem1.conv.weight' in published.ours:
-        return hgnet_of_arrays(published)
+        return read_hgnet(published)
     depths = tuple(published.count(f'backbone.layer{i}.') for i in range(1, 5))
     wide = 'backbone.layer1.0.conv3.weight' in published.ours
     if (depths, wide) not in RESNET_LAYERS:
@@ -94,7 +94,7 @@ def _head(published: Published, channels: Sequence[int]) -> tuple[Section, list[
     by_deim = published.count('bbox_head.position.layers.') > 2
     offsets = published.shape('bbox_head.layers.0.cross_attn.sampling_offsets.weight')[0]
     if SCALES in published.weights:
-        points = points_of_arrays(published)
+        points = read_points(published)
         title = 'RT-DETRv2 with discrete sampling'
         discrete = not by_deim and is_named(published, 'dsp', 'rtdetr', title)
     else:  # RT-DETR

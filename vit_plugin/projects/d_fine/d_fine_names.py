@@ -186,8 +186,8 @@ HF_RT_DETR = Format(
     'hf_rt_detr',
     (
         *_resnet('backbone.model.'),
-        *_encoder('encoder_input_proj.{i}', CSP, False, MLP_OF_RT_DETR),
-        *_head(False, MLP_OF_RT_DETR),
+        *_encoder('encoder_input_proj.{i}', CSP, split=False, mlp=MLP_OF_RT_DETR),
+        *_head(named=False, mlp=MLP_OF_RT_DETR),
     ),
     ('model.', ''),
     HEADS_OF_LAYERS,

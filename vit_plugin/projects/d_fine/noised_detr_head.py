@@ -132,9 +132,11 @@ class NoisedDETRHead(GroupedDETRHead):
         together = Matched(joint, joint_count, numbers) if len(joint[0]) else None
         losses = {
             f'{name}loss_{key}': value
-            for (name, layer), one in zip(layers.items(), layer_pairs.unbind(1), strict=True)
+            for (name, layer), pairs_of_layer in zip(
+                layers.items(), layer_pairs.unbind(1), strict=True
+            )
             for key, value in self._layer_losses(
-                layer, objects, Matched(one, count, numbers, pairs_per_image), together
+                layer, objects, Matched(pairs_of_layer, count, numbers, pairs_per_image), together
             ).items()
         }
         if noised is not None:

@@ -54,7 +54,7 @@ def noised_objects(
         box_noise: largest shift of a side of a positive box, relative to half the side of the box;
             sides of negative boxes move one to two times as far.
     """
-    counts = [len(one) for one in labels]
+    counts = [len(label) for label in labels]
     if not (most := max(counts)) or not number:
         return None
     groups = max(number // most, 1)

@@ -17,9 +17,9 @@ from .authors_arrays import (
     ENCODER_HEADS,
     USUAL_QUERIES,
     USUAL_SIZE,
-    hgnet_of_arrays,
     is_named,
-    points_of_arrays,
+    read_hgnet,
+    read_points,
 )
 from .published_d_fine import detected_class_names
 
@@ -45,7 +45,7 @@ def authors(published: Published) -> tuple[Section, list[str]] | None:
     elif ECDET_KEY in ours:
         backbone, channels = _ecvit(published)
     else:
-        backbone, channels = hgnet_of_arrays(published)
+        backbone, channels = read_hgnet(published)
     is_cnn = backbone['type'].endswith('HGNetV2')
     neck = _encoder(published, channels)
     queries, side = USUAL_QUERIES, USUAL_SIZE
@@ -161,7 +161,7 @@ def _head(published: Published, channels: Sequence[int], queries: int) -> tuple[
         if 'bbox_head.layers.0.mlp.gate_up.weight' in ours
         else 'ecdet'
     )
-    points = points_of_arrays(published)
+    points = read_points(published)
     offsets = published.shape('bbox_head.layers.0.cross_attn.sampling_offsets.weight')[0]
     inside = 'mlp.down.weight' if variant == 'deimv2' else 'mlp.0.weight'
     hidden = published.shape(f'bbox_head.layers.0.{inside}')

@@ -37,12 +37,12 @@ def d_fine(published: Published) -> tuple[Section, list[str]] | None:
     if config is None:
         return None
     cnn = inner_backbone(config, {'hgnet_v2': HGNET_V2_KIND}, HGNET_L)
-    backbone, channels = hgnet_of(cnn, config)
+    backbone, channels = convert_hgnet(cnn, config)
     config.only('decoder_activation_function', 'relu')
     config.only('activation_function', 'silu', 'swish')  # half of transformers' layers ignore it
     kind = dict(kind='elan', **fusion_options(published, config))
     neck = hybrid_encoder(published, config, channels, kind)
-    head, classes = fine_head_of(published, config, len(channels), 'd_fine')
+    head, classes = convert_fine_head(published, config, len(channels), 'd_fine')
     model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
     return finished(published, model, classes), classes
 
@@ -55,7 +55,7 @@ def finished(
     return detector_settings(model, classes, **published.pixels(PUBLISHED_SIDE, normalized))
 
 
-def hgnet_of(cnn: ForeignConfig, config: ForeignConfig) -> tuple[Section, list[int]]:
+def convert_hgnet(cnn: ForeignConfig, config: ForeignConfig) -> tuple[Section, list[int]]:
     """The backbone and the channels of its maps."""
     names = (
         'in_channels mid_channels out_channels num_blocks downsample light_block kernel_size '
@@ -145,18 +145,18 @@ def _heads(config: ForeignConfig, name: str, dims: int) -> int:
     return heads
 
 
-def fine_head_of(
+def convert_fine_head(
     published: Published, config: ForeignConfig, levels: int, variant: str
 ) -> tuple[Section, list[str]]:
     """The head with distributions, and the names of its classes."""
-    head, classes = head_of(published, config, levels, variant)
+    head, classes = convert_head(published, config, levels, variant)
     config.only('eval_idx', -1, head['decoder']['num_layers'] - 1)
     config.ignore('layer_scale')  # only scales layers after the one that predicts
     head |= dict(type='vit_plugin.DFINEHead', distributions=_distributions(config))
     return head, classes
 
 
-def head_of(
+def convert_head(
     published: Published, config: ForeignConfig, levels: int, variant: str
 ) -> tuple[Section, list[str]]:
     """RT-DETR's head, and the names of its classes."""

@@ -13,10 +13,10 @@ from vit_plugin.weights.transformers_config import blocks_before_outputs, inner_
 from .d_fine_kinds import DEIMV2_KIND, HGNET_L, HGNET_V2_KIND
 from .published_d_fine import (
     activation,
-    fine_head_of,
+    convert_fine_head,
+    convert_hgnet,
     finished,
     fusion_options,
-    hgnet_of,
     hybrid_encoder,
 )
 
@@ -55,7 +55,7 @@ def deimv2(published: Published) -> tuple[Section, list[str]] | None:
         dims = config.get('encoder_hidden_dim', PositiveInt)
         backbone, channels = _adapter(published, config, inner, dims), [dims] * 3
     else:
-        backbone, channels = hgnet_of(inner, config)
+        backbone, channels = convert_hgnet(inner, config)
     config.only('encoder_type', 'hybrid', 'lite')
     config.only('encoder_fuse_op', 'sum')
     trailing = config['encoder_has_trailing_conv']
@@ -66,7 +66,7 @@ def deimv2(published: Published) -> tuple[Section, list[str]] | None:
         options['kind'] = 'split_trailing' if trailing else 'split'
         neck = hybrid_encoder(published, config, channels, options, projects=not is_vit)
         levels = len(channels)
-    head, classes = fine_head_of(published, config, levels, 'deimv2_transformers')
+    head, classes = convert_fine_head(published, config, levels, 'deimv2_transformers')
     head['decoder']['gated'] = config['use_gateway']
     head['distributions']['shared'] = config['share_bbox_head']
     head['loss_cls'] = dict(type='vit_plugin.MatchabilityAwareLoss')

@@ -8,7 +8,7 @@ from vit_plugin.weights.published import Published
 from vit_plugin.weights.transformers_config import blocks_before_outputs, inner_backbone
 
 from .d_fine_kinds import RESNET_D50, RESNET_D_KIND, RT_DETR_KIND, RT_DETR_V2_KIND
-from .published_d_fine import finished, head_of, hybrid_encoder
+from .published_d_fine import convert_head, finished, hybrid_encoder
 
 RT_DETR_KINDS = {
     'rt_detr': (RT_DETR_KIND, 'RTDetrForObjectDetection'),
@@ -42,7 +42,7 @@ def rt_detr(published: Published) -> tuple[Section, list[str]] | None:
     config.only('decoder_activation_function', 'relu')
     expansion = config.get('hidden_expansion', Positive)
     neck = hybrid_encoder(published, config, channels, dict(kind='csp', expansion=expansion))
-    head, classes = head_of(published, config, len(channels), 'rt_detr')
+    head, classes = convert_head(published, config, len(channels), 'rt_detr')
     if published.kind == 'rt_detr_v2':
         config.only('decoder_n_levels', len(channels))
     model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)

@@ -12,8 +12,8 @@ def _deimv2(facts: ModelFacts) -> Section:
 
     The CNN is that of a hybrid if it has maps at these strides, else a thin parallel one.
     """
-    backbone = facts.backbone('featmap', out_indices=_thirds(facts.built.num_layers))
-    has_own = len(own_maps(facts.built.patch_embed.feature_strides)) == len(STA_STRIDES)
+    backbone = facts.backbone('featmap', out_indices=_thirds(facts.meta_backbone.num_layers))
+    has_own = len(own_maps(facts.meta_backbone.patch_embed.feature_strides)) == len(STA_STRIDES)
     backbone |= dict(
         type='vit_plugin.SpatialTuningAdapter',
         out_channels=facts.channels,

@@ -58,7 +58,8 @@ class LiteEncoder(BaseModule):
         )
         width, blocks = round(expansion * dims // 2), round(3 * depth)
         self.top_down, self.bottom_up = (
-            RepELAN(dims, dims, width, blocks, True, trailing, conv, act) for _ in range(2)
+            RepELAN(dims, dims, width, blocks, split=True, trailing=trailing, conv=conv, act=act)
+            for _ in range(2)
         )
 
     def forward(self, feats: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -42,6 +42,7 @@ class SpatialTuningAdapter(VisionTransformer):
         ConfigError: for more ``out_indices``, or another ``out_type``.
     """
 
+    # Overrides attributes of LoadableBackbone, which describes them.
     added_parts = ('detail', 'fusions')
 
     def __init__(

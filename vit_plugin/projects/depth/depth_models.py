@@ -9,7 +9,7 @@ BINS_STRIDE = 4  # pixels; stride of the maps that a linear head reads
 
 def _maps(facts: ModelFacts) -> tuple[Section, list[int], list[int]]:
     """A backbone with a hybrid's maps or those of four blocks, and their widths and strides."""
-    depths = facts.depths() if len(facts.built.strides) == 1 else ()
+    depths = facts.depths() if len(facts.meta_backbone.strides) == 1 else ()
     more = dict(out_indices=list(depths)) if depths else {}
     built = facts.build(out_type='pyramid', **more)
     return facts.backbone('pyramid', **more), list(built.channels), list(built.strides)
@@ -23,7 +23,7 @@ def _dpt(facts: ModelFacts) -> Section:
         strides=strides,
         channels=WIDE_DECODER if facts.is_wide else NARROW_DECODER,
         norm_cfg=NORM,
-        max_depth=facts.of_task['farthest'],
+        max_depth=facts.task_facts['farthest'],
     )
     return dict(backbone=backbone, decode_head=head)
 
@@ -33,7 +33,7 @@ def _linear(facts: ModelFacts) -> Section:
     head = dict(
         type='vit_plugin.LinearDepthHead',
         in_channels=channels,
-        max_depth=facts.of_task['farthest'],
+        max_depth=facts.task_facts['farthest'],
         upsample=max(strides[0] // BINS_STRIDE, 1),
     )
     return dict(backbone=backbone, decode_head=head)

@@ -25,7 +25,7 @@ class MostBoxes(TypedDict, total=False):
     max_per_img: PositiveInt
 
 
-def matching_of(bbox: float = 5.0, iou: float = 2.0) -> Matching:
+def make_matching(bbox: float = 5.0, iou: float = 2.0) -> Matching:
     """MMDetection's ``train_cfg`` with these weights of the costs of boxes."""
     costs = [
         dict(type='mmdet.FocalLossCost', weight=2.0),
@@ -36,4 +36,4 @@ def matching_of(bbox: float = 5.0, iou: float = 2.0) -> Matching:
     return dict(assigner=assigner)
 
 
-MATCHING = matching_of()
+MATCHING = make_matching()

@@ -22,15 +22,15 @@ def query_maps(
         width: channels of the maps.
         norm_cfg: the norms of the projector of four depths. Default: its own.
     """
-    strides = [stride for stride in facts.built.strides if stride >= FINEST]
+    strides = [stride for stride in facts.meta_backbone.strides if stride >= FINEST]
     if facts.is_pyramid(FINEST):
         return facts.pyramid(width, LEVELS, strides[-LEVELS:][0])
-    if len(facts.built.strides) > 1:
+    if len(facts.meta_backbone.strides) > 1:
         return facts.simple_pyramid(width, LEVELS)
     depths = facts.depths()
     neck: Section = dict(
         type='vit_plugin.C2fProjector',
-        in_channels=[facts.built.embed_dims] * len(depths),
+        in_channels=[facts.meta_backbone.embed_dims] * len(depths),
         out_channels=width,
         **(dict(norm_cfg=dict(norm_cfg)) if norm_cfg else {}),
     )

@@ -32,7 +32,7 @@ class RepConv(nn.Module):
     def single(self) -> nn.Module:
         """One convolution and the activation, which compute the same in eval mode."""
         (kernel, bias), (point, shift) = map(folded, (self.conv1, self.conv2))
-        return nn.Sequential(conv_of(kernel + F.pad(point, (1, 1, 1, 1)), bias + shift), self.act)
+        return nn.Sequential(make_conv(kernel + F.pad(point, (1, 1, 1, 1)), bias + shift), self.act)
 
 
 def folded(layer: ConvNorm) -> tuple[Tensor, Tensor]:
@@ -42,7 +42,7 @@ def folded(layer: ConvNorm) -> tuple[Tensor, Tensor]:
     return layer.conv.weight * scale[:, None, None, None], norm.bias - norm.running_mean * scale
 
 
-def conv_of(kernel: Tensor, bias: Tensor) -> nn.Conv2d:
+def make_conv(kernel: Tensor, bias: Tensor) -> nn.Conv2d:
     """A convolution with this kernel and bias that keeps the size of a map."""
     out_channels, in_channels, size, _ = kernel.shape
     conv = nn.Conv2d(in_channels, out_channels, size, padding=size // 2).to(kernel)

@@ -34,7 +34,11 @@ class PartialCopy(BaseAveragedModel):
 
     def copy_again(self, model: nn.Module) -> None:
         """Copy a model again after its set of trained parameters has changed."""
-        frozen = {id(one): one for one in model.parameters() if not one.requires_grad}
+        frozen = {
+            id(parameter): parameter
+            for parameter in model.parameters()
+            if not parameter.requires_grad
+        }
         self.module = deepcopy(model, frozen).requires_grad_(False).eval()
 
     @torch.no_grad()

@@ -72,6 +72,7 @@ class LogitDistillation(DistillationLoss):
             temperature.
     """
 
+    # Overrides attributes of DistillationLoss, which describes them.
     compares = 'logits'
 
     def __init__(
@@ -98,6 +99,7 @@ class VectorDistillation(DistillationLoss):
         distance: ``'mse'``, the mean square of the differences, or ``'cosine'``, 1 - the cosine.
     """
 
+    # Overrides attributes of DistillationLoss, which describes them.
     compares = 'vector'
 
     def __init__(
@@ -122,6 +124,7 @@ class MapDistillation(VectorDistillation):
         channels, teacher_channels, weight, distance: see :class:`VectorDistillation`.
     """
 
+    # Overrides attributes of DistillationLoss, which describes them.
     compares = 'map'
 
     def compare(self, x: Tensor, target: Tensor) -> Tensor:
@@ -138,6 +141,7 @@ class GramDistillation(DistillationLoss):
         channels, teacher_channels, weight: see :class:`DistillationLoss`.
     """
 
+    # Overrides attributes of DistillationLoss, which describes them.
     compares = 'map'
 
     def compare(self, x: Tensor, target: Tensor) -> Tensor:
@@ -158,6 +162,7 @@ class SimilarityDistillation(DistillationLoss):
         temperature, teacher_temperature: divide the cosines of the student and the teacher.
     """
 
+    # Overrides attributes of DistillationLoss, which describes them.
     compares = 'vector'
     queue: Tensor
 

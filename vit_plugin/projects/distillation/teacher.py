@@ -89,13 +89,13 @@ class Teacher:
         given: Any = dict(cfg) if isinstance(cfg, Mapping) and 'source' in cfg else dict(source=cfg)
         source = given['source']
         if isinstance(source, Mapping):
-            self.name, found = str(source['type']), _built(source)
+            self.name, loaded = str(source['type']), _built(source)
         elif (name := timm_name(source)) and not given.get('arch'):
-            self.name, found = source, _of_timm(source, name)
+            self.name, loaded = source, _of_timm(source, name)
         else:
             self.name = source
-            found = _loaded(source, given.get('arch'), given.get('config'))
-        self.model, self.pixels, size = found
+            loaded = _loaded(source, given.get('arch'), given.get('config'))
+        self.model, self.pixels, size = loaded
         size = given.get('img_size') or size
         self.size: tuple[int, ...] = (size, size) if isinstance(size, int) else tuple(size or ())
         self.fingerprint = _fingerprint(self.model)
@@ -115,8 +115,10 @@ class Teacher:
         if first.device != images.device and not isinstance(first, DTensor):
             self.model.to(images.device)
         with torch.autocast(images.device.type, enabled=False):
-            found = self.module(self.seen(images, pixels).to(self.dtype))
-        return Outputs((), *(one if one is None else one.to(images.dtype) for one in found[1:]))
+            outputs = self.module(self.seen(images, pixels).to(self.dtype))
+        return Outputs(
+            (), *(output if output is None else output.to(images.dtype) for output in outputs[1:])
+        )
 
     def seen(self, images: Tensor, pixels: Pixels) -> Tensor:
         """Convert a student's images to the teacher's normalization, order of channels and size."""
@@ -148,7 +150,8 @@ class Teacher:
                 'teacher=dict(source=..., img_size=...), or another teacher.'
             ) from error
         return {
-            name: getattr(one, 'shape', (0, None))[1] for name, one in outputs._asdict().items()
+            name: getattr(output, 'shape', (0, None))[1]
+            for name, output in outputs._asdict().items()
         }
 
     def __deepcopy__(self, memo: dict) -> 'Teacher':

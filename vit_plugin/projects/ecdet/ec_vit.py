@@ -39,6 +39,7 @@ class ECViT(VisionTransformer):
         ConfigError: for another ``out_type``.
     """
 
+    # Overrides attributes of LoadableBackbone, which describes them.
     added_parts = ('projections',)
 
     def __init__(

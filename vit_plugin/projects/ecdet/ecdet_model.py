@@ -9,7 +9,7 @@ from .ec_vit import EC_VIT_STRIDES
 
 def _ecdet(facts: ModelFacts) -> Section:
     """A backbone with a pyramid from its last blocks, a hybrid encoder, and the decoder."""
-    last = facts.built.num_layers - 1
+    last = facts.meta_backbone.num_layers - 1
     backbone = facts.backbone('featmap', out_indices=tuple(range(max(last - 1, 0), last + 1)))
     backbone |= dict(type='vit_plugin.ECViT', out_channels=facts.channels)
     return folder_detector('ecdet', facts, backbone, EC_VIT_STRIDES, 'SiLU')

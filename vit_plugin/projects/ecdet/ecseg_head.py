@@ -9,12 +9,12 @@ from torch import Tensor
 
 from vit_plugin.arguments.fields import Positive, PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.projects.detr_family.head_settings import Loss, Matching, matching_of
+from vit_plugin.projects.detr_family.head_settings import Loss, Matching, make_matching
 from vit_plugin.projects.detr_family.masked_head import MaskedHead
 from vit_plugin.registry import MODELS
 
 Base: Any = object if TYPE_CHECKING else MODELS.get('vit_plugin.DFINEHead')
-ECSEG_MATCHING = matching_of(bbox=1.0, iou=1.0)
+ECSEG_MATCHING = make_matching(bbox=1.0, iou=1.0)
 
 
 @MODELS.register_module()

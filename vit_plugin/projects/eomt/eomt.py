@@ -33,6 +33,7 @@ class EoMT(VisionTransformer):
         ConfigError: if there are fewer blocks, if one of them has windows, or if an output is set.
     """
 
+    # Overrides attributes of VisionTransformer and LoadableBackbone, which describe them.
     one_patch_size = True  # the size of a mask is a fraction of it
     channels = ()  # the outputs are classes and masks
     added_parts = ('queries',)

@@ -6,7 +6,7 @@ from vit_plugin.config.task_model import ModelFacts, TaskModel
 
 def _backbone(facts: ModelFacts, least: int) -> Section:
     """The backbone with queries in its last blocks, with the authors' numbers."""
-    layers = facts.built.num_layers
+    layers = facts.meta_backbone.num_layers
     return dict(
         facts.arguments,
         type='vit_plugin.EoMT',
@@ -36,13 +36,13 @@ def instances(backbone: Section, **kinds: int) -> Section:
 
 
 def _instance(facts: ModelFacts) -> Section:
-    model = instances(_backbone(facts, 200 if facts.is_wide else 40), **facts.kinds)
-    model['test_cfg'] |= facts.answers
-    return dict(model, train_cfg=dict(num_points=facts.points))
+    model = instances(_backbone(facts, 200 if facts.is_wide else 40), **facts.class_counts)
+    model['test_cfg'] |= facts.output_kinds
+    return dict(model, train_cfg=dict(num_points=facts.mask_points))
 
 
 def _semantic(facts: ModelFacts) -> Section:
-    points = dict(num_points=facts.points)
+    points = dict(num_points=facts.mask_points)
     head = dict(type='vit_plugin.EoMTDecodeHead', num_classes=facts.classes, train_cfg=points)
     return dict(backbone=_backbone(facts, 100 if facts.is_wide else 20), decode_head=head)
 

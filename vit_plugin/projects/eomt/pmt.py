@@ -97,6 +97,7 @@ class PMT(VisionTransformer):
         ConfigError: for an ``out_type``, or if the patch size varies.
     """
 
+    # Overrides attributes of VisionTransformer and LoadableBackbone, which describe them.
     one_patch_size = True  # the size of a mask is a fraction of it
     channels = ()  # the outputs are classes and masks
     added_parts = ('queries', 'decoder')

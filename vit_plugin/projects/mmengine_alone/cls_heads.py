@@ -104,7 +104,7 @@ class MultiLabelLinearClsHead(LinearClsHead):
         self.thr = thr
 
     def _target(self, labels: list[Tensor]) -> Tensor:
-        return torch.stack([F.one_hot(one, self.num_classes).sum(0) for one in labels]).float()
+        return torch.stack([F.one_hot(label, self.num_classes).sum(0) for label in labels]).float()
 
     def _predicted(self, scores: Tensor) -> tuple[Tensor, Any]:
         scores = torch.sigmoid(scores)

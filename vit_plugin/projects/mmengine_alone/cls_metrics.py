@@ -54,11 +54,11 @@ class AveragePrecision(Accuracy):
         """The mean over classes."""
         scores = torch.stack([score for score, _ in results]).T
         truth = torch.stack([F.one_hot(label, len(scores)).sum(0) for _, label in results]).T
-        of_classes = torch.stack([*map(precision_of, scores, truth)])
+        of_classes = torch.stack([*map(compute_precision, scores, truth)])
         return dict(mAP=of_classes.mean().mul(100.0).item())
 
 
-def precision_of(scores: Tensor, truth: Tensor) -> Tensor:
+def compute_precision(scores: Tensor, truth: Tensor) -> Tensor:
     """The average precision of a class, from a score and 0 or 1 of each image."""
     positive = truth[torch.argsort(scores, descending=True)] == 1
     hits = positive.cumsum(0)

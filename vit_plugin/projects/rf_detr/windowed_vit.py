@@ -33,6 +33,7 @@ class WindowedViT(VisionTransformer):
             before the patches.
     """
 
+    # Overrides attributes of VisionTransformer, which describes them.
     tokens_in_windows = True
 
     def __init__(self, **kwargs: Any) -> None:

@@ -26,9 +26,9 @@ from vit_plugin.weights.opening import Source, read_source
 from vit_plugin.weights.report import Report
 from vit_plugin.zoo.feature_maps import (
     build_timm,
-    classifier_of,
     feature_infos,
     feature_modules,
+    find_classifier,
     norms_maps,
 )
 
@@ -100,7 +100,7 @@ class TimmBackbone(WrappedBackbone):
         given = {key: value for key, value in options.items() if value}
         if out_type == 'pooled':
             self.model = build_timm(self.model_name, **given)
-            classifier = classifier_of(self.model, self.model_name)
+            classifier = find_classifier(self.model, self.model_name)
             width = self.model.get_submodule(classifier).in_features
             self.model.set_submodule(classifier, nn.Identity())
         else:

@@ -26,7 +26,7 @@ UNSUPPORTED_BACKBONES = (
 DERIVED_FIELDS = {'levit': ('down_ops',)}
 
 
-def kinds_of_maps() -> list[str]:
+def list_map_kinds() -> list[str]:
     """The model types that transformers provides as backbones, which return maps."""
     with needed_by('TransformersBackbone'):
         from transformers.models.auto.modeling_auto import MODEL_FOR_BACKBONE_MAPPING_NAMES
@@ -45,7 +45,7 @@ def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'P
             know an entry.
         MissingExtraError: if transformers is not installed.
     """
-    kinds, what = kinds_of_maps(), 'is not a transformers backbone with feature maps'
+    kinds, what = list_map_kinds(), 'is not a transformers backbone with feature maps'
     if pooled:
         kinds, what = [*POOLED_KINDS], 'has no pooled output here'
     from transformers import CONFIG_MAPPING, PreTrainedConfig

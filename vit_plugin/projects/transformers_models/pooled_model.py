@@ -63,7 +63,7 @@ def as_map(features: Tensor, images: Tensor, config: 'PreTrainedConfig') -> Tens
     return features if features.ndim == 4 else None
 
 
-def classifiers_of(config: 'PreTrainedConfig') -> list[str]:
+def find_classifiers(config: 'PreTrainedConfig') -> list[str]:
     """The names of the linear classifiers, which all take the same vector.
 
     A SwiftFormer has two, and averages their scores.
@@ -82,7 +82,7 @@ def classifier_model(model: 'PreTrainedModel', weight: Tensor, bias: Tensor) -> 
             bias.
     """
     config = deepcopy(model.config)
-    names = classifiers_of(config)
+    names = find_classifiers(config)
     if not names:
         raise ConfigError(f'transformers has no classifier on a {config.model_type}')
     config.num_labels = len(weight)

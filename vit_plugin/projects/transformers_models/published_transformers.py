@@ -14,7 +14,7 @@ from vit_plugin.weights.reading.lazy import Weights
 
 from .backbone_config import backbone_config, backbone_entries
 from .pooled_kinds import POOLED_KINDS, reads_pooled
-from .pooled_model import classifiers_of
+from .pooled_model import find_classifiers
 from .transformers_backbone import TransformersBackbone
 
 CLASSIFIES = 'ForImageClassification'
@@ -45,7 +45,7 @@ def transformers_folder(published: Published) -> tuple[Section, list[str], Weigh
         loaded.load(weights)
         return loaded.state_dict()
 
-    classifiers = classifiers_of(backbone_config(config, pooled=True))
+    classifiers = find_classifiers(backbone_config(config, pooled=True))
     has_head = {f'{name}.weight' for name in classifiers} <= {*weights}
     if not (kind.title + CLASSIFIES in named or (has_head and not named)):
         classifiers = []

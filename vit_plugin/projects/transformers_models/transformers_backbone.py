@@ -95,8 +95,8 @@ class TransformersBackbone(WrappedBackbone):
         # Its constructor has initialized it, and MMEngine would do so again.
         self.model.is_init = True
         self.channels, self.strides = self._ask(read)
-        self.num_layers = len(_stages_of(self.model)[1])
-        self.depths = _depths_of(self.model)
+        self.num_layers = len(_find_stages(self.model)[1])
+        self.depths = _find_depths(self.model)
         if with_cp:
             self.recompute(True)
         self.frozen = self._freeze(frozen_stages)
@@ -147,12 +147,12 @@ class TransformersBackbone(WrappedBackbone):
             param_name: full name of the parameter.
             prefix: prefix of the backbone's own names, such as ``'backbone.'``.
         """
-        last = len(layers_of(self.model)) + 1
+        last = len(find_layers(self.model)) + 1
         return self.depths.get(param_name.removeprefix(f'{prefix}model.'), last), last + 1
 
     def parts_to_shard(self) -> list[nn.Module]:
         """The modules that sharding gathers one at a time: transformers' layers."""
-        return [*layers_of(self.model).values()]
+        return [*find_layers(self.model).values()]
 
     def load(
         self,
@@ -258,7 +258,9 @@ class TransformersBackbone(WrappedBackbone):
 
     def _maps(self, outputs: Any, images: Tensor) -> list[Tensor]:
         """The maps in outputs. VitPose returns tokens instead of maps."""
-        maps = [as_map(one, images, self.model_config) for one in outputs.feature_maps]
+        maps = [
+            as_map(feature_map, images, self.model_config) for feature_map in outputs.feature_maps
+        ]
         given = zip(maps, outputs.feature_maps, strict=True)
         return [one if map is None else map for map, one in given]
 
@@ -266,7 +268,7 @@ class TransformersBackbone(WrappedBackbone):
         """Freeze the first stages and return the names of the modules that are fully frozen."""
         if frozen_stages == -1:
             return ()
-        where, stages = _stages_of(self.model)
+        where, stages = _find_stages(self.model)
         number = read_frozen_stages(frozen_stages, len(stages), self.kind)
         reached, parameters = False, [*self.model.named_parameters()]
         for name, parameter in parameters:
@@ -322,7 +324,7 @@ def _without_ours(given: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]
     return {name: given[key] for name, key in names.items()}
 
 
-def _stages_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
+def _find_stages(model: nn.Module) -> tuple[str, nn.ModuleList]:
     """The list of the stages, or of the blocks of an encoder of one width, and its name."""
     for name, module in model.named_modules():
         if isinstance(module, nn.ModuleList) and name.rpartition('.')[2] in STAGE_LISTS:
@@ -330,9 +332,9 @@ def _stages_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
     raise ConfigError('TransformersBackbone: this model has no list of stages; take another.')
 
 
-def layers_of(model: nn.Module) -> Mapping[str, nn.Module]:
+def find_layers(model: nn.Module) -> Mapping[str, nn.Module]:
     """The layers of all stages in order, by their names."""
-    where, stages = _stages_of(model)
+    where, stages = _find_stages(model)
     layers_by_name: dict[str, nn.Module] = {}
     for i, stage in enumerate(stages):
         lists = [
@@ -351,10 +353,10 @@ def layers_of(model: nn.Module) -> Mapping[str, nn.Module]:
     return layers_by_name
 
 
-def _depths_of(model: nn.Module) -> dict[str, int]:
+def _find_depths(model: nn.Module) -> dict[str, int]:
     """The depth of each parameter: 0 before the layers, from 1 within, and the last one after."""
-    layers = {name: number for number, name in enumerate(layers_of(model), 1)}
-    where, _ = _stages_of(model)
+    layers = {name: number for number, name in enumerate(find_layers(model), 1)}
+    where, _ = _find_stages(model)
     depths: dict[str, int] = {}
     current = 0
     for name, _ in model.named_parameters():

@@ -18,7 +18,7 @@ def _transunet(facts: ModelFacts) -> dict[str, Any]:
         built = facts.build(out_type='pyramid', patch_embed=stem)
     except (ConfigError, TypeError):  # the stem has no map of its root
         stem = dict(facts.arguments.get('patch_embed', {}))
-        built = facts.built
+        built = facts.meta_backbone
     *cnn, tokens = built.strides
     if not cnn:
         raise ConfigError(

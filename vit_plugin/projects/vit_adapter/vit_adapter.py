@@ -211,8 +211,8 @@ class ViTAdapter(LoadableModule):
         """The modules that sharding gathers one at a time. The backbone has the same method."""
         return [
             part
-            for one in self.interactions
-            for part in (one.injector, one.extractor, *one.extra_extractors)
+            for interaction in self.interactions
+            for part in (interaction.injector, interaction.extractor, *interaction.extra_extractors)
             if part is not None
         ]
 

@@ -31,7 +31,7 @@ class KeptMaps(Outcomes):
     def _keep(self, position: int, maps: Maps) -> None:
         """Keep the maps of an image if it may be drawn."""
         every = -(-max(maps.true.shape) // SIDE)
-        self._seen[position] = Maps(*(one[::every, ::every].copy() for one in maps))
+        self._seen[position] = Maps(*(pixel_map[::every, ::every].copy() for pixel_map in maps))
         if len(self._seen) > 8 * self.shown:
             self._forget()
 

@@ -68,11 +68,11 @@ def page(
 
     with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
         markdown_place(f'# {markdown(title)}\n{about(trained)} {PRIVATE}')
-        picture, sliders = place_of_picture(images or examples(trained)), []
+        picture, sliders = add_picture_input(images or examples(trained)), []
         if trained.kind.has_threshold:
             sliders.append(gr.Slider(0, 1, SCORE_THR, label='Lowest score of a box'))
         outputs = answer_places(trained)
-        sliders.insert(0, slider_of_blocks(trained))
+        sliders.insert(0, add_block_slider(trained))
         outputs += section_places(shown_by(trained.model))
 
     def answer(path: str | None, block: int, score_thr: float = SCORE_THR) -> list:
@@ -91,7 +91,7 @@ def page(
     return blocks.queue(default_concurrency_limit=1)
 
 
-def place_of_picture(images: Sequence[str]) -> 'gradio.Image':
+def add_picture_input(images: Sequence[str]) -> 'gradio.Image':
     """The input for a picture, with example images below it."""
     import gradio as gr
 
@@ -104,7 +104,7 @@ def place_of_picture(images: Sequence[str]) -> 'gradio.Image':
     return picture
 
 
-def slider_of_blocks(trained: TrainedModel) -> 'gradio.Slider':
+def add_block_slider(trained: TrainedModel) -> 'gradio.Slider':
     """The slider for the block whose attention is drawn."""
     import gradio as gr
 

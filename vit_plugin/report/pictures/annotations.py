@@ -72,7 +72,7 @@ class Annotations:
         caption: the classes of the image, as text.
         instances: its boxes.
         map: the class of each pixel, of shape (H, W), which may be smaller than the frame.
-        errors: the kind of error of each pixel, see :func:`errors_of`, of the same shape.
+        errors: the kind of error of each pixel, see :func:`classify_errors`, of the same shape.
     """
 
     frame: tuple[int, int]
@@ -88,9 +88,9 @@ def true_annotations(sample: Any, frame: tuple[int, int], classes: Sequence[str]
 
 
 def true_instances(sample: Any) -> Instances | None:
-    """The true objects of a sample and, after them, the crowds, see :func:`instances_of`."""
-    true = instances_of(sample, 'gt_instances')
-    ignored = instances_of(sample, 'ignored_instances')
+    """The true objects of a sample and, after them, the crowds, see :func:`read_instances`."""
+    true = read_instances(sample, 'gt_instances')
+    ignored = read_instances(sample, 'ignored_instances')
     if true is None or ignored is None:
         return true
     have_masks = true.masks is not None and ignored.masks is not None
@@ -103,7 +103,7 @@ def true_instances(sample: Any) -> Instances | None:
     )
 
 
-def instances_of(sample: Any, name: str) -> Instances | None:
+def read_instances(sample: Any, name: str) -> Instances | None:
     """The boxes in this field of an MMDetection sample.
 
     None if it is missing, or if boxes are rotated.
@@ -114,14 +114,14 @@ def instances_of(sample: Any, name: str) -> Instances | None:
     boxes = as_array(getattr(instances.bboxes, 'tensor', instances.bboxes))
     if len(boxes) and boxes.shape[1] != 4:
         return None
-    masks = rle_of(instances.masks) if 'masks' in instances else None
+    masks = encode_masks(instances.masks) if 'masks' in instances else None
     scores = as_array(instances.scores) if 'scores' in instances else None
     return Instances(
         boxes.reshape(-1, 4).astype(np.float32), as_array(instances.labels), scores, masks
     )
 
 
-def rle_of(masks: Any) -> list[dict[str, Any]]:
+def encode_masks(masks: Any) -> list[dict[str, Any]]:
     """Masks (N, H, W), of MMDetection or as a tensor, as COCO's RLE."""
     from pycocotools.mask import encode
 
@@ -137,7 +137,7 @@ def map_of(sample: Any) -> np.ndarray | None:
     return as_array((pixels.data if 'data' in pixels else pixels.sem_seg).squeeze(0))
 
 
-def errors_of(
+def classify_errors(
     true: np.ndarray, predicted: np.ndarray, known: np.ndarray, background: Sequence[int]
 ) -> np.ndarray:
     """The kind of error of each pixel (H, W): 0 for none, otherwise a row of :data:`ERRORS` from 1.

@@ -102,7 +102,7 @@ def without_windows(weights: Tensor, grid: Grid, window: Grid) -> Tensor:
     return full[:, :, 1:, 1:]
 
 
-def _of_class(weights: Tensor, grid: Grid, backbone: Any) -> Tensor:
+def _class_token_attention(weights: Tensor, grid: Grid, backbone: Any) -> Tensor:
     """Attention weights (..., N, N) -> those of the class token over the patches (..., h, w).
 
     If each window has a class token, they are averaged; without one, the rows of all patches are.
@@ -129,7 +129,7 @@ def class_attention(model: nn.Module, images: Tensor) -> Tensor:
     _, backbone = find_backbone(model)
 
     def keep(weights: Tensor, grid: Grid) -> Tensor:
-        return _of_class(weights, grid, backbone)  # (B, heads, h, w)
+        return _class_token_attention(weights, grid, backbone)  # (B, heads, h, w)
 
     return torch.stack(attention_weights(model, images, keep), dim=1)
 
@@ -159,6 +159,6 @@ def attention_rollout(model: nn.Module, images: Tensor) -> Tensor:
         step = step + torch.eye(step.shape[-1], dtype=step.dtype, device=step.device)
         step = step / step.sum(dim=-1, keepdim=True)  # (B, N, N)
         rolled = step if rolled is None else step @ rolled
-        return _of_class(rolled, grid, backbone)  # (B, h, w)
+        return _class_token_attention(rolled, grid, backbone)  # (B, h, w)
 
     return torch.stack(attention_weights(model, images, keep), dim=1)

@@ -26,7 +26,7 @@ def class_scores(counts: np.ndarray, classes: Sequence[str] | None = None) -> di
 
     Args:
         counts: right, true and predicted samples of each class, of shape (3, classes), see
-            :func:`counts_of`.
+            :func:`count_samples`.
         classes: names of the classes. Default: their numbers.
 
     Returns:
@@ -60,7 +60,7 @@ def class_scores(counts: np.ndarray, classes: Sequence[str] | None = None) -> di
     )
 
 
-def counts_of(matrix: np.ndarray) -> np.ndarray:
+def count_samples(matrix: np.ndarray) -> np.ndarray:
     """Right, true and predicted samples of each class, of shape (3, classes).
 
     Args:
@@ -83,7 +83,7 @@ def map_scores(matrix: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
         ``per_class``: a list of dicts with name, IoU, Acc and the number of pixels. An undefined
             score is None.
     """
-    right, true, predicted = counts_of(matrix)[:, : len(classes)]
+    right, true, predicted = count_samples(matrix)[:, : len(classes)]
     with np.errstate(invalid='ignore'):
         scores = 100 * np.stack((right / (true + predicted - right), right / true), axis=1)
     means = [
@@ -100,7 +100,7 @@ def map_scores(matrix: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
     )
 
 
-def rows_of(scores: Mapping[str, Any]) -> list[list[str]]:
+def make_rows(scores: Mapping[str, Any]) -> list[list[str]]:
     """A row of titles, one for each class, the mean of the classes and all samples together."""
     columns = list(scores['per_class'][0])
     means = [dict(scores[name], name=name) for name in ('macro', 'overall') if scores.get(name)]
@@ -112,8 +112,8 @@ def rows_of(scores: Mapping[str, Any]) -> list[list[str]]:
 
 
 def scores_as_markdown(scores: Mapping[str, Any]) -> str:
-    """The table of :func:`rows_of`, whose means are bold."""
-    rows = [[*map(markdown, row)] for row in rows_of(scores)]
+    """The table of :func:`make_rows`, whose means are bold."""
+    rows = [[*map(markdown, row)] for row in make_rows(scores)]
     for row in rows[1 + len(scores['per_class']) :]:
         row[0] = f'**{row[0]}**'
     return markdown_table(rows) + '\n'

@@ -51,7 +51,7 @@ def readable(dataset: Any, indices: Sequence[int], read: Callable[[int], Any]) -
                 raise
 
 
-def steps_of_data(dataset: Any) -> Sequence[Any]:
+def find_transforms(dataset: Any) -> Sequence[Any]:
     """The transforms of a data set, below its wrappers."""
     while hasattr(dataset, 'dataset') or hasattr(dataset, 'datasets'):
         dataset = dataset.dataset if hasattr(dataset, 'dataset') else dataset.datasets[0]

@@ -93,7 +93,7 @@ def data_figures(
         yield 'train_batch', batch
 
 
-def labels_of_tasks() -> Iterator[DataLabels]:
+def find_task_labels() -> Iterator[DataLabels]:
     """The labels that tasks declare."""
     return map(resolve_name, dict.fromkeys(of_tasks('labels').values()))
 
@@ -101,7 +101,7 @@ def labels_of_tasks() -> Iterator[DataLabels]:
 def data_labels(dataset: Any) -> DataLabels | None:
     """The labels that a data set has, by its first listing."""
     listed = dataset.get_data_info(0) if hasattr(dataset, 'get_data_info') else {}
-    return next((labels for labels in labels_of_tasks() if labels.field in listed), None)
+    return next((labels for labels in find_task_labels() if labels.field in listed), None)
 
 
 @contextmanager
@@ -175,7 +175,9 @@ def _batch(
     """Images after augmentation, with their ground truth."""
     items = list(readable(dataset, evenly_spaced(len(dataset), SHOWN_SAMPLES), dataset.__getitem__))
     items = [
-        one for one in items if isinstance(one, Mapping) and isinstance(one.get('inputs'), Tensor)
+        item
+        for item in items
+        if isinstance(item, Mapping) and isinstance(item.get('inputs'), Tensor)
     ]
     if not items:
         return None

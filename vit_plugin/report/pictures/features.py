@@ -42,7 +42,7 @@ def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:
         For each map its colors (h, w, 3) between 0 and 1. The sign of a component is that of its
         largest loading.
     """
-    patches = torch.cat([one.flatten(1).T for one in features]).float()  # (patches, C)
+    patches = torch.cat([feature.flatten(1).T for feature in features]).float()  # (patches, C)
     patches = patches - patches.mean(dim=0)
     components = torch.linalg.svd(patches, full_matrices=False).Vh[:3]  # (3, C)
     components = (
@@ -51,7 +51,7 @@ def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:
     values = patches @ components.T  # (patches, 3)
     low, high = torch.quantile(values, torch.tensor(SPREAD, device=values.device), dim=0)
     colors = ((values - low) / (high - low).clamp(min=1e-12)).clamp(0, 1)
-    parts = colors.split([one[0].numel() for one in features])
+    parts = colors.split([feature[0].numel() for feature in features])
     return [part.unflatten(0, one.shape[1:]) for part, one in zip(parts, features, strict=True)]
 
 
@@ -70,7 +70,7 @@ def draw_feature_colors(
         titles: titles of the columns.
     """
     columns = [list(images)] if beside else []
-    columns += [[one.cpu().numpy() for one in colors] for colors in models]
+    columns += [[color.cpu().numpy() for color in colors] for colors in models]
     shapes = [image.shape[:2] for image in images]
     aspects = [width / height for height, width in shapes]
     figure, axes = panels(aspects, len(columns), 3, 0.3 * bool(titles))

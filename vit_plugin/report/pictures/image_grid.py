@@ -56,14 +56,14 @@ def draw_grid(
     """
     columns = min(columns, len(panel_list))
     rows = -(-len(panel_list) // columns)
-    aspects = [one.image.shape[1] / one.image.shape[0] for one in panel_list]
+    aspects = [panel.image.shape[1] / panel.image.shape[0] for panel in panel_list]
     aspect = float(np.clip(np.median(aspects), 0.6, 1.8))
-    lines = TITLE_LINE * max(bool(one.file) + bool(one.title) for one in panel_list) + 2 * GAP
+    lines = TITLE_LINE * max(bool(panel.file) + bool(panel.title) for panel in panel_list) + 2 * GAP
     untinted = {IGNORED_PIXEL, *background_of(enumerate(classes))}
     shown = [
         one for one in _classes_of(one.annotations for one in panel_list) if one not in untinted
     ]
-    wrong = ERRORS if any(one.annotations.errors is not None for one in panel_list) else {}
+    wrong = ERRORS if any(panel.annotations.errors is not None for panel in panel_list) else {}
     entries = min(len(shown), LEGEND + 1) + len(wrong)
     top, bottom = HEADING * bool(heading), TITLE_LINE * 1.5 * -(-entries // (2 * columns))
     figure, places = panels([aspect] * rows, columns, PANEL, lines, top, bottom + GAP)
@@ -90,9 +90,9 @@ def draw_grid(
 def _classes_of(annotations: Iterable[Annotations]) -> list[int]:
     """The classes of pixels and boxes, the most frequent first."""
     arrays = [np.empty(0, int)]
-    for one in annotations:
-        arrays += [] if one.map is None else [one.map.ravel()]
-        arrays += [] if one.instances is None else [one.instances.labels]
+    for annotation in annotations:
+        arrays += [] if annotation.map is None else [annotation.map.ravel()]
+        arrays += [] if annotation.instances is None else [annotation.instances.labels]
     labels, counts = np.unique(np.concatenate(arrays), return_counts=True)
     return labels[np.argsort(-counts, kind='stable')].tolist()
 

@@ -89,10 +89,12 @@ def _queries(model: nn.Module) -> str:
 def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
     """Draw the features of patches as colors, next to each image."""
     colors = feature_colors(
-        [one.without_padding(patch_features(model, one.inputs)[0]) for one in prepared]
+        [image.without_padding(patch_features(model, image.inputs)[0]) for image in prepared]
     )
     return draw_feature_colors(
-        [one.sharpest for one in prepared], colors, beside=all(one.beside for one in prepared)
+        [image.sharpest for image in prepared],
+        colors,
+        beside=all(image.beside for image in prepared),
     )
 
 
@@ -107,7 +109,7 @@ def cam(
 
 def distance(model: nn.Module, prepared: Iterable[PreparedImage]) -> Figure:
     """Draw the mean attention distance of each head, averaged over images."""
-    distances = [attention_distances(model, one.inputs) for one in prepared]
+    distances = [attention_distances(model, image.inputs) for image in prepared]
     return draw_attention_distances(torch.stack(distances).mean(dim=0))
 
 

@@ -38,9 +38,9 @@ def position_similarity(model: nn.Module) -> Tensor:
         elif not isinstance(backbone.rope, NoRotary):
             # ([heads,] prefix + h*w, d) each.
             rotations = backbone.rope(grid, next(backbone.parameters()))
-            vectors = torch.cat([one.movedim(-2, 0).flatten(1) for one in rotations], dim=1)[
-                -grid[0] * grid[1] :
-            ]
+            vectors = torch.cat(
+                [rotation.movedim(-2, 0).flatten(1) for rotation in rotations], dim=1
+            )[-grid[0] * grid[1] :]
         else:
             raise ConfigError(
                 'This model has no positions of single patches to compare: '

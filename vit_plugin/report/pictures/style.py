@@ -27,9 +27,9 @@ def charts(
     """A figure of a size in inches with axes for charts. The options are those of ``subplots``."""
     figure = new_figure(width, height)
     axes = list(figure.subplots(rows, columns, squeeze=False, **options).flat)
-    for one in axes:
-        one.spines[['top', 'right']].set_visible(False)
-        one.grid(color='0.92')
+    for axis in axes:
+        axis.spines[['top', 'right']].set_visible(False)
+        axis.grid(color='0.92')
     return figure, axes
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from vit_plugin.report.outcomes import Outcomes
 from vit_plugin.report.pictures import draw_confusion_matrix
 from vit_plugin.report.pictures.annotations import Annotations, as_array, image_labels
-from vit_plugin.report.pictures.class_scores import class_scores, counts_of
+from vit_plugin.report.pictures.class_scores import class_scores, count_samples
 from vit_plugin.report.pictures.image_grid import Panel
 
 MIN_PROBABILITY = 1e-12  # smallest probability: its logarithm is finite
@@ -30,6 +30,7 @@ class ClassOutcomes(Outcomes):
     The error of an image is its cross-entropy.
     """
 
+    # Overrides attributes of Outcomes, which describes them.
     error = 'loss'
 
     _seen: dict[int, Seen]
@@ -55,7 +56,7 @@ class ClassOutcomes(Outcomes):
     def scores(self) -> dict[str, Any]:
         matrix = self.confusion_matrix()
         if matrix is not None:
-            return class_scores(counts_of(matrix), self.classes)
+            return class_scores(count_samples(matrix), self.classes)
         counts = np.zeros((3, self._number), int)
         for seen in self._seen.values():
             for row, labels in enumerate(

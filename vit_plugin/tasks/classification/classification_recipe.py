@@ -198,7 +198,9 @@ class ClassificationRecipe(TaskRecipe):
     def list_of(self, split: Split) -> str:
         """The images of a split with the numbers of their classes."""
         listing, part = self.listing, self.listing.parts[split]
-        return as_lines(listing, part, True) if self.is_plain else as_data_list(listing, part)
+        return (
+            as_lines(listing, part, labeled=True) if self.is_plain else as_data_list(listing, part)
+        )
 
     def dataset(self, split: Split) -> Section:
         """MMPretrain's data set."""

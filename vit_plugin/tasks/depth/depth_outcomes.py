@@ -61,7 +61,9 @@ class DepthOutcomes(KeptMaps):
 
     def panels(self, position: int, image: np.ndarray) -> list[Panel]:
         maps = np.hstack(self._seen[position])
-        true, predicted = np.split(colored(maps, True), 2, axis=1)  # with a common color scale
+        true, predicted = np.split(
+            colored(maps, in_meters=True), 2, axis=1
+        )  # with a common color scale
         score = f', AbsRel {self._errors[position]:.1f} %' if position in self._errors else ''
         shown: Any = ((image, 'image'), (true, 'true'), (predicted, f'predicted{score}'))
         return [Panel(one, Annotations(one.shape[:2]), title) for one, title in shown]

@@ -56,7 +56,7 @@ class DepthPrediction(Prediction):
         if 'depth' not in outputs:
             return None
         rows, columns = placed.inner
-        depth = bilinear(outputs['depth'][0, :rows, :columns], size, False)
+        depth = bilinear(outputs['depth'][0, :rows, :columns], size, align_corners=False)
         return cls.of_depth(depth, str(facts.get('target')))
 
     def values(self, score_thr: float) -> Iterable[Sequence[Any]]:

@@ -35,19 +35,19 @@ class DepthRecipe(MapRecipe):
     checkpoint_hook: ClassVar = dict(save_best='delta1', rule='greater')
 
     @cached_property
-    def found(self) -> tuple[Listing, DepthRange]:
+    def data_and_range(self) -> tuple[Listing, DepthRange]:
         """See :func:`~anyfolder.readers.depth_folders.read_depth_folder`."""
         request, tree = self.request, self.tree()
         scale = request.options.get('depth_scale')
-        if found := by_layout(tree, request, depth_scale=scale):
-            listing, depths = found
+        if data_and_range := by_layout(tree, request, depth_scale=scale):
+            listing, depths = data_and_range
             assert depths
             return listing, depths
         return read_depth_folder(tree, scale, request.skip_invalid, self.probes.decode_all)
 
     @property
     def listing(self) -> Listing:
-        return self.found[0]
+        return self.data_and_range[0]
 
     @property
     def head(self) -> Mapping[str, Any]:
@@ -61,7 +61,7 @@ class DepthRecipe(MapRecipe):
         Raises:
             ConfigError: if half of the pixels are farther than a complete model can predict.
         """
-        depths, most = self.found[1], self.head.get('max_depth') or math.inf
+        depths, most = self.data_and_range[1], self.head.get('max_depth') or math.inf
         if depths.median > most:
             raise ConfigError(
                 f'--weights: the model predicts up to {most:g} m, and half of the pixels are '
@@ -89,7 +89,7 @@ class DepthRecipe(MapRecipe):
     def new_model(self) -> Section:
         """The row's model for these images."""
         known = dict(farthest=self.farthest)  # meters
-        facts = self.facts(self.padding['size'], self.start.from_scratch, of_task=known)
+        facts = self.facts(self.padding['size'], self.start.from_scratch, task_facts=known)
         return self.segmentor('DepthEstimator', facts)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
@@ -98,7 +98,7 @@ class DepthRecipe(MapRecipe):
         Images are not rescaled at random: objects would look nearer at the same depth.
         """
         resize = dict(type='Resize', scale=self.size, keep_ratio=True)
-        limits = dict(scale=self.found[1].scale, max_depth=self.farthest)
+        limits = dict(scale=self.data_and_range[1].scale, max_depth=self.farthest)
         load = dict(type='vit_plugin.LoadDepthAnnotations', **limits)
         pack = dict(type='PackSegInputs')
         color = dict(type='PhotoMetricDistortion')
@@ -135,7 +135,7 @@ class DepthRecipe(MapRecipe):
         return dict(type='vit_plugin.DepthMetric', max_depth_eval=self.farthest, mode=mode)
 
     def summary(self) -> str:
-        depths = self.found[1]
+        depths = self.data_and_range[1]
         text = (
             f'{super().summary()} Depth from {depths.nearest:.2f} to {depths.farthest:.2f} m, '
             f'{depths.median:.2f} m in the middle, in {depths.maps} maps, at {depths.scale:g} m a '

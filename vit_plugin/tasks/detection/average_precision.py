@@ -59,7 +59,7 @@ class BoxAveragePrecision:
         )
         self._images = np.array(evaluation.evalImgs, dtype=object).reshape(classes, len(seen))
         self._positions = params.imgIds
-        self.objects = np.array([sum(_objects(one) for one in row) for row in self._images])
+        self.objects = np.array([sum(_objects(image) for image in row) for row in self._images])
         self.f1 = np.stack(
             [
                 self._compute_f1(row, number)

@@ -59,7 +59,7 @@ class BoxPrediction(Prediction):
         labels, scores = outputs['labels'][there], outputs['scores'][there]
         masks = None
         if 'masks' in outputs:
-            drawn = [mask_on(one, placed, (width, height)) for one in outputs['masks'][there]]
+            drawn = [mask_on(mask, placed, (width, height)) for mask in outputs['masks'][there]]
             masks = np.array(drawn, bool).reshape(-1, height, width)
         return cls(None, labels, names_of(labels, facts['classes']), scores, boxes, masks)
 
@@ -96,10 +96,10 @@ class BoxPrediction(Prediction):
 
         from vit_plugin.tasks.detection.deployed_detectors import box_distance, nearest
 
-        ours, theirs = self._tensors(), wanted._tensors()
+        actual, expected = self._tensors(), wanted._tensors()
         # The file also has boxes below the score_thr of a test.
-        likely = [part[ours[1] >= SCORE_THR] for part in ours]
-        return box_distance(torch.cat((nearest(*theirs, *ours), nearest(*likely, *theirs))))
+        likely = [part[actual[1] >= SCORE_THR] for part in actual]
+        return box_distance(torch.cat((nearest(*expected, *actual), nearest(*likely, *expected))))
 
     def _tensors(self) -> list[Any]:
         """Boxes (N, 4), their scores (N) and classes (N)."""

@@ -86,8 +86,8 @@ class DetectionRecipe(ModelRecipe):
         if saved := self.start.detector:
             side = self.request.img_size
             return (side, side) if side else tuple(find_resize(saved)['scale'])
-        if own := self.row.side or self.seen.side:
-            side = self.request.img_size or own
+        if default := self.row.side or self.seen.side:
+            side = self.request.img_size or default
             return side, side
         small, boxes = self.start.is_small, self.listing.relative_boxes
         largest = largest_image(boxes, MAX_DETECTION_SIDE) if small else MAX_DETECTION_SIDE

@@ -13,7 +13,7 @@ from vit_plugin.report.pictures import draw_confusion_matrix
 from vit_plugin.report.pictures.annotations import (
     Annotations,
     Instances,
-    instances_of,
+    read_instances,
     true_instances,
 )
 from vit_plugin.report.pictures.charts import draw_detection_curves
@@ -40,11 +40,11 @@ class InstanceOutcomes(Outcomes):
 
     @classmethod
     def has(cls, sample: Any) -> bool:
-        pair = true_instances(sample), instances_of(sample, 'pred_instances')
+        pair = true_instances(sample), read_instances(sample, 'pred_instances')
         return all(instances is not None for instances in pair)
 
     def add(self, position: int, sample: Any) -> None:
-        true, predicted = true_instances(sample), instances_of(sample, 'pred_instances')
+        true, predicted = true_instances(sample), read_instances(sample, 'pred_instances')
         assert true is not None
         assert predicted is not None
         self._seen[position] = SeenInstances(tuple(sample.ori_shape[:2]), true, predicted)

@@ -15,9 +15,11 @@ def count_objects(
     counts, boxes = np.zeros(classes, int), []
     for info in map(dataset.get_data_info, indices):
         whole = [info.get('width') or np.nan, info.get('height') or np.nan] * 2
-        objects = [one for one in info['instances'] if not one.get('ignore_flag')]
-        np.add.at(counts, [one['bbox_label'] for one in objects], 1)
-        boxes += [np.divide(one['bbox'], whole) for one in objects if len(one['bbox']) == 4]
+        objects = [instance for instance in info['instances'] if not instance.get('ignore_flag')]
+        np.add.at(counts, [instance['bbox_label'] for instance in objects], 1)
+        boxes += [
+            np.divide(instance['bbox'], whole) for instance in objects if len(instance['bbox']) == 4
+        ]
     places = np.asarray(boxes, float).reshape(-1, 4)
     return counts, places[np.isfinite(places).all(axis=1)]
 

@@ -16,7 +16,7 @@ from anyfolder.readers.splits import Split
 from anyfolder.wording import counted
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.tiles import MIN_VISIBLE_SHARE, VISIBLE_PIXELS, View, tiles_of, views_of
+from vit_plugin.files.tiles import MIN_VISIBLE_SHARE, VISIBLE_PIXELS, View, choose_views, cut_tiles
 from vit_plugin.from_folder.task_recipe import Pipeline
 
 MASK_BYTES = 8 << 30  # limit of the masks of an image in bytes
@@ -117,7 +117,7 @@ class TiledImages(WholeImages):
             boxes = np.round([instance.box for instance in instances], 3).reshape(-1, 4)
             boxes[:, 2:] += boxes[:, :2]
             images.append((record.size, boxes, [instance.crowd for instance in instances]))
-        views = views_of(images, self.side)
+        views = choose_views(images, self.side)
         if not views:
             raise ConfigError(
                 f'--tiles {self.side}: neither a tile nor a whole image within {self.side} pixels '
@@ -143,7 +143,7 @@ class TiledImages(WholeImages):
         if split == 'train':
             return len(self.views)
         parts = self.listing.parts[split]
-        numbers = [len(tiles_of(*record.size, self.side)) for record in parts]
+        numbers = [len(cut_tiles(*record.size, self.side)) for record in parts]
         return sum(number + (number > 1) for number in numbers)
 
     @property
@@ -176,7 +176,9 @@ class TiledImages(WholeImages):
             for view in self.views
             for number in view.objects[~view.ignored].tolist()
         }
-        there = sum(not one.crowd for record in self.listing.train for one in record.instances)
+        there = sum(
+            not instance.crowd for record in self.listing.train for instance in record.instances
+        )
         number = there - len(seen)
         if not number:
             return ''

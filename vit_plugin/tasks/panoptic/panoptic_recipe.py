@@ -41,13 +41,15 @@ class PanopticRecipe(DetectionRecipe):
 
     def check(self, listing: Listing) -> None:
         for split, part in listing.parts.items():
-            other = next((one.path for one in part if one.path.suffix not in SUFFIXES), None)
+            other = next(
+                (record.path for record in part if record.path.suffix not in SUFFIXES), None
+            )
             if other:
                 raise ConfigError(
                     f'{str(other)!r} is an image of --task panoptic, which are named '
                     f'{" or ".join(SUFFIXES)}; save it as one.'
                 )
-            if len({one.path.parent for one in part}) > 1:
+            if len({record.path.parent for record in part}) > 1:
                 raise ConfigError(
                     f'the images of {split} are in several folders, and --task panoptic '
                     'takes those of each part from one; put them into one.'

@@ -27,7 +27,7 @@ def _head(facts: ModelFacts, in_channels: Any, **arguments: Any) -> Section:
 
 def _segformer(facts: ModelFacts) -> Section:
     """SegFormer's all-MLP head, on a hybrid's maps and tokens or a plain transformer's map."""
-    channels = list(facts.built.channels)
+    channels = list(facts.meta_backbone.channels)
     head = _head(facts, channels, type='SegformerHead', channels=128 if facts.is_wide else 64)
     return dict(
         backbone=facts.backbone('pyramid' if len(channels) > 1 else 'featmap'), decode_head=head
@@ -36,7 +36,7 @@ def _segformer(facts: ModelFacts) -> Section:
 
 def _upernet(facts: ModelFacts) -> Section:
     """UPerNet, on a hybrid's maps and tokens or a plain transformer's four depths, resized."""
-    width, channels = (512 if facts.is_wide else 128), list(facts.built.channels)
+    width, channels = (512 if facts.is_wide else 128), list(facts.meta_backbone.channels)
     neck: Section = {}
     if len(channels) > 1:
         backbone = facts.backbone('pyramid')
@@ -69,13 +69,13 @@ def _mask2former(facts: ModelFacts) -> Section:
         num_queries=facts.queries('mask2former', 100 if facts.is_wide else 20),
     )
     head['loss_cls']['class_weight'] = [1.0] * facts.classes + [0.1]
-    head['train_cfg']['num_points'] = facts.points
+    head['train_cfg']['num_points'] = facts.mask_points
     return dict(backbone=backbone, neck=neck, decode_head=head)
 
 
 def _linear(facts: ModelFacts) -> Section:
     """A linear function of each token, after a batch norm."""
-    width = facts.built.embed_dims
+    width = facts.meta_backbone.embed_dims
     head = _head(
         facts,
         width,

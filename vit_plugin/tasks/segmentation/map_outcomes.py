@@ -12,7 +12,12 @@ from anyfolder.pictures.drawn_labels import background_of
 from vit_plugin.report.outcomes import Outcomes
 from vit_plugin.report.outcomes.kept_maps import KeptMaps, Maps
 from vit_plugin.report.pictures import draw_confusion_matrix
-from vit_plugin.report.pictures.annotations import IGNORED_PIXEL, Annotations, as_array, errors_of
+from vit_plugin.report.pictures.annotations import (
+    IGNORED_PIXEL,
+    Annotations,
+    as_array,
+    classify_errors,
+)
 from vit_plugin.report.pictures.class_scores import map_scores
 from vit_plugin.report.pictures.image_grid import Panel
 
@@ -39,7 +44,7 @@ class MapOutcomes(KeptMaps):
         return sample.gt_sem_seg.data, sample.pred_sem_seg.data
 
     def add(self, position: int, sample: Any) -> None:
-        true, predicted = (one.squeeze(0).long() for one in self.maps_of(sample))
+        true, predicted = (pixel_map.squeeze(0).long() for pixel_map in self.maps_of(sample))
         true, number = true.to(predicted.device), len(self.classes)
         known, rows = true < number, number + 1
         cells = true[known] * rows + predicted[known].clamp(max=number)
@@ -52,7 +57,10 @@ class MapOutcomes(KeptMaps):
             shares = right[present] / (there - right)[present]
             self._errors[position] = 100 - 100 * float(shares.mean())
         predicted = predicted.masked_fill(predicted >= number, IGNORED_PIXEL)
-        self._keep(position, Maps(*(as_array(one).astype(np.int16) for one in (true, predicted))))
+        self._keep(
+            position,
+            Maps(*(as_array(pixel_map).astype(np.int16) for pixel_map in (true, predicted))),
+        )
 
     def join(self, other: Outcomes) -> None:
         assert isinstance(other, MapOutcomes)
@@ -75,7 +83,9 @@ class MapOutcomes(KeptMaps):
         maps = self._seen[position]
         score = f', mIoU {100 - self._errors[position]:.1f} %' if position in self._errors else ''
         known = maps.true < len(self.classes)
-        errors = errors_of(*maps, known, [*background_of(enumerate(self.classes)), IGNORED_PIXEL])
+        errors = classify_errors(
+            *maps, known, [*background_of(enumerate(self.classes)), IGNORED_PIXEL]
+        )
         share = 100 * np.count_nonzero(errors) / max(np.count_nonzero(known), 1)
         return [
             Panel(image, Annotations(image.shape[:2], map=maps.true), 'true'),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from vit_plugin.report.pictures.annotations import IGNORED_PIXEL
-from vit_plugin.report.pictures.data_labels import DataLabels, readable, steps_of_data
+from vit_plugin.report.pictures.data_labels import DataLabels, find_transforms, readable
 
 COUNTED_MASKS = 200  # masks that are read to count their pixels
 
@@ -19,7 +19,7 @@ def count_pixels(
 
     def with_mask(index: int) -> Any:
         info = dataset.get_data_info(index)
-        for step in steps_of_data(dataset):
+        for step in find_transforms(dataset):
             info = step(info)
             if info is None or 'gt_seg_map' in info:
                 break

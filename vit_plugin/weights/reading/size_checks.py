@@ -28,13 +28,13 @@ LENGTHS = 26  # offset of the lengths of the name and the extra field in a local
 INDEXED = ('PUT', 'BINPUT', 'LONG_BINPUT')  # operations with an index into the memo table
 
 
-def check_weights(source: object, what: str, found: float) -> None:
+def check_weights(source: object, what: str, amount: float) -> None:
     """Check a quantity of a checkpoint against :data:`WEIGHT_LIMITS`.
 
     Raises:
         LimitError: if it exceeds the limit.
     """
-    check_limit(source, what, found, limits=WEIGHT_LIMITS)
+    check_limit(source, what, amount, limits=WEIGHT_LIMITS)
 
 
 def check_pickle(path: object, stream: IO[bytes]) -> None:
