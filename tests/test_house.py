@@ -261,14 +261,18 @@ def leaving_with(task: str) -> tuple[list[str], list[str]]:
     return gone, [folder for folder, found in models.items() if found and found <= {*gone}]
 
 
-def without(
-    folders: list[str], names: list[str], tmp_path: Path, program: str = WITHOUT
-) -> dict[str, Any]:
-    """What a copy of the package without these folders has."""
+def copy_without(folders: list[str], tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns('.mim', '__pycache__')
     shutil.copytree(PACKAGE, tmp_path / PACKAGE, ignore=ignored)
     for folder in folders:
         shutil.rmtree(tmp_path / PACKAGE / folder)
+
+
+def without(
+    folders: list[str], names: list[str], tmp_path: Path, program: str = WITHOUT
+) -> dict[str, Any]:
+    """What a copy of the package without these folders has."""
+    copy_without(folders, tmp_path)
     found = subprocess.run(
         [sys.executable, '-c', program, *names],
         cwd=tmp_path,
@@ -323,10 +327,22 @@ def test_all_else_works_without_a_task(task, tmp_path):
     assert not {name.split('.')[2] for name in found['loaded']} & {*gone}
 
 
-def test_the_kernel_works_alone(tmp_path):
+@pytest.mark.parametrize('has_process', [pytest.param(True, marks=pytest.mark.nightly), False])
+def test_the_kernel_works_alone(tmp_path, monkeypatch, capsys, forget, has_process):
+    """In a process of its own, and in this one, which has imported torch and the frameworks."""
+    folders = [f'projects/{folder}' for folder in FOLDERS]
     names = [
         name for folder in FOLDERS for name in declaration(folder).registered.get('MODELS', ())
     ]
-    found = without([f'projects/{folder}' for folder in FOLDERS], names, tmp_path)
+    if has_process:
+        found = without(folders, names, tmp_path)
+    else:
+        copy_without(folders, tmp_path)
+        forget('nothing else')
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(sys, 'argv', ['', *names])
+        exec(WITHOUT, {})
+        assert Path(sys.modules['vit_plugin'].__file__).is_relative_to(tmp_path)
+        found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (found['number'], found['loaded'], found['gone']) == (0, [], names)
     assert len(found['formats']) == 19

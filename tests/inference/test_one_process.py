@@ -76,8 +76,7 @@ def alone(models) -> dict[str, str]:
 
 
 def test_a_classifier_and_a_detector(pair):
-    found = predicted('in_order', pair)
-    assert found == predicted('in_order', {name: pair[name] for name in PAIR[::-1]})
+    assert predicted('in_all_orders', pair).keys() == pair.keys()
 
 
 @pytest.mark.nightly

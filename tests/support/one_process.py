@@ -64,6 +64,8 @@ def in_pool(method: str, models: dict[str, str]) -> dict[str, str]:
 
 def in_all_orders(models: dict[str, str]) -> dict[str, str]:
     """The orders share their beginnings: a process forks for each model that may come next."""
+    import vit_plugin.inference.load  # noqa: F401  what all need, without a framework
+
     with tempfile.TemporaryFile('a+') as lines:  # a pipe would be full before it is read
         fork_for_each(models, (), lines)
         lines.seek(0)
