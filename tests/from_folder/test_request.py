@@ -30,7 +30,7 @@ from vit_plugin.from_folder.write import write_config
 VIT, CNN = 'timm://test_vit', 'timm://test_convnext.r160_in1k'
 UNSAFE_NAMES = '{{ fileDirname }}', '{{$HOME:}}', 'not \udcff utf-8'
 PATCH = '^--img-size 1: a patch of the model has {0} x {0} pixels; give {0}'
-# The arguments of a request, without data of the digits, and its sentence.
+# The arguments of each request, for the folder digits unless they name another, and its sentence.
 WRONG: list[tuple[dict[str, Any], str]] = [
     (dict(data='none'), "^--data: there is no folder 'none'"),
     (dict(data='boxes'), "^--data: 'boxes' has boxes as Pascal VOC; give --task detection"),
