@@ -1,4 +1,4 @@
-"""Images with boxes or polygons by a layout: of tables, files in a format, or numbered masks."""
+"""Images with boxes or polygons by a layout: from tables, annotation files or numbered masks."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:
     """The images of a layout with the objects in them, and classes in the order of ``classes``.
 
     Args:
-        folder: with a layout of boxes.
+        folder: a folder with a layout for boxes.
         with_masks: whether each object must have a polygon or pixels.
 
     Raises:
@@ -72,7 +72,7 @@ def _of_tables(folder: LaidOutFolder, names: list[str]) -> Found:
 
 
 def _of_files(folder: LaidOutFolder, names: list[str]) -> Found:
-    """The images of files in a format such as COCO's. YOLO has no file where there is no object."""
+    """The images of files in a format such as COCO. YOLO has no files for empty images."""
     found: Found = {}
     for path, image, file in parsed_images(folder, names):
         record = found.setdefault(
@@ -85,14 +85,14 @@ def _of_files(folder: LaidOutFolder, names: list[str]) -> Found:
                 record.instances.append(one)
     if folder.layout.format == 'yolo':
         rest = [path for path in folder.images.of_path if path not in found]
-        what = 'images without a file of labels, taken as without an object'
+        what = 'images without a label file, taken as images without objects'
         folder.findings.warn_all(what, rest)
         found |= {path: ImageRecord(path) for path in rest}
     return found
 
 
 def _masks_of(folder: LaidOutFolder) -> Masks:
-    """The masks of each image: one that numbers its objects, or several."""
+    """The masks of each image: one that numbers the objects, or one per object."""
     found = defaultdict[Path, list[Path]](list)
     for path, mask, _ in maps_by_fields(folder):
         found[path].append(mask)
@@ -129,7 +129,7 @@ def _probe_objects(mask: Path, codes: ClassCodes) -> tuple[Sequence[int], list[I
 
 
 def runs_of(mask: np.ndarray) -> list[int]:
-    """A mask (H, W) as COCO's run lengths, down the columns and the first outside of the object."""
+    """A mask (H, W) as COCO's run lengths, column by column, beginning outside of the object."""
     pixels = mask.ravel(order='F')
     changes = np.flatnonzero(np.diff(pixels)) + 1
     runs = np.diff([0, *changes, pixels.size]).tolist()

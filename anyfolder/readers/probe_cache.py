@@ -1,7 +1,7 @@
-"""A cache of probed images, so that a folder of the same images is not decoded twice.
+"""A cache of probed images, so that a folder is not decoded twice.
 
-Each line of its file has the name of an image and its :class:`~.probe.Probe`. It is valid as long
-as the image has this size and time, and the decoders their versions.
+Each line of the file has the name of an image and its :class:`~.probe.Probe`. It is valid as long
+as the image has this size and time, and the decoders have the same versions.
 """
 
 import json
@@ -28,16 +28,16 @@ from anyfolder.wording import option
 from .probe import Probe, probe_images, state_of
 
 NAME = 'decoded_images.jsonl'  # in the work directory
-SAMPLE = 100  # images that are decoded where not all are
-BATCH = 32  # images of a task
-FEW = 1000  # images for which no process is started
+SAMPLE = 100  # number of images that are decoded by default
+BATCH = 32  # images per task of a process
+FEW = 1000  # up to this number of images, no process is started
 THREADS = 8  # threads that wait for the disk
-# Other versions may read other files.
+# Other versions may support other files.
 DECODERS = f'opencv {cv2.__version__}, pillow {PIL.__version__}'
 
 
 class ProbeCache:
-    """The images of a folder that were probed.
+    """The probed images of a folder.
 
     Args:
         folder: the folder of the data.
@@ -45,9 +45,9 @@ class ProbeCache:
         decode_all: whether all images are decoded, rather than a sample.
 
     Attributes:
-        images, decoded, unreadable: how many were asked for, were decoded (also earlier), and could
-            not be.
-        window: the values that are to be black and white, of images of more than 8 bits.
+        images, decoded, unreadable: the numbers of images that were requested, were decoded (also
+            earlier), and cannot be.
+        window: the values that become black and white in images with more than 8 bits.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ProbeCache:
 
     @property
     def summary(self) -> str:
-        """How many images were decoded, as a sentence."""
+        """The number of decoded images, as a sentence."""
         if self.decoded == self.images:
             return f'All {self.images} images were decoded.'
         rest = [f'{self.unreadable} cannot be read'] * bool(self.unreadable)
@@ -70,12 +70,11 @@ class ProbeCache:
         return f'{self.decoded} of {self.images} images were decoded; {"; ".join(rest)}.'
 
     def at(self, paths: Sequence[Path], headers: bool = True) -> list[Probe | None]:
-        """Look at images.
+        """Probe images.
 
         Args:
             paths: the images.
-            headers: whether the headers are read of those that are not decoded. Otherwise they are
-                None.
+            headers: whether the headers of other images are read. Otherwise their results are None.
         """
         names = list(dict.fromkeys(map(os.fspath, paths)))
         found = self._cached(names)
@@ -96,7 +95,7 @@ class ProbeCache:
         return [found.get(os.fspath(path)) for path in paths]
 
     def _cached(self, names: Iterable[str]) -> dict[str, Probe]:
-        """The cached results of these images, unless they have changed."""
+        """The cached results of unchanged images."""
         known = dict(self._lines())
         found = {}
         for name in names if known else ():
@@ -112,7 +111,7 @@ class ProbeCache:
         with self.file.open(encoding='utf-8') as lines:
             if next(lines, '').strip() == DECODERS:
                 for line in lines:
-                    with suppress(ValueError):  # a check ended within it
+                    with suppress(ValueError):  # a check was interrupted while writing it
                         name, probe = json.loads(line)
                         yield name, Probe(*probe)
 
@@ -161,8 +160,8 @@ def _probe_all(names: Sequence[str], decoded: bool) -> Generator[tuple[str, Prob
 def _decoders() -> Iterator[Callable[[Sequence[str]], Sequence[Probe]]]:
     """A function that lets processes decode images.
 
-    They share nothing with this one: a fork of its threads may hang, and a decoder that crashes
-    ends the process.
+    They share nothing with this process: a fork with threads can hang, and a crash in a decoder
+    ends its process.
     """
     command = [sys.executable, '-m', probe_images.__module__, json.dumps(Image.MAX_IMAGE_PIXELS)]
     # In a session of their own, they do not receive Ctrl-C.

@@ -7,13 +7,13 @@ from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 
 from .probe_cache import NAME
 
-# Folders that trainings write, and files that are in them.
+# Folders written by trainings, and files in them.
 RUNS = ('work_dirs', 'runs', 'wandb', 'mlruns', 'lightning_logs', 'tb_logs')
 OF_RUNS = {NAME, 'data_report.json', 'last_checkpoint', 'args.yaml', 'opt.yaml', 'hparams.yaml'}
 
 
 def is_run(folder: Path) -> bool:
-    """True for a folder of trainings. One that has images in it may be a class of this name."""
+    """True for a folder of trainings. A folder with images may be a class of this name."""
     if not folder.is_dir():
         return False
     names = set(os.listdir(folder))

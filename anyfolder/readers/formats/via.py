@@ -1,4 +1,4 @@
-"""VGG Image Annotator (VIA): JSON or CSV with regions of images and attributes that people name."""
+"""VGG Image Annotator (VIA): JSON or CSV with regions and user-defined attributes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,20 +19,20 @@ CLASSES = (
     'name',
     'type',
     'object',
-)  # attributes that say the class, if there are several
-ONLY_CLASS = 'object'  # class of regions without an attribute
+)  # attributes for the class, if there are several
+ONLY_CLASS = 'object'  # class of regions without attributes
 
 
 def is_via(content: Any, file: Path) -> bool:
-    """True if this is the content of a project or an export of VIA with a region."""
+    """True if this is the content of a VIA project or export with a region."""
     return any(SHAPE in region for image in _images(content) for region in _regions(image))
 
 
 def parse_via(content: Any, file: Path) -> Parsed:
-    """The images of a project or an export. Points and open lines are no objects.
+    """The images of a project or an export. Points and open lines are not objects.
 
     Raises:
-        KeyError, TypeError, ValueError: if a region is not complete.
+        KeyError, TypeError, ValueError: if a region is incomplete.
     """
     images = list(_images(content))
     attribute = _attribute([region for image in images for region in _regions(image)])
@@ -52,7 +52,7 @@ def parse_via(content: Any, file: Path) -> Parsed:
 
 
 def is_via_table(rows: Sequence[Row], file: Path) -> bool:
-    """True if these rows are of a table that VIA exports."""
+    """True if these rows belong to a table exported by VIA."""
     return any(f'region_{SHAPE}' in row for row in rows[:1])
 
 
@@ -60,7 +60,7 @@ def parse_via_table(rows: Sequence[Row], file: Path) -> Parsed:
     """The images of a table, whose cells hold JSON.
 
     Raises:
-        InputError, KeyError, TypeError, ValueError: if a row is not complete.
+        InputError, KeyError, TypeError, ValueError: if a row is incomplete.
     """
     images: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -83,14 +83,14 @@ def _images(content: Any) -> Iterable[Json]:
 
 
 def _regions(image: Json) -> Sequence[Json]:
-    """The regions of an image: a list, or in the first version an object by their numbers."""
+    """The regions of an image: a list, or in version 1 an object by number."""
     found = image['regions']
     found = [*found.values()] if isinstance(found, Mapping) else found
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
 def _attribute(regions: Sequence[Json]) -> str | None:
-    """The attribute that says the class: one that is named so, or the only one.
+    """The attribute with the class: one with such a name, or the only one.
 
     Raises:
         ValueError: if there are several, and none is called label.
@@ -98,7 +98,7 @@ def _attribute(regions: Sequence[Json]) -> str | None:
     names = dict.fromkeys(name for region in regions for name in region.get(ATTRIBUTES) or ())
     named = [name for known in CLASSES for name in names if name.casefold() == known]
     if len(names) > 1 and not named:
-        raise ValueError(f'of its attributes {", ".join(names)} none is called label')
+        raise ValueError(f'none of its attributes {", ".join(names)} is called label')
     return next(iter([*named, *names]), None)
 
 
@@ -122,7 +122,7 @@ def _instance(region: Json, attribute: str | None, origin: str) -> Instance | No
 
 
 def _class_in(value: Any) -> str:
-    """The class in an attribute: text, or the only checkbox that is on."""
+    """The class in an attribute: text, or the only checked checkbox."""
     if not isinstance(value, Mapping):
         return text_of(value)
     chosen = [str(name) for name, on in value.items() if is_yes(on)]

@@ -83,7 +83,7 @@ def test_a_region_without_the_attribute_of_others_has_no_class():
 
 
 def test_two_attributes_of_which_none_is_called_label_are_a_question():
-    with pytest.raises(ValueError, match='of its attributes color, size none is called label'):
+    with pytest.raises(ValueError, match='none of its attributes color, size is called label'):
         objects(region(color='red', size='large'))
 
 
