@@ -21,7 +21,7 @@ FORMAT_NAMES = ('coco', 'yolo', 'voc', 'folders', 'masks', 'csv')
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run a command line; its status is 0, 1 where the folder is rejected, 2 for a wrong call."""
+    """Run a command line. The exit status is 0, 1 if the folder is rejected, 2 for a wrong call."""
     args = _parser().parse_args(words)
     try:
         with worded(as_flag):
@@ -40,14 +40,14 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        'anyfolder', description='Read whatever folder of labeled images people have.'
+        'anyfolder', description='Read folders of labeled images in any common format.'
     )
     parser.add_argument('--version', action='version', version=__version__)
     commands = parser.add_subparsers(required=True, metavar='COMMAND', dest='command')
     _add(
         commands,
         'check',
-        'say what a folder is, and what is left out and why',
+        'report the content of a folder, and what is left out and why',
         'Print the format of a folder, its splits, classes and counts, and what is left out or '
         'repaired with the first example. Nothing is written.',
     )
@@ -55,18 +55,18 @@ def _parser() -> argparse.ArgumentParser:
         commands,
         'convert',
         'write a folder in another format',
-        'Write what was understood of a folder in another format. Reading it again gives the same '
-        'splits, classes, objects and maps, which is checked before the folder is there.',
+        'Write a folder in another format. The new folder only appears after it was read back with '
+        'the same splits, classes, objects and maps.',
     )
-    convert.add_argument('out', metavar='OUT', help='the folder to write, which is not there yet')
+    convert.add_argument('out', metavar='OUT', help='the folder to write, which must not exist yet')
     convert.add_argument('--to', choices=FORMAT_NAMES, required=True, help='the format')
     convert.add_argument(
-        '--copy', action='store_true', help='copy images, rather than link to them'
+        '--copy', action='store_true', help='copy images instead of linking to them'
     )
     convert.add_argument(
         '--lossy',
         action='store_true',
-        help='leave out objects that the format cannot hold, rather than reject them',
+        help='leave out objects that the format cannot hold, instead of rejecting them',
     )
     show = _add(
         commands,
@@ -85,31 +85,33 @@ def _add(
 ) -> argparse.ArgumentParser:
     """Add a command with the options for reading a folder, see :func:`anyfolder.read`."""
     parser = commands.add_parser(name, help=summary, description=description)
-    parser.add_argument('folder', metavar='FOLDER', help='of the data')
+    parser.add_argument('folder', metavar='FOLDER', help='the folder of the data')
     parser.add_argument(
-        '--task', choices=TASK_NAMES, help='what the labels are for; default: what the folder is'
+        '--task',
+        choices=TASK_NAMES,
+        help='what the labels are for; default: inferred from the folder',
     )
     parser.add_argument(
         '--layout',
         metavar='FILE',
-        help='says what the folder holds; default: its anyfolder.yaml, or what it looks like',
+        help='describes the folder; default: its anyfolder.yaml, or inferred from the files',
     )
     parser.add_argument(
         '--skip-invalid',
         action='store_true',
-        help='leave out boxes, masks and images that cannot be right, rather than reject them',
+        help='leave out invalid boxes, masks and images, instead of rejecting them',
     )
     parser.add_argument(
         '--depth-scale',
         type=_positive,
         metavar='METERS',
-        help="meters of a value of 1 in maps of depth; default: 0.001 in PNG (KITTI's: 1 / 256), 1 "
+        help="meters per unit in depth maps; default: 0.001 in PNG (KITTI's: 1 / 256), 1 "
         'in .npy and .tiff',
     )
     parser.add_argument(
         '--decode-all',
         action='store_true',
-        help='decode all images, rather than the headers of all and 100 whole ones',
+        help='decode all images, instead of 100 images and the headers of the others',
     )
     parser.add_argument('--json', action='store_true', help='print JSON, for programs')
     return parser

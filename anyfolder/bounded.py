@@ -17,10 +17,10 @@ from anyfolder.errors import InputError, first_line, named_line, rejecting
 from .limits import check_limit, exceeded, limit
 from .text import read_text
 
-# Loaders of plain data, in C if PyYAML was compiled with libyaml, as its wheels are.
+# Loaders for plain data, in C if PyYAML was compiled with libyaml, as its wheels are.
 _TEXTS = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)
 _VALUES = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
-LETTERS = 64  # characters of YAML text that count as one value, since aliases repeat it
+LETTERS = 64  # characters of YAML text that count as one value, since aliases repeat them
 HEAD = 1024  # first bytes of XML, which declare its encoding
 _DECLARED = re.compile(rb'\s*<\?xml[^>]*encoding=["\']([\w.-]+)')
 
@@ -61,7 +61,7 @@ def json_in(text: str, source: object) -> Any:
 
 
 def _levels(content: Any) -> int:
-    """How deep lists and objects are nested, up to one level more than the limit."""
+    """The nesting depth of lists and objects, up to one level more than the limit."""
     level, depth = [[content]], -1
     while level and depth <= limit('levels of JSON'):
         depth += 1
@@ -79,7 +79,7 @@ def read_yaml(file: str | Path, as_text: bool = False) -> Any:
 
     Args:
         file: the file.
-        as_text: whether all scalars stay text, such as a class that is called ``no``.
+        as_text: whether all scalars stay text, such as a class called ``no``.
 
     Raises:
         InputError: if it is not YAML, names an object of Python, or exceeds a limit.
@@ -131,7 +131,7 @@ def _check_yaml(text: str, source: object) -> None:
             anchor, before = opened.pop()
             sizes[anchor] = total - before
         if total > most:
-            raise exceeded(source, 'values of YAML', ', with those that its aliases stand for')
+            raise exceeded(source, 'values of YAML', ', including those that its aliases stand for')
         if len(opened) > deepest:
             raise exceeded(source, 'levels of YAML')
 
@@ -154,7 +154,7 @@ def read_xml(file: Path) -> ElementTree.Element:
     text = read_text(file, encoding, 'XML').strip()
     if '<!ENTITY' in text:
         raise InputError(
-            f'{str(file)!r} defines entities, which annotations have no use for; remove its DTD.'
+            f'{str(file)!r} defines entities, which annotations do not need; remove its DTD.'
         )
     parser = ElementTree.XMLParser(target=_BoundedTree(file))
     with rejecting(

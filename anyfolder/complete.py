@@ -18,7 +18,7 @@ try:
 except ImportError:  # on Windows
     fcntl = None
 
-ADDRESS = re.compile(r'\w[\w+]+:/')  # a letter alone is a disk of Windows
+ADDRESS = re.compile(r'\w[\w+]+:/')  # a single letter is a drive in Windows
 PROBE_BYTES = bytes(1 << 20)
 
 
@@ -29,8 +29,8 @@ def replacing(target: str | Path, sources: Iterable[str | Path] = ()) -> Iterato
         with replacing('weights.npz', [args.source]) as path:
             np.savez(path, **arrays)
 
-    Until then, and after any error, the target is unchanged. No other file remains. Missing folders
-    are created.
+    Until then, and after any error, the target is unchanged. No temporary file remains. Missing
+    folders are created.
 
     Args:
         target: the file to write. The path for the block has the same suffix.
@@ -68,7 +68,7 @@ def write_text(target: str | Path, text: str) -> None:
 
 
 def append_line(target: Path, line: bytes) -> None:
-    """Add a line to a file, completely or not at all. Processes of several machines may do so.
+    """Append a line to a file, completely or not at all, also from several machines at once.
 
     Raises:
         InputError: if it cannot be written.
@@ -82,7 +82,7 @@ def append_line(target: Path, line: bytes) -> None:
                     fcntl.lockf(file, fcntl.LOCK_EX)
             end = file.seek(0, os.SEEK_END)
             try:
-                if file.write(line + b'\n') < len(line) + 1:  # a disk may have too little room
+                if file.write(line + b'\n') < len(line) + 1:  # the disk may be full
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             except OSError:
                 file.truncate(end)
@@ -97,8 +97,8 @@ def new_folder(target: str | Path, durable: bool = True) -> Iterator[Path]:
 
     Args:
         target: the folder.
-        durable: whether to wait until all files are on the disk, so that it outlasts a machine that
-            crashes.
+        durable: whether to wait until all files are on the disk, so that the folder survives a
+            crash of the machine.
 
     Raises:
         InputError: if it cannot be written, for example on a full disk.
@@ -149,10 +149,10 @@ def check_target(target: str | Path, sources: Iterable[str | Path] = ()) -> None
 
 
 def check_path(path: str | Path) -> None:
-    """Raise a ``InputError`` if an output path is a URL, which ``Path`` turns into folders."""
+    """Raise an ``InputError`` if an output path is a URL, which ``Path`` turns into folders."""
     if ADDRESS.match(str(path)):
         raise InputError(
-            f'{str(path)!r} is a URL, and files are written on this machine only; give a path.'
+            f'{str(path)!r} is a URL, but files can only be written on this machine; give a path.'
         )
 
 
@@ -177,7 +177,7 @@ def fsync_dir(folder: Path) -> None:
 
 @contextmanager
 def _one_sentence(target: Path, temporary: Path) -> Iterator[None]:
-    """Turn errors of the disk into a sentence that names the target."""
+    """Turn disk errors into a sentence that names the target."""
     try:
         yield
     except InputError:
@@ -186,9 +186,7 @@ def _one_sentence(target: Path, temporary: Path) -> Iterator[None]:
         reason = error if isinstance(error, OSError) else _reason(temporary)
         if reason is None:
             raise
-        state = (
-            'the file that was there is unchanged' if target.exists() else 'nothing was left there'
-        )
+        state = 'the previous file is unchanged' if target.exists() else 'nothing was left there'
         raise InputError(
             f'{str(target)!r} cannot be written ({reason.strerror or reason}); {state}: make '
             'room, or give another path.'

@@ -20,16 +20,16 @@ from .readers.splits import Split
 
 
 class Note(NamedTuple):
-    """Something that was repaired, left out or noticed.
+    """A repair, an omission or another finding.
 
     Attributes:
-        what: in the plural, such as ``'boxes cut at the edges of their image'``.
-        count: how often.
+        what: the kind, in the plural, such as ``'boxes cut at the edges of their image'``.
+        count: the number of cases.
         examples: the first ones, at most 1000.
     """
 
     what: str
-    count: int  # type: ignore[assignment]  # hides tuple's own, which nobody calls
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
     examples: Sequence[str]
 
 
@@ -38,7 +38,7 @@ class Object:
     """An object in an image.
 
     Attributes:
-        label: the name of its class; empty for a region to be ignored, whatever its class.
+        label: the class name; empty for a region to be ignored, whatever its class.
         box: left, top, width and height in pixels of the image as it is displayed.
         segmentation: polygons ``[[x, y, x, y, ...], ...]`` in pixels, or COCO's run lengths as a
             dict of ``size`` (height, width) and ``counts``; None if there is only a box.
@@ -62,7 +62,7 @@ class Image:
     Attributes:
         path: the file.
         size: width and height in pixels as it is displayed, with the orientation in EXIF applied;
-            (0, 0) if it was not read, since there are more than 100,000 images with classes.
+            (0, 0) if the file was not read, as in classification data of more than 100,000 images.
         bands: the number of bands; 0 for a photograph.
         labels: its classes: one in most data, any number in multi-label data; for segmentation, the
             classes in its mask; empty for objects.
@@ -94,16 +94,16 @@ class Dataset:
         task: what the labels are for, one of :data:`anyfolder.TASKS`.
         format: the name of the folder's format: ``'COCO'``, ``'folders of classes'``.
         source: the folder that was given.
-        folder: the folder of the data: the source, or the only folder in it.
-        classes: their names in the order of their numbers, from 0; none for depth.
+        folder: the folder of the data: the source, or the only folder inside.
+        classes: the class names in the order of their numbers, from 0; none for depth.
         splits: the images of ``'train'``, ``'val'`` and ``'test'``.
         held_out: whether ``'val'`` was drawn from the training images, since the folder has no
             validation split.
         multi_label: whether an image may have several classes, or none.
         stuff: for panoptic data, the number of stuff classes, which are the last ones.
-        scale: for depth, meters of a value of 1 in the maps.
-        notes: what was repaired, left out or noticed.
-        listing: the data in the form that the readers use, which may change between versions.
+        scale: for depth, meters per unit in the maps.
+        notes: repairs, omissions and other findings.
+        listing: the data in the readers' own form, which may change between versions.
     """
 
     task: str
@@ -126,7 +126,7 @@ class Dataset:
                 yield split, image
 
     def name_of(self, image: Image) -> str:
-        """The path of an image within the innermost folder of all images, with ``/``."""
+        """The path of an image below the innermost common folder of all images, with ``/``."""
         return self.listing.name_of(ImageRecord(image.path))
 
     @cached_property
@@ -155,7 +155,7 @@ class Dataset:
 
 
 def object_mask(found: Object, size: tuple[int, int]) -> np.ndarray:
-    """The pixels (H, W), bool, of an object with a segmentation, in an image of a size (W, H).
+    """The mask (H, W), bool, of an object with a segmentation, in an image of this size (W, H).
 
     For polygons, these are the pixels whose center is inside, see
     :func:`~anyfolder.readers.polygon_masks.draw_polygon`.

@@ -38,7 +38,7 @@ class MissingExtraError(ImportError):
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Prefix a ``InputError`` message with a path, unless it has it.
+    """Prefix the message of an ``InputError`` with a path, unless it already has the path.
 
     Code that only handles tensors does not know the path.
     """
@@ -65,11 +65,11 @@ def named_line(error: BaseException) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """True for the errors of Python, of the system, and of torch on a GPU and on a CPU."""
+    """True for out-of-memory errors of Python, the system, and torch on a GPU or CPU."""
     return (
         isinstance(error, MemoryError)
         or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
-        # Torch is not imported only to compare a class.
+        # Torch is not imported just to compare a class.
         or type(error).__name__ == 'OutOfMemoryError'
         or 'DefaultCPUAllocator: ' in str(error)  # a RuntimeError
     )
@@ -82,13 +82,13 @@ def rejecting(
     kinds: tuple[type[Exception], ...] = (Exception,),
     cause: Callable[[BaseException], str] = first_line,
 ) -> Iterator[None]:
-    """Turn another package's errors of these kinds into one sentence that contains their cause.
+    """Turn another package's errors into one sentence that contains their cause.
 
     Args:
-        what: what is wrong, the beginning of the sentence.
-        remedy: the end of it.
-        kinds: the errors. Default: all.
-        cause: gives the text for the error.
+        what: the beginning of the sentence, which states what is wrong.
+        remedy: the end of the sentence.
+        kinds: the error classes. Default: all.
+        cause: returns the text for an error.
 
     Raises:
         InputError: in place of such an error. This package's own errors pass, and so do
@@ -116,7 +116,7 @@ def needed_by(feature: str) -> Iterator[None]:
     """Explain a failed import of an optional package inside the block.
 
     Args:
-        feature: what needs the import. It is the subject of the message.
+        feature: the feature that needs the import, the subject of the message.
 
     Raises:
         MissingExtraError: if a module of :data:`EXTRAS` is missing, with the command that installs

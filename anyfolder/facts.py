@@ -52,7 +52,7 @@ def _sizes(listing: Listing) -> dict[str, list[int]]:
 
 
 def as_text(facts: Mapping[str, Any]) -> str:
-    """A table: a row per part, the sizes, and a line for each kind of omission or repair."""
+    """A table with a row per split, the sizes, and a line for each kind of omission or repair."""
     rows = [['', 'images', 'objects', 'classes', 'smallest class', 'largest class']]
     for split, part in facts['parts'].items():
         ranked = sorted(part['by_class'].items(), key=lambda pair: pair[1])
@@ -69,7 +69,7 @@ def as_text(facts: Mapping[str, Any]) -> str:
     if facts['sizes']:
         smallest, median, largest = (' x '.join(map(str, size)) for size in facts['sizes'].values())
         lines.append(
-            f'Sizes from {smallest} to {largest} pixels, {median} in the middle.'
+            f'Sizes from {smallest} to {largest} pixels, median {median}.'
             if smallest != largest
             else f'All images have {median} pixels.'
         )

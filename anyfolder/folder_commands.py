@@ -55,7 +55,7 @@ def _read(args: Namespace) -> Dataset:
 
 
 def _summary(data: Dataset) -> str:
-    held_out = ', a tenth of the images held out to validate' if data.held_out else ''
+    held_out = ', a tenth of the images held out for validation' if data.held_out else ''
     kinds = f'{len(data.classes)} classes' if data.classes else 'no classes'
     return f'{data.format}, for {data.task}, {kinds}{held_out}'
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Do not search for cycles meanwhile: that takes a third of the time to read 200,000 images."""
+    """Pause the search for cycles, which takes a third of the time to read 200,000 images."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,8 @@
 """Limits for untrusted files: sizes, counts and depths, in one table.
 
 A small file can expand to far more than it holds: zeros in an archive, aliases in YAML, the width
-in a header, a number that becomes a length. Requests of a file are checked against this table
-before time or memory is spent on them.
+in a header, a number that becomes a length. What a file requests is checked against this table
+before time or memory is spent on it.
 """
 
 import math
@@ -14,8 +14,8 @@ from anyfolder.errors import InputError
 
 VARIABLE = 'ANYFOLDER_LIMITS'  # environment variable; 10 raises all limits tenfold
 
-# The most that a file, or one thing in it, may have. Annotations may be large: COCO's largest file
-# has 0.5 GB and 4 million lists and objects. Files that only name or configure are small.
+# The limits of a file, or of one element in it. Annotations can be large: COCO's largest file has
+# 0.5 GB and 4 million lists and objects. Files with names or settings are small.
 LIMITS = {
     'bytes of text': 1 << 30,
     'lines': 20_000_000,
@@ -51,27 +51,27 @@ class LimitError(InputError):
 def check_limit(
     source: object, what: str, found: float, more: str = '', limits: Mapping[str, int] = LIMITS
 ) -> None:
-    """Check what a file requests against the limit.
+    """Check a request of a file against the limit.
 
     Args:
         source: the file.
         what: a key of the table.
-        found: how much it asks for, as far as it was counted.
-        more: words after ``what``, such as where they come from.
+        found: the requested amount, as far as it was counted.
+        more: words after ``what``, such as where the amount comes from.
         limits: the table.
 
     Raises:
-        LimitError: if it is more than the limit.
+        LimitError: if the amount exceeds the limit.
     """
     if found > limit(what, limits):
         raise exceeded(source, what, more, limits)
 
 
 def read_within(path: str | Path, what: str) -> bytes:
-    """The content of a file of no more bytes than a limit.
+    """The content of a file whose size is within a limit.
 
     Raises:
-        LimitError: if it has more.
+        LimitError: if the file is larger.
         OSError: if it cannot be read.
     """
     check_limit(path, what, Path(path).stat().st_size)
@@ -81,12 +81,12 @@ def read_within(path: str | Path, what: str) -> bytes:
 def exceeded(
     source: object, what: str, more: str = '', limits: Mapping[str, int] = LIMITS
 ) -> LimitError:
-    """The error over a file that asks for more than the limit, see :func:`check_limit`."""
+    """The error for a file that exceeds the limit, see :func:`check_limit`."""
     return LimitError(f'{str(source)!r} {_sentence(what, more, limits)}.')
 
 
 def beyond(what: str, found: float) -> str:
-    """The words for a file that exceeds a limit; empty for one that does not.
+    """The words for a file that exceeds a limit; empty for any other file.
 
     Args:
         what, found: see :func:`check_limit`.
@@ -99,8 +99,8 @@ def beyond(what: str, found: float) -> str:
 
 def _sentence(what: str, more: str = '', limits: Mapping[str, int] = LIMITS) -> str:
     return (
-        f'has more than {limit(what, limits):,} {what}{more}, the limit for what is untrusted; if '
-        f'it is right, set {VARIABLE}={10 * _factor():g} in the environment for tenfold limits'
+        f'has more than {limit(what, limits):,} {what}{more}, the limit for untrusted files; if '
+        f'that is correct, set {VARIABLE}={10 * _factor():g} in the environment for tenfold limits'
     )
 
 

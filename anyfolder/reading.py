@@ -1,4 +1,4 @@
-"""Read a folder for a task, or find out which task it is for."""
+"""Read a folder for a task, or infer its task."""
 
 from collections.abc import Callable
 from functools import partial
@@ -25,7 +25,7 @@ from .wording import option
 
 
 class Options(NamedTuple):
-    """How a folder is read, see :func:`read`."""
+    """The options for reading a folder, see :func:`read`."""
 
     skip_invalid: bool
     depth_scale: float | None
@@ -69,17 +69,17 @@ def read(
 
     Args:
         folder: the folder of the data, which is only read.
-        task: what its labels are for, a key of :data:`TASKS`. Default: what the folder is.
-        skip_invalid: leave out boxes, masks and images that cannot be right, rather than raise.
-        depth_scale: meters of a value of 1 in maps of depth. Default: by the form of the maps.
-        decode_all: decode all images, rather than the headers of all and 100 whole ones.
-        layout: a file that says what the folder holds. Default: its ``anyfolder.yaml``, or the
-            layout of a public data set that it is.
+        task: what the labels are for, a key of :data:`TASKS`. Default: inferred from the folder.
+        skip_invalid: leave out invalid boxes, masks and images instead of raising an error.
+        depth_scale: meters per unit in depth maps. Default: by the format of the maps.
+        decode_all: decode all images instead of 100 images and the headers of the others.
+        layout: a file that describes the folder. Default: its ``anyfolder.yaml``, or the layout of
+            a known public data set.
 
     Raises:
-        InputError: in one sentence, if the folder cannot be understood, or has what cannot be
-            right; with the file and the remedy.
-        MissingExtraError: if a package for a kind of file is not installed.
+        InputError: if the folder is not recognized or has errors, in one sentence with the file and
+            the remedy.
+        MissingExtraError: if a package for a file format is not installed.
     """
     if task is not None and task not in TASKS:
         raise InputError(f'{option("task", task)} is not one of {", ".join(TASKS)}.')
@@ -99,10 +99,10 @@ def read(
 def _as_it_looks(tree: Tree, options: Options) -> tuple[str, Found]:
     """Infer the task from the files of a folder, and read it.
 
-    Objects are instances where none is lost by asking for polygons, and boxes otherwise.
+    Objects are read as instances if all of them have polygons, otherwise as boxes.
 
     Raises:
-        InputError: if it cannot be read as what it looks like.
+        InputError: if it cannot be read for the inferred task.
     """
     files = (file for file in tree.others if file.suffix.lower() == '.json')
     if any(is_panoptic(tree.contents.json(file)) for file in files):

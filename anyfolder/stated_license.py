@@ -8,8 +8,8 @@ from .bounded import read_yaml
 from .errors import InputError
 from .text import read_text
 
-LONGEST = 80  # letters of the name of a license
-HEAD = 1 << 16  # bytes of an annotation file, at whose beginning COCO has its licenses
+LONGEST = 80  # maximum number of letters in the name of a license
+HEAD = 1 << 16  # first bytes of an annotation file, where COCO lists its licenses
 LICENSES = ('LICENSE', 'LICENSE.txt', 'LICENSE.md')
 READMES = ('README.dataset.txt', 'README.roboflow.txt', 'README.md')
 CONFIGS = ('data.yaml', 'dataset.yaml')
@@ -17,10 +17,10 @@ SPLITS = ('.', 'train', 'annotations')
 
 
 def stated_license(folder: str | Path) -> str:
-    """The license that a folder states of its data, such as ``'cc-by-4.0'``; empty if it does not.
+    """The license that a folder states for its data, such as ``'cc-by-4.0'``; empty without one.
 
-    Roboflow writes it into ``data.yaml`` and a README, COCO into the file of its annotations if it
-    is one for all images. Else the first line of a ``LICENSE`` is its name.
+    Roboflow writes it into ``data.yaml`` and a README, COCO into the annotation file if all images
+    have the same one. Otherwise, the first line of a ``LICENSE`` is its name.
     """
     root = Path(folder)
     found = (
@@ -33,7 +33,7 @@ def stated_license(folder: str | Path) -> str:
 
 
 def _named(text: str) -> str:
-    """A license by the hub's names where it has one: ``CC BY 4.0`` is ``cc-by-4.0``."""
+    """A license by its name on the hub, if it has one: ``CC BY 4.0`` is ``cc-by-4.0``."""
     name = ' '.join(text.split()).strip('"\'.')
     if not name.isprintable() or len(name) > LONGEST:
         return ''

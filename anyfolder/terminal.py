@@ -7,11 +7,11 @@ JOINERS_AND_BLANKS = '\u200c\u200d\u00a0\u3000'  # joiners of Persian, Hindi, em
 
 
 def printable(text: Any) -> str:
-    r"""Text in one line that only prints: other characters are escaped as in a string of Python.
+    r"""Text in one line with only printable characters; others are escaped as in a Python string.
 
-    These are control characters, such as those that begin a terminal's commands, line breaks,
-    characters that reverse the direction of writing, and the bytes of a file name that is not in
-    UTF-8 (``\udcff`` for 0xff).
+    Escaped are control characters, such as those of terminal sequences, line breaks, characters
+    that reverse the writing direction, and bytes of file names that are not UTF-8 (``\udcff`` for
+    0xff).
     """
     return ''.join(
         letter
@@ -22,12 +22,12 @@ def printable(text: Any) -> str:
 
 
 def printable_lines(text: Any) -> str:
-    """As :func:`printable`, for text in several lines, with tabs."""
+    """Like :func:`printable`, for text with several lines and tabs."""
     return '\n'.join('\t'.join(map(printable, line.split('\t'))) for line in str(text).split('\n'))
 
 
 def aligned(rows: Sequence[Sequence[str]], numbers: bool = False) -> list[str]:
-    """The lines of a table, the first column at the left, and the others too unless numbers."""
+    """The lines of a table, with the first column left-aligned, and numbers right-aligned."""
     adjusted = str.rjust if numbers else str.ljust
     rows = [list(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -14,35 +14,35 @@ ENCODINGS = {
     b'\xfe\xff': 'utf-16',
     b'\xef\xbb\xbf': 'utf-8-sig',
 }  # by their first bytes
-# Other encodings, shown if that of a text is not known: Chinese, Japanese, Korean, Russian, and
+# Other encodings, shown if that of a text is unknown: Chinese, Japanese, Korean, Russian, and
 # Central and Western European languages.
 OTHERS = ('gb18030', 'big5', 'cp932', 'cp949', 'cp1251', 'cp1250', 'cp1252')
-# A letter of Western Europe between those of ASCII, or two within a word. Letters of other scripts
-# take two such bytes, and words of theirs have no letters of ASCII.
+# An accented Western European letter between ASCII letters, or two within a word. Letters of other
+# scripts take two such bytes, and their words have no ASCII letters.
 ACCENT = re.compile(
     rb'(?<![\x80-\xff])[\xc0-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\xc0-\xff]{2}(?=[a-z])'
 )
-THREE_BYTES = '\u0800'  # the first letter of three bytes in UTF-8
-# Files whose encoding read_text has guessed: as what, and a line of each.
+THREE_BYTES = '\u0800'  # the first character with three bytes in UTF-8
+# Files whose encoding read_text has guessed: the guess, and a line of each.
 GUESSED: dict[str, tuple[str, str]] = {}
 WESTERN = 'files that are not UTF-8, read as Windows-1252; save those with wrong letters as UTF-8'
-CONTRARY = 'files in UTF-8 that say another encoding, read as UTF-8'
+CONTRARY = 'files in UTF-8 that declare another encoding, read as UTF-8'
 
 
 def read_text(path: str | Path, declared: str = '', kind: str = 'text') -> str:
     """A file's text without a byte order mark.
 
-    What is neither UTF-8 nor has a mark is Windows-1252 where that is likely. It is in
-    :data:`GUESSED` then, so that it can be said.
+    Text that is neither UTF-8 nor has a mark is read as Windows-1252 if that is likely. It is added
+    to :data:`GUESSED` then, to be reported.
 
     Args:
         path: the file.
-        declared: the encoding that it says. Valid UTF-8 is that nevertheless, unless each of its
-            letters may be one of such an encoding that takes two bytes.
-        kind: what it is, ``bytes of ...`` in :data:`~anyfolder.limits.LIMITS`.
+        declared: the encoding that the file declares. Valid UTF-8 is read as UTF-8 nevertheless,
+            unless each letter can be one of two bytes in the declared encoding.
+        kind: the kind of text, ``bytes of ...`` in :data:`~anyfolder.limits.LIMITS`.
 
     Raises:
-        InputError: if it is too large, or if its encoding is not known.
+        InputError: if it is too large, or if its encoding is unknown.
     """
     content = read_within(path, f'bytes of {kind}')
     GUESSED.pop(str(path), None)
@@ -60,23 +60,23 @@ def read_text(path: str | Path, declared: str = '', kind: str = 'text') -> str:
 
 
 def _first_odd(text: str) -> str:
-    """The first line that is not ASCII; nothing where only line breaks are not."""
+    """The first line that is not ASCII; empty if only line breaks are not ASCII."""
     return next((line for line in text.splitlines() if not line.isascii()), '')
 
 
 def _decoded(content: bytes, encoding: str) -> str | None:
-    """Text in this encoding, None if it is in another one."""
+    """Text decoded from this encoding, None if it has another one."""
     with suppress(UnicodeDecodeError, LookupError):
-        if '\0' not in (text := content.decode(encoding)):  # else UTF-16 without a mark
+        if '\0' not in (text := content.decode(encoding)):  # otherwise UTF-16 without a mark
             return text
     return None
 
 
 def decode_unknown(content: bytes, name: str, remedy: str) -> str:
-    """Text in Windows-1252, where all that is not ASCII are accented letters among others.
+    """Text decoded as Windows-1252, if all non-ASCII bytes are accented letters among others.
 
     Raises:
-        InputError: with what it may be, if it is anything else.
+        InputError: with possible readings, if it is anything else.
     """
     if ACCENT.sub(b'', content).isascii() and b'\0' not in content:
         return content.decode('cp1252')
@@ -86,7 +86,7 @@ def decode_unknown(content: bytes, name: str, remedy: str) -> str:
             text = line.decode(encoding)
             start = next(i for i, letter in enumerate(text) if not letter.isascii())
             meanings.append(f'{text[max(start - 10, 0) : start + 20].strip()!r} ({encoding})')
-    may = f', and may have {" or ".join(meanings)}' if meanings else ''
+    may = f', and may contain {" or ".join(meanings)}' if meanings else ''
     raise InputError(f'{printable(name)!r} is not UTF-8{may}; {remedy}.')
 
 
@@ -94,14 +94,14 @@ LONGEST, LONGEST_IN_LIST = 'characters in a line', 'characters in a line of a li
 
 
 def read_lines(path: str | Path, longest: str = LONGEST) -> list[str]:
-    """The lines of a file that are not empty, without blanks at their ends.
+    """The non-empty lines of a file, without blanks at their ends.
 
     Args:
         path: the file.
-        longest: the limit of their length, a key of :data:`~anyfolder.limits.LIMITS`.
+        longest: the limit of the line length, a key of :data:`~anyfolder.limits.LIMITS`.
 
     Raises:
-        InputError: see :func:`read_text`, and if there are too many lines, or one is too long.
+        InputError: see :func:`read_text`, and if there are too many lines or a line is too long.
     """
     return [line.strip() for line in lines_in(read_text(path), path, longest) if line.strip()]
 

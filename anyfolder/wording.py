@@ -1,8 +1,7 @@
-"""Numbers of things and names of options in messages, worded for the program that reads the folder.
+"""Counts and option names in messages, in the words of the calling program.
 
-How to get on is often an option: ``task='detection'`` in Python, ``--task detection`` in a
-terminal. The readers know an option by its name in :func:`anyfolder.read`, and the program around
-them says how it is called there.
+The remedy is often an option: ``task='detection'`` in Python, ``--task detection`` in a terminal.
+The readers use the name in :func:`anyfolder.read`, and the calling program translates it.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ def counted(number: int, thing: str) -> str:
     return f'{number} {thing}{"es" if thing.endswith("s") else "s"}'
 
 
-# Clauses with a value that is not an option here, but may be one in a program around the readers.
+# Clauses with a value that is not an option here, but can be one in a calling program.
 CLAUSES = {'window': 'best seen with black and white at {}'}
 
 
@@ -43,13 +42,13 @@ _words: ContextVar[Words] = ContextVar('words', default=as_argument)
 
 
 def option(name: str, value: Any = None) -> str:
-    """An option, maybe with a value, as the present reader of sentences gives it."""
+    """An option, maybe with a value, in the words of the calling program."""
     return _words.get()(name, value)
 
 
 @contextmanager
 def worded(words: Words) -> Iterator[None]:
-    """Within this context, sentences name options in these words."""
+    """Use these words for options in messages within this context."""
     token = _words.set(words)
     try:
         yield

@@ -2,7 +2,7 @@
 
 A scene follows from its seed, split and size. Its photographs are scikit-image's, of which the left
 two thirds are for training and the rest for a test. ``write`` makes a folder for ``train --data
-FOLDER --task depth``: images, and maps of depth in PNG of 16 bits in millimeters.
+FOLDER --task depth``: images, and depth maps in PNG of 16 bits in millimeters.
 """
 
 from pathlib import Path
@@ -130,7 +130,7 @@ def scene(
 
 
 def write(folder: Path, train: int = 400, test: int = 100) -> None:
-    """Write scenes as a folder of images and of maps of depth."""
+    """Write scenes as a folder of images and of depth maps."""
     for split, number in (('train', train), ('val', test)):
         for kind in ('images', 'depth'):
             (folder / split / kind).mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
     python benchmarks hostile_files [--doors NAMES GRAPHS ...]
 
 A door is a command as a user starts it, in a process of its own. The files are in
-:mod:`hostile_kinds`: checkpoints, folders of a hub, configs, graphs, names of classes, boxes,
+:mod:`hostile_kinds`: checkpoints, folders of a hub, configs, graphs, class names, boxes,
 polygons, tables, images, masks and folders. A refusal ends with status 1 or 2 and a sentence that
 names the file. A file may be read, too, such as YAML whose tag is text then. A mark is a refusal
 that does not name the file, a traceback, a signal, more than 10 s of processor time beyond what the

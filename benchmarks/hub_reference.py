@@ -156,7 +156,7 @@ def outputs(name: str, model: nn.Module, images: Tensor) -> Tensor:
 
 
 def odd_images(folder: Path) -> dict[str, Image.Image]:
-    """Images as files, and as they are seen: gray, transparent, thin, turned by EXIF, small."""
+    """Images as files, and as displayed: gray, transparent, thin, turned by EXIF, small."""
     random, found = np.random.default_rng(0), {}
     for name, mode in MODES.items():
         height, width = SHAPES.get(name, (300, 451))

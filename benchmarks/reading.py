@@ -31,7 +31,7 @@ READER = Path(__file__).with_name('label_readers.py')
 LIBRARIES = 'datumaro', 'supervision', 'ultralytics'  # beside anyfolder
 TINY = 100  # images or boxes of the folder that is read before
 ASKED = (
-    'Or write what is meant into',
+    'Or describe the folder in',
     '`import ',
 )  # in sentences that end in what to write or to run
 VERDICTS = 'right', 'asked', 'refused', 'wrong'

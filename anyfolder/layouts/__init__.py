@@ -1,1 +1,1 @@
-"""Layout files: ``anyfolder.yaml`` says what a folder holds, so that nothing has to be guessed."""
+"""Layout files: ``anyfolder.yaml`` describes a folder, so that nothing is guessed."""

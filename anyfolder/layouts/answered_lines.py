@@ -15,7 +15,7 @@ from anyfolder.sampling import evenly_spaced
 from .columns import NOTHING
 from .likely_columns import likely_columns
 
-TEXTS = ('.txt', '.csv', '.tsv', '')  # suffixes of files of lines
+TEXTS = ('.txt', '.csv', '.tsv', '')  # suffixes of text files with a box in each line
 GAP = re.compile(r'[,;\s]+')  # between values
 OF_WIDTHS = re.compile(r'(^|[ _-])w(idth)?$', re.IGNORECASE)  # the title of a column
 SIZES = dict(right='width', bottom='height')
@@ -25,7 +25,7 @@ Keys = dict[str, Any]
 
 
 def lines_with_boxes(tree: Tree) -> Keys:
-    """The keys ``labels``, ``columns`` and ``units`` of files of lines, one for each image or all.
+    """The keys ``labels``, ``columns``, ``units`` for files of lines, one per image or for all.
 
     Raises:
         ValueError: if no file seems to have boxes.
@@ -64,7 +64,7 @@ def _rows_of(tree: Tree, file: Path) -> Keys | None:
     if not columns:
         return None
     named = dict(zip(columns['columns'], cells.titles, strict=True))
-    if OF_WIDTHS.search(named.get('right', '')):  # large boxes may be corners, too
+    if OF_WIDTHS.search(named.get('right', '')):  # large boxes may also be corners
         named = {SIZES.get(name, name): title for name, title in named.items()}
     columns['columns'] = {name: title for name, title in named.items() if name != NOTHING}
     return dict(labels=[file], **columns)

@@ -33,7 +33,7 @@ from .patterns_of_files import paired_patterns, patterns_of
 FORMAT_OF = dict(classification='folders', segmentation='masks', depth='depth', panoptic='panoptic')
 ORDER = ['format', 'task', 'images', 'labels', 'columns', 'splits', 'classes', 'units']
 assert {*ORDER} <= KEYS.keys()
-MAX_LETTERS = 3000  # letters of lines in a message
+MAX_LETTERS = 3000  # maximum number of letters of the lines in a message
 MOST_MASKS = 50  # masks whose values are probed
 FEW = 100  # mask values below this are numbers of classes rather than grays
 
@@ -46,7 +46,7 @@ def answering(folder: str | Path, task: str) -> Iterator[None]:
 
     Args:
         folder: of the data, where the patterns of the layout begin.
-        task: what is to be read.
+        task: the task to read the folder for.
 
     Raises:
         InputError: in place of the ``UnclearError``.
@@ -60,7 +60,7 @@ def answering(folder: str | Path, task: str) -> Iterator[None]:
         if not lines or len(lines) > MAX_LETTERS:
             raise
         raise InputError(
-            f'{error} Or write what is meant into {str(file)!r}, such as:\n\n{lines}'
+            f'{error} Or describe the folder in {str(file)!r}, such as:\n\n{lines}'
         ) from error
 
 
@@ -89,14 +89,14 @@ def completed(answer: Mapping[str, Any], folder: Path, task: str) -> Content | N
         content.setdefault('images', _images(content, tree, folder))
         layout = layout_of(content, FILE)
     except (InputError, ValueError):
-        return None  # the folder's content leaves more open
+        return None  # the folder is ambiguous in more ways
     if task in layout.tasks[1:]:
         content['task'] = task
     return {key: content[key] for key in ORDER if key in content}
 
 
 def _complete_format(content: Content, tree: Tree) -> None:
-    """The format and files of annotations, where the answer is about the boxes in them."""
+    """The format and files of the annotations, if the answer is about their boxes."""
     if not content['format']:
         found = formats_of(tree, with_tables=True)[0]
         content['format'] = key_of_format(found.format)
@@ -104,7 +104,7 @@ def _complete_format(content: Content, tree: Tree) -> None:
 
 
 def _complete_labels(content: Content, tree: Tree, folder: Path) -> None:
-    """The patterns of images and of the files that are of one each."""
+    """The patterns of images and of the label files that belong to one image each."""
     only = {file for file in content.get('labels', ()) if isinstance(file, Path)}
     pairs = content.pop('pairs', None) or _pairs(content['format'], only, tree)
     pairs = [pair for pair in pairs if not only or pair[1] in only]
@@ -118,7 +118,7 @@ def _complete_labels(content: Content, tree: Tree, folder: Path) -> None:
 
 
 def _pairs(format: str, files: Collection[Path], tree: Tree) -> list[tuple[Path, Path]]:
-    """The images with the files that are of one each, if all are."""
+    """The images with their label files, if each file belongs to one image."""
     if format == 'depth':
         return depth_pairs(tree)
     if format == 'masks':
@@ -131,7 +131,7 @@ def _pairs(format: str, files: Collection[Path], tree: Tree) -> list[tuple[Path,
 
 
 def _values(masks: Sequence[Path]) -> dict[str, str | None]:
-    """A name for each value of some masks, and none for 255 beside numbers of classes."""
+    """A name for each value of some masks, but none for 255 in masks of class numbers."""
     chosen = [masks[i] for i in evenly_spaced(len(masks), MOST_MASKS)]
     values = sorted({value for mask in chosen for value in np.unique(values_of(mask)).tolist()})
     others = [value for value in values if value != NOT_LABELED]
@@ -143,7 +143,7 @@ def _values(masks: Sequence[Path]) -> dict[str, str | None]:
 
 
 def _complete_table(content: Content, tree: Tree) -> None:
-    """The column of images of a table, and that of classes."""
+    """The image column and the class column of a table."""
     columns = content.get('columns')
     if content['format'] != 'table' or isinstance(columns, list):
         return
@@ -151,7 +151,7 @@ def _complete_table(content: Content, tree: Tree) -> None:
     if table is None:
         raise ValueError('no column names images')
     if table.of_folders:
-        raise ValueError('rows are of folders, which no column of a layout names')
+        raise ValueError('rows name folders, for which layouts have no column')
     names = {'image': table.images, **(columns or {})}
     if 'class' not in names:
         rest = [name for name in table.rows[0] if name not in names.values()]

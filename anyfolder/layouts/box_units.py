@@ -6,10 +6,10 @@ from typing import NamedTuple
 from anyfolder.errors import InputError
 from anyfolder.readers.records import Instance
 
-# The words of ``units``: of one kind, one counts. Forms are keys of BOX_FORMS.
+# The words of ``units``, of which one of each kind may be given. Forms are keys of BOX_FORMS.
 FORMS = {'size': 'xywh', 'corners': 'xyxy', 'center': 'center'}
 WORDS = dict.fromkeys(FORMS, 'form') | {'pixels': 'scale', 'relative': 'scale', 'from 1': 'origin'}
-# The columns of the four numbers of each form.
+# The columns with the four numbers of each form.
 NAMES = {
     'xyxy': ('left', 'top', 'right', 'bottom'),
     'xywh': ('left', 'top', 'width', 'height'),
@@ -21,9 +21,9 @@ class BoxUnits(NamedTuple):
     """The units of boxes, as far as they are stated.
 
     Attributes:
-        form: a key of BOX_FORMS, or nothing.
-        relative: whether they are shares of the width and height, or None.
-        from_1: whether pixels are counted from 1, else from 0.
+        form: a key of BOX_FORMS, or empty.
+        relative: whether they are fractions of the width and height, or None.
+        from_1: whether pixels are counted from 1 rather than from 0.
     """
 
     form: str = ''
@@ -32,7 +32,7 @@ class BoxUnits(NamedTuple):
 
     @classmethod
     def of(cls, words: Sequence[str], where: str) -> 'BoxUnits':
-        """The units of some of :data:`WORDS`.
+        """The units that some of :data:`WORDS` stand for.
 
         Raises:
             InputError: if two of them contradict each other.
@@ -54,7 +54,7 @@ class BoxUnits(NamedTuple):
         return found
 
     def of_columns(self, values: Mapping[str, float], origin: str) -> Instance:
-        """An object of a box whose numbers have the names of columns, such as left and right."""
+        """An object with a box whose numbers are given by column, such as left and right."""
         form = 'xyxy' if 'right' in values else 'xywh' if 'left' in values else self.form
         names = NAMES['center' if 'x' in values else form]
         box = [values[name] for name in names]

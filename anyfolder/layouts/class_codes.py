@@ -10,13 +10,13 @@ from anyfolder.readers.mask_names import FIRST_COLOR
 
 from .nearest import did_you_mean
 
-OTHERS = '*'  # the code of all other codes, and as a name: each is a class of its own
+OTHERS = '*'  # as a code: all other codes; as a name: each is a class of its own
 RANGE = re.compile(r'(\d+)-(\d+)')
 HEX, RGB = re.compile(r'#([0-9a-fA-F]{6})'), re.compile(r'(\d+)[ ,]+(\d+)[ ,]+(\d+)')
 
 
 def color_of(code: str) -> int | None:
-    """The value of a color such as ``#ff0000`` or ``255 0 0`` in masks; None of other text."""
+    """The mask value of a color such as ``#ff0000`` or ``255 0 0``; None for other text."""
     if found := HEX.fullmatch(code):
         red, green, blue = bytes.fromhex(found[1])
     elif (found := RGB.fullmatch(code)) and max(map(int, found.groups())) < 256:
@@ -28,14 +28,14 @@ def color_of(code: str) -> int | None:
 
 @dataclass
 class ClassCodes:
-    """The name of each code. None: objects to be ignored, pixels and images of no class.
+    """The class name of each code. None: ignored objects, or pixels and images without a class.
 
     Attributes:
         names: the name of each code.
         ranges: the name of each range of numbers.
-        others: the name of all other codes; :data:`OTHERS`: each is its own name; nothing: they
-            are an error.
-        file: what says it, for messages.
+        others: the name of all other codes; :data:`OTHERS`: each is its own name; empty: they are
+            an error.
+        file: the file that defines them, for messages.
     """
 
     names: dict[str, str | None] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class ClassCodes:
         """The name that a code stands for.
 
         Raises:
-            KeyError: for one that is not named.
+            KeyError: for a code without a name.
         """
         if code in self.names:
             return self.names[code]
@@ -101,14 +101,14 @@ class ClassCodes:
         return class_name(code) if self.others == OTHERS else self.others
 
     def remedy(self, code: str) -> str:
-        """The remedy for a code that is not named."""
+        """The remedy for a code without a name."""
         return f'name it in classes, or all others by {OTHERS!r}{did_you_mean(code, self.names)}'
 
     def of_values(self, values: Iterable[int]) -> dict[int, str | None]:
         """The name of each value of masks; 255 is unlabeled unless it has a name.
 
         Raises:
-            InputError: for a value that is not named.
+            InputError: for a value without a name.
         """
         colors = {color_of(code): name for code, name in self.names.items()}
         found: dict[int, str | None] = {}
@@ -119,13 +119,12 @@ class ClassCodes:
                 if value != 255:
                     code = error.args[0]
                     raise InputError(
-                        f'{self.file} names no class of the value {code} of masks; '
-                        f'{self.remedy(code)}'
+                        f'{self.file} names no class for the mask value {code}; {self.remedy(code)}'
                     ) from None
                 found[value] = None
         return found
 
 
 def code_of(value: int) -> str:
-    """The code of a value of masks, a number or a color."""
+    """The code of a mask value, a number or a color."""
     return str(value) if value < FIRST_COLOR else f'#{value - FIRST_COLOR:06x}'

@@ -14,13 +14,13 @@ from .layout import Layout
 from .layout_files import matching
 from .read_layout import read_by_layout
 
-LABELS = {  # names an image's labels by task
+LABELS = {  # the labels of an image, by task
     'classification': 'classes of images',
     'detection': 'boxes',
     'instance': 'outlines of objects',
     'segmentation': 'masks',
     'panoptic': 'masks of things and stuff',
-    'depth': 'maps of depth',
+    'depth': 'depth maps',
 }
 
 
@@ -40,15 +40,15 @@ def read_laid_out(
         folder: of the data.
         task: what the labels are for.
         layout: a layout file. Default: ``anyfolder.yaml`` in the folder, or a known layout.
-        skip_invalid: whether what cannot be right is left out, rather than an error.
-        check_all: whether all maps of depth are read, rather than a sample.
-        depth_scale: meters for a value of 1 in depth maps, overriding the layout.
+        skip_invalid: whether invalid labels are left out instead of raising an error.
+        check_all: whether all depth maps are read, rather than a sample.
+        depth_scale: meters per unit in depth maps, overriding the layout.
 
     Returns:
-        What the folder holds, and of maps of depth also their range; None without a layout.
+        The listing of the folder, and the range of depth maps; None without a layout.
 
     Raises:
-        InputError: if the layout has faults, has no labels for this task, or does not fit the
+        InputError: if the layout is invalid, has no labels for this task, or does not fit the
             folder.
     """
     placed = _placed(folder, layout)
@@ -64,7 +64,7 @@ def task_by_layout(tree: Tree, folder: str | Path, layout: str | Path | None = N
     """The first task that the layout of a folder has labels for, None without a layout.
 
     Raises:
-        InputError: if the layout has faults.
+        InputError: if the layout is invalid.
     """
     placed = _placed(folder, layout)
     if placed is None:
@@ -83,7 +83,7 @@ def _placed(folder: str | Path, layout: str | Path | None) -> PlacedLayouts | No
 
 
 def _for_task(placed: PlacedLayouts, tree: Tree, task: str) -> Layout:
-    """The layout for a task; of several, the first whose labels exist."""
+    """The layout for a task; if there are several, the first whose labels exist."""
     found = [layout for layout in placed.layouts if task in (layout.task or layout.tasks)]
     if not found:
         tasks = dict.fromkeys(

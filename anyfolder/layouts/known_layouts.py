@@ -15,9 +15,9 @@ from .layout_keys import texts
 from .layout_yaml import read_layout_yaml
 
 KNOWN = Path(__file__).with_name('known')
-MAX_ENTRIES = 30  # entries of a folder whose subfolders are tried, too
-MAX_NAMES = 1000  # names of a folder that are compared with a wildcard
-OR = '|'  # between paths of which one must be there
+MAX_ENTRIES = 30  # maximum number of entries in a folder whose subfolders are tried as well
+MAX_NAMES = 1000  # maximum number of names in a folder that are compared with a wildcard
+OR = '|'  # between alternative paths, one of which must exist
 
 
 class PlacedLayouts(NamedTuple):
@@ -25,7 +25,7 @@ class PlacedLayouts(NamedTuple):
 
     Attributes:
         folder: where their patterns begin.
-        layouts: one for each task, or several, of which the first whose labels are there counts.
+        layouts: one for each task, or several, of which the first whose labels exist counts.
     """
 
     folder: Path
@@ -47,7 +47,7 @@ def layouts_in(folder: Path, given: Path | None = None) -> PlacedLayouts | None:
         given: a layout file. Its patterns begin at the folder.
 
     Raises:
-        InputError: if a layout file has faults.
+        InputError: if a layout file is invalid.
     """
     file = given or folder / FILE
     if given or file.is_file():
@@ -65,9 +65,9 @@ def layouts_in(folder: Path, given: Path | None = None) -> PlacedLayouts | None:
 
 
 def _places(folder: Path) -> Iterator[Path]:
-    """A folder, the only one in it and so on, and the folders in the last of these.
+    """A folder, the only folder inside and so on, and the folders in the last of these.
 
-    Folders of splits are excluded: they are parts of a data set that somebody has divided.
+    Folders of splits are excluded, since they are parts of a data set.
     """
     while True:
         yield folder
@@ -90,7 +90,7 @@ def _is_there(when: Sequence[str], folder: Path, names: Sequence[str]) -> bool:
 
 
 def _has(folder: Path, parts: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether a folder has a path, whose parts may have wildcards."""
+    """Whether a path exists in a folder. The path may have wildcards."""
     first, *rest = parts
     if not any('*' in part for part in parts):
         return first in names and (folder / '/'.join(parts)).exists()

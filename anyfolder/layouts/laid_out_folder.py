@@ -25,21 +25,21 @@ from .table_rows import rows_in
 
 
 class LaidOutFolder:
-    """A folder with the meaning of its files by the layout.
+    """A folder whose files are interpreted by a layout.
 
     Args:
-        layout: of the folder.
+        layout: the layout of the folder.
         folder: where its patterns begin.
         tree: the files of the folder.
-        findings: gets what is left out or wrong.
+        findings: collects omissions and errors.
 
     Attributes:
-        labels: the files of labels.
+        labels: the label files.
         images: the images.
-        stated: fields of the files of labels of each image, where these are no tables.
+        stated: fields of the label files of each image, unless these are tables.
 
     Raises:
-        InputError: if the layout names files that are not there.
+        InputError: if the layout names files that do not exist.
     """
 
     def __init__(self, layout: Layout, folder: Path, tree: Tree, findings: Findings) -> None:
@@ -67,7 +67,7 @@ class LaidOutFolder:
         found = list(matching(self.folder, paths, patterns))
         if not found:
             texts = ' and '.join(repr(pattern.text) for pattern in patterns)
-            remedy = self.layout.note or f'Correct {key} in {self.layout.file!r}, or add them.'
+            remedy = self.layout.note or f'Correct {key} in {self.layout.file!r}, or add the files.'
             raise InputError(
                 f'{str(self.folder)!r}, read as {self.layout.title}, has no file {texts}. {remedy}'
             )
@@ -84,7 +84,7 @@ class LaidOutFolder:
         return self._codes_in(file).updated(stated)
 
     def _codes_in(self, file: PlacedFile) -> ClassCodes:
-        """The codes of a file, which has names from 0 on unless ``columns`` says more."""
+        """The class codes of a file, which has names from 0 on unless ``columns`` describes it."""
         columns = self.layout.columns_of(file.place)
         if columns is None or 'name' not in columns.names:
             return ClassCodes.of_names(read_lines(file.path), str(file.path))
@@ -105,25 +105,25 @@ class LaidOutFolder:
         return rows.of_image
 
     def of_one(self, file: PlacedFile) -> Path | None:
-        """The image that a file of labels belongs to. What is unclear is rejected or named."""
+        """The image that a label file belongs to. Ambiguities are rejected or noted."""
         found = self.images.of_file(file)
         if not found:
-            what = 'files of labels left out, which have no image by the layout'
+            what = 'label files left out, since they match no image by the layout'
             self.findings.warn(what, file.path)
         elif len(found) > 1:
             self.findings.reject(
-                'files of labels fit several images',
-                'tell these apart by fields in images and labels',
+                'label files match several images',
+                'distinguish these by fields in images and labels',
                 f'{file.path}: {found[0].path} and {found[1].path}',
             )
         return found[0].path if len(found) == 1 else None
 
     def named(self, name: str, file: PlacedFile) -> Path | None:
-        """The image that a file of labels names. What is unclear is rejected or named."""
+        """The image that a label file names. Ambiguities are rejected or noted."""
         return self.images.resolve(name, file, self.findings)
 
     def draft(self, task: Task, records: Mapping[Path, ImageRecord]) -> Draft:
-        """The images with their splits and groups. Others of the layout are named as left out.
+        """The images with their splits and groups. The layout's other images are noted as left out.
 
         Args:
             task: see :class:`~anyfolder.readers.build_listing.Draft`.
@@ -142,7 +142,7 @@ class LaidOutFolder:
                 record.stated = stated_size(own.get('image_width'), own.get('image_height'))
         self._check_groups(records.values())
         self.findings.warn_all(
-            'images left out, of which the layout has no label',
+            'images left out, since they have no label by the layout',
             (path for path in self.images.of_path if path not in records),
         )
         if layout.note:
@@ -152,7 +152,7 @@ class LaidOutFolder:
         return Draft(task, layout.title, self.tree, records, used=used, lists=Lists())
 
     def _facts(self, path: Path) -> Mapping[str, str]:
-        """The fields of an image, such as its split, from its path, else from its label files."""
+        """The fields of an image, such as its split, from its path or else from its label files."""
         rows = self.rows.get(path)
         stated = {**self.stated.get(path, {}), **(rows.facts if rows else {})}
         return {**stated, **self.images.of_path[path].fields}
@@ -165,18 +165,18 @@ class LaidOutFolder:
             if (other.split or 'train') != (record.split or 'train'):
                 self.findings.reject(
                     'images of one group are in several splits',
-                    'put each group into one, or remove group from the layout',
+                    'put each group into one split, or remove group from the layout',
                     f'{record.group!r}: {other.path} and {record.path}',
                 )
 
 
 def _group_of(facts: Mapping[str, str]) -> str:
-    """The group of an image, by the fields that are called so or begin so: ``group_sign``."""
+    """The group of an image, from the fields named ``group`` or, for example, ``group_sign``."""
     return '/'.join(facts[name] for name in sorted(facts) if name.partition('_')[0] == 'group')
 
 
 def _of_any_suffix(pattern: PathPattern, file: str) -> PathPattern:
-    """A pattern of images whatever their suffix."""
+    """A pattern of images with any suffix."""
     text = pattern.text
     suffix = next((one for one in IMAGE_SUFFIXES if text.lower().endswith(one)), '')
     return PathPattern(f'{text.removesuffix(text[-len(suffix) :])}.*', file) if suffix else pattern

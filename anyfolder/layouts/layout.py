@@ -26,18 +26,18 @@ class Layout:
 
     Attributes:
         file: the layout file.
-        when: files that must be there, of a layout that is recognized by them.
+        when: files that must exist, for a layout that is recognized by them.
         task: what the labels are for.
-        format: how they are written, a key of :data:`FORMATS`.
-        images: the images.
-        labels: the files of labels.
-        columns: of tables, each with the files that have them; None stands for all.
+        format: how the labels are written, a key of :data:`FORMATS`.
+        images: patterns of the images.
+        labels: patterns of the label files.
+        columns: the columns of tables, with the files that have them; None stands for all files.
         splits: lists of images, patterns of them, or values of the field or column ``split``.
         classes: the name of each code.
         names: a file with the names of further codes.
-        units: what numbers of boxes are.
-        meters: of a value of 1 in maps of depth; None: it is not stated.
-        note: what is left out, or how to get labels that are not there.
+        units: the units of boxes.
+        meters: meters per unit in depth maps; None if not stated.
+        note: what is left out, or how to get missing labels.
     """
 
     file: str
@@ -56,7 +56,7 @@ class Layout:
 
     @property
     def title(self) -> str:
-        """The data set that a known layout is of, or else the name of the file."""
+        """The data set of a known layout, or else the name of the file."""
         path = Path(self.file)
         return path.name if path.name == FILE else path.stem
 
@@ -69,13 +69,13 @@ class Layout:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The tasks that its labels support."""
+        """The tasks that the labels support."""
         shape = next((columns.shape for _, columns in self.columns if columns.shape), None)
         return tasks_of(self.format, self.named_columns, shape is not None)
 
     @cached_property
     def joining(self) -> set[str]:
-        """The columns without a meaning, which several tables have."""
+        """The columns without a meaning, which join several tables."""
         return self.named_columns - MEANINGS.keys()
 
     @cached_property
@@ -85,10 +85,10 @@ class Layout:
 
 
 def read_layouts(file: Path) -> list[Layout]:
-    """The layouts in a file, of which each is for other tasks.
+    """The layouts in a file, each for different tasks.
 
     Raises:
-        InputError: for what is no layout, with the nearest key or value.
+        InputError: if one is invalid, with the nearest known key or value.
     """
     documents = read_layout_yaml(file)
     if not documents:
@@ -103,7 +103,7 @@ def layout_of(content: Any, file: str) -> Layout:
         InputError: see :func:`read_layouts`.
     """
     if not isinstance(content, dict):
-        raise InputError(f'{file!r} is no mapping; write lines such as format: folders.')
+        raise InputError(f'{file!r} is not a mapping; write lines such as format: folders.')
     values: dict[str, Any] = {}
     for key, value in content.items():
         choose(key, KEYS, f'{file!r}')
@@ -130,11 +130,11 @@ def _fault(layout: Layout) -> str:
     if name == 'table' and not layout.columns:
         return 'format: table needs columns, the names of its columns in their order'
     if name != 'table' and any(files is None for files, _ in layout.columns):
-        return f'format: {name} has no columns; remove them, or say of which files they are'
+        return f'format: {name} has no columns; remove them, or name their files'
     if name in ('masks', 'objects') and not (layout.classes or layout.names):
         return f'format: {name} needs classes, the name of each value, as in {{0: sky, 255: ~}}'
     if name == 'depth' and layout.meters is None:
-        return 'format: depth needs units, the meters of a value of 1, as in units: 0.001'
+        return 'format: depth needs units, the meters per unit, as in units: 0.001'
     if wrong := {*layout.task} - {*layout.tasks}:
         return (
             f'format: {name} has no labels for task: {wrong.pop()}, but {", ".join(layout.tasks)}'

@@ -36,7 +36,7 @@ def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:
     """The images of a layout with the objects in them, and classes in the order of ``classes``.
 
     Args:
-        folder: with a layout of boxes.
+        folder: a folder with a layout for boxes.
         with_masks: whether each object must have a polygon or pixels.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Images and their classes by a layout: of folders, of tables, or of objects in lists."""
+"""Images and their classes by a layout: from folders, tables, or objects in lists."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,11 +15,11 @@ from .row_objects import labels_in, separator_of
 
 
 def read_classes(folder: LaidOutFolder) -> Listing:
-    """The images of a layout and their classes, in the order of ``classes`` or of the alphabet.
+    """The images of a layout and their classes, in the order of ``classes`` or alphabetically.
 
     Raises:
-        InputError: see :func:`~anyfolder.readers.build_listing.build_listing`, and where classes
-            have no name.
+        InputError: see :func:`~anyfolder.readers.build_listing.build_listing`, and for classes
+            without a name.
     """
     findings, codes = folder.findings, folder.codes
     several = not {'classes', 'flags'}.isdisjoint(folder.layout.named_columns)
@@ -27,9 +27,9 @@ def read_classes(folder: LaidOutFolder) -> Listing:
     for path, names, origin in _named(folder):
         known = [name for name in names if name is not None]
         if None in names and not known:
-            findings.warn('images left out, of a class that the layout ignores', path)
+            findings.warn('images left out, since the layout ignores their class', path)
         elif len(known) > 1 and not several:
-            remedy = 'name the column classes if an image may have several'
+            remedy = 'call the column classes if an image can have several'
             findings.reject('images have two classes', remedy, f'{path}: {", ".join(known)}')
         else:
             records[path] = ImageRecord(path, labels=tuple(known), origin=origin)
@@ -44,7 +44,7 @@ def read_classes(folder: LaidOutFolder) -> Listing:
 
 
 def _named(folder: LaidOutFolder) -> Iterator[tuple[Path, Sequence[str | None], str]]:
-    """The classes of each image that has some by the layout, and what says them."""
+    """The classes of each labeled image by the layout, and where they are stated."""
     codes, findings, rows = folder.codes, folder.findings, folder.rows
     texts = [
         row['classes']
@@ -66,7 +66,7 @@ def _named(folder: LaidOutFolder) -> Iterator[tuple[Path, Sequence[str | None], 
             findings.reject(what, remedy, f'{code!r}, {path}')
             continue
         except ValueError:
-            what, remedy = 'rows have not one flag for each class', 'correct them, or classes'
+            what, remedy = 'rows do not have one flag per class', 'correct them, or classes'
             findings.reject(what, remedy, rows[path].origin)
             continue
         if names or (path in rows and rows[path].labels):
@@ -75,7 +75,7 @@ def _named(folder: LaidOutFolder) -> Iterator[tuple[Path, Sequence[str | None], 
 
 
 def _parsed_codes(folder: LaidOutFolder) -> dict[Path, list[str]]:
-    """The classes of the objects of each image, in a format of objects such as COCO's."""
+    """The classes of the objects in each image, for a format of objects such as COCO."""
     found: dict[Path, list[str]] = {}
     if folder.layout.format in ROWS:
         for path, image, _ in parsed_images(folder, []):

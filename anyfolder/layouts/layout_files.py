@@ -1,4 +1,4 @@
-"""The files of a folder by the patterns of its layout, and which of them belong together."""
+"""The files that match the patterns of a layout, and which of them belong together."""
 
 import os
 from collections import defaultdict
@@ -22,8 +22,8 @@ class PlacedFile(NamedTuple):
 
     Attributes:
         path: the file.
-        place: its path below the folder of the layout, with ``/``.
-        fields: the fields of the pattern in it.
+        place: the path below the folder of the layout, with ``/``.
+        fields: the fields of the pattern in the path.
     """
 
     path: Path
@@ -32,7 +32,7 @@ class PlacedFile(NamedTuple):
 
 
 def stem_of(name: str) -> str:
-    """The name of an image without its suffix, composed (NFC), as it is compared."""
+    """The name of an image without its suffix in NFC, for comparisons."""
     stem, suffix = os.path.splitext(nfc(name))
     return stem if suffix.lower() in IMAGE_SUFFIXES else nfc(name)
 
@@ -40,10 +40,10 @@ def stem_of(name: str) -> str:
 def matching(
     folder: Path, paths: Iterable[Path], patterns: Sequence[PathPattern]
 ) -> Iterator[PlacedFile]:
-    """The files below a folder that match a pattern, the first one that does."""
+    """The files below a folder that match a pattern, each with its first such pattern."""
     start = os.path.join(folder, '')
     for path in paths:
-        if not str(path).startswith(start):  # beside the folder of a layout that lies further in
+        if not str(path).startswith(start):  # outside the folder of the layout, which is further in
             continue
         place = str(path)[len(start) :].replace(os.sep, '/')
         found = (pattern.match(place) for pattern in patterns)
@@ -53,7 +53,7 @@ def matching(
 
 
 def _agree(one: Fields, other: Fields) -> bool:
-    """Whether the fields that two files have in common are equal."""
+    """Whether the common fields of two files are equal."""
     return all(other[name] == value for name, value in one.items() if name in other)
 
 
@@ -61,7 +61,7 @@ class LayoutImages:
     """The images of a layout, found by their names and by their fields.
 
     Args:
-        images: with their fields.
+        images: the images with their fields.
     """
 
     def __init__(self, images: Iterable[PlacedFile]) -> None:
@@ -75,16 +75,16 @@ class LayoutImages:
         self._of_values = cache(self._indexed)
 
     def of_file(self, file: PlacedFile) -> list[PlacedFile]:
-        """The images whose fields are those of a file of labels, as far as both have them.
+        """The images whose fields equal those of a label file, as far as both have them.
 
         Raises:
-            InputError: if they have none in common.
+            InputError: if they have no field in common.
         """
         shared = {names: names.intersection(file.fields) for names in self._by_names}
         if not any(shared.values()):
             raise InputError(
-                f'{str(file.path)!r} and the images have no field in common that says which belong '
-                'together; write {name} into images and labels, or image into columns.'
+                f'{str(file.path)!r} and the images have no field in common that matches them; '
+                'write {name} into images and labels, or image into columns.'
             )
         return [
             image
@@ -102,12 +102,12 @@ class LayoutImages:
         return found
 
     def named(self, name: str, file: PlacedFile) -> Sequence[PlacedFile]:
-        """The images that a name in a file may mean, by the most folders at the end of its path.
+        """The images that a name in a file can refer to: those with the most common parent folders.
 
         Args:
             name: with folders or without, with a suffix or without.
-            file: what names it. Its fields are those of its images, and of several images of the
-                name those in its folder are meant.
+            file: the file with the name. Its images have its fields, and if several images have the
+                name, those in its folder count.
         """
         *folders, own = nfc(name.replace('\\', '/')).split('/')
         found = self._by_stem.get(own) or self._by_stem.get(stem_of(own)) or ()
@@ -123,20 +123,20 @@ class LayoutImages:
     def resolve(
         self, name: str, file: PlacedFile, findings: Findings, what: str = 'labels', where: str = ''
     ) -> Path | None:
-        """The image that a file names. Where none or several fit, that is noted or rejected.
+        """The image that a file names. If none or several match, that is noted or rejected.
 
         Args:
             name, file: see :meth:`named`.
-            findings: gets what is unclear.
-            what: is left out, in the plural.
-            where: the place of the name in the file.
+            findings: collects ambiguities.
+            what: the items that are left out, in the plural.
+            where: the position of the name in the file.
         """
         found, place = self.named(name, file) if name else (), where or str(file.path)
         if not found:
             findings.lose(what, file.path, f'{name!r}, {place}' if where else name)
         elif len(found) > 1:
             findings.reject(
-                f'{what} fit several images',
+                f'{what} match several images',
                 'say the folder of each',
                 f'{name!r} in {place}: {found[0].path} and {found[1].path}',
             )
@@ -153,7 +153,7 @@ def _most(found: Sequence[PlacedFile], ranks: Sequence[int]) -> list[PlacedFile]
 
 
 def _shared_end(folders: Sequence[str], image: PlacedFile) -> int:
-    """The number of folders in which a path ends as that of an image."""
+    """The number of parent folders that a path has in common with that of an image."""
     own = image.place.split('/')[-2::-1]
     pairs = zip(reversed(folders), own, strict=False)
     return next(

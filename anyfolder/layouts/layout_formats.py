@@ -1,9 +1,9 @@
-"""The formats that a layout names, and the tasks that their labels are for."""
+"""The formats that a layout can name, and the tasks that their labels support."""
 
 from collections.abc import Collection, Mapping
 
 BOXES = ('detection', 'instance', 'segmentation')  # masks are drawn from polygons
-# The formats of anyfolder.readers.formats.table.FORMATS, in a word.
+# Short names for the formats of anyfolder.readers.formats.table.FORMATS.
 ROWS = (
     'coco',
     'cvat',
@@ -19,7 +19,7 @@ ROWS = (
     'bdd100k',
     'huggingface',
 )
-# The formats of anyfolder.readers.formats.public_formats, by what their objects have.
+# The formats of anyfolder.readers.formats.public_formats, with the tasks of their objects.
 PUBLIC = dict(
     widerface=('detection',), crowdhuman=('detection',), xview=('detection',), deepfashion2=BOXES
 )
@@ -37,7 +37,7 @@ TASKS = ('classification', *BOXES, 'panoptic', 'depth')
 
 
 def tasks_of(format: str, columns: Collection[str], has_shape: bool) -> tuple[str, ...]:
-    """The tasks that labels of a format can be for, those of a table by its columns."""
+    """The tasks that labels of a format support; for a table these depend on the columns."""
     if format != 'table':
         return FORMATS[format]
     if has_shape:

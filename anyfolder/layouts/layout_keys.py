@@ -1,4 +1,4 @@
-"""The keys of a layout file, and what their values may be."""
+"""The keys of a layout file, and their valid values."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -14,29 +14,29 @@ from .nearest import did_you_mean
 from .path_pattern import PathPattern
 
 METERS = {'meters': 1.0, 'centimeters': 1e-2, 'millimeters': 1e-3}
-IN_FILES = './*'  # letters of a key of ``columns`` that names files rather than a column
-MORE = 'file'  # the key of ``classes`` for a file with further ones
+IN_FILES = './*'  # characters in a key of ``columns`` that names files rather than a column
+MORE = 'file'  # the key of ``classes`` for a file with further classes
 
 
 def choose(word: Any, known: Collection[str], where: str) -> str:
-    """A word of these.
+    """Check that a word is one of these, and return it.
 
     Raises:
-        InputError: for another one, with the nearest.
+        InputError: for any other word, with the nearest one.
     """
     if word not in known:
         named = ', '.join(known)
-        raise InputError(f'{where}: {word!r} is none of {named}{did_you_mean(str(word), known)}')
+        raise InputError(f'{where}: {word!r} is not one of {named}{did_you_mean(str(word), known)}')
     return word
 
 
 def texts(value: Any, where: str) -> tuple[str, ...]:
-    """A value that is one text or a list of some."""
+    """A value that is a text or a list of texts."""
     items = value if isinstance(value, list) else [value]
     if not items or not all(isinstance(item, str) and item.strip() for item in items):
         raise InputError(
-            f'{where}: {value!r} is neither text nor a list of text; correct it, and put what '
-            'begins with {, * or # into quotes.'
+            f'{where}: {value!r} is neither text nor a list of text; correct it, and quote '
+            'values that begin with {, * or #.'
         )
     return tuple(items)
 
@@ -70,7 +70,7 @@ def _note(value: Any, where: str) -> dict[str, Any]:
 
 
 def _columns(value: Any, where: str) -> dict[str, Any]:
-    """Names in their order, titles by names, or one of both for the files of a pattern."""
+    """Column names in order, titles by name, or either of them by a pattern of files."""
     by_file = isinstance(value, dict) and any({*IN_FILES} & {*key} for key in value)
     tables = value if by_file else {None: value}
     found = [
@@ -80,9 +80,9 @@ def _columns(value: Any, where: str) -> dict[str, Any]:
     joining = [name for _, columns in found for name in columns.names if name not in MEANINGS]
     if alone := next((name for name in joining if joining.count(name) == 1), None):
         raise InputError(
-            f'{where}: {alone!r} is no column with a meaning, which are {", ".join(MEANINGS)}, nor '
-            f'one of two tables that it joins; write {NOTHING} for a value that is not '
-            f'needed{did_you_mean(alone, MEANINGS)}'
+            f'{where}: {alone!r} is not a column with a meaning ({", ".join(MEANINGS)}), nor '
+            f'does it join two tables; write {NOTHING} for an unused '
+            f'value{did_you_mean(alone, MEANINGS)}'
         )
     return dict(columns=tuple(found))
 
@@ -106,7 +106,7 @@ def _columns_of(value: Any, where: str) -> Columns:
     if OF_SHAPES & columns.names and columns.shape is None:
         raise InputError(
             f'{where}: {", ".join(sorted(OF_SHAPES & columns.names))} are no box; give left, top, '
-            'right and bottom, or width and height in place of the last two, or x, y, width and '
+            'right and bottom, or width and height instead of the last two, or x, y, width and '
             'height, or box, or points, or x1, y1 to x4, y4.'
         )
     return columns
@@ -114,7 +114,9 @@ def _columns_of(value: Any, where: str) -> Columns:
 
 def _splits(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InputError(f'{where}: {value!r} is no mapping; write lines such as train: train.txt.')
+        raise InputError(
+            f'{where}: {value!r} is not a mapping; write lines such as train: train.txt.'
+        )
     return dict(
         splits={
             choose(split, SPLITS, where): texts(items, f'{where}: {split}')
@@ -132,13 +134,13 @@ def _classes(value: Any, where: str) -> dict[str, Any]:
         return dict(classes=ClassCodes.of_names(texts(value, where), where))
     named = {code: name for code, name in value.items() if code != MORE}
     if not all(name is None or isinstance(name, str) for name in named.values()):
-        raise InputError(f'{where}: each code has one name, or ~ for what is ignored; correct it.')
+        raise InputError(f'{where}: each code needs one name, or ~ to be ignored; correct it.')
     found = dict(classes=ClassCodes.of_codes(named, where))
     return dict(found, names=PathPattern(value[MORE], where)) if MORE in value else found
 
 
 def _units(value: Any, where: str) -> dict[str, Any]:
-    """Words for boxes, or the meters of a value of 1 for depth."""
+    """Words for the units of boxes, or the meters per unit of depth."""
     words = texts(value, where)
     if words[0] in METERS:
         return dict(meters=METERS[words[0]])
@@ -148,7 +150,7 @@ def _units(value: Any, where: str) -> dict[str, Any]:
         known = [*WORDS, *METERS]
         return dict(units=BoxUnits.of([choose(word, known, where) for word in words], where))
     if not 0 < meters < float('inf'):
-        raise InputError(f'{where}: {value!r} are no meters of a value of 1; correct it.')
+        raise InputError(f'{where}: {value!r} is not a number of meters per unit; correct it.')
     return dict(meters=meters)
 
 

@@ -1,4 +1,4 @@
-"""Files of labels in a format of :data:`~anyfolder.readers.formats.table.FORMATS` by a layout."""
+"""Label files in a format of :data:`~anyfolder.readers.formats.table.FORMATS` by a layout."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from anyfolder.readers.tables import read_objects
 from .laid_out_folder import LaidOutFolder
 from .layout_files import PlacedFile
 
-# Readers of each suffix, see Format. They take what reads JSON and XML once for all.
+# The reader of each suffix, see Format. It takes the object that parses each JSON or XML once.
 CONTENTS: dict[str, Callable[[FileContents, Path], Any]] = {
     '.json': lambda contents, file: contents.json(file),
     '.geojson': lambda contents, file: contents.json(file),
@@ -31,12 +31,12 @@ NUMBERS = [*map(str, range(10_000))]  # the classes of YOLO before they have nam
 
 
 def format_named(name: str) -> Format:
-    """The row of a format that a layout names: ``'voc'`` is Pascal VOC."""
+    """The row of a format by its name in a layout: ``'voc'`` is Pascal VOC."""
     return next(one for one in (*FORMATS, *PUBLIC_FORMATS) if key_of_format(one) == name)
 
 
 def key_of_format(format: Format) -> str:
-    """A format as a layout names it: one word in small letters."""
+    """The name of a format in a layout: one lowercase word."""
     word = format.name.lower().replace('pascal ', '').replace(' ', '')
     return {'vggimageannotator': 'via', 'v7darwin': 'darwin'}.get(word, word)
 
@@ -44,14 +44,14 @@ def key_of_format(format: Format) -> str:
 def parsed_images(
     folder: LaidOutFolder, names: list[str]
 ) -> Iterator[tuple[Path, ParsedImage, PlacedFile]]:
-    """The images of all files of labels, with what is written of them.
+    """The images of all label files, with their annotations.
 
     Args:
-        folder: with files of labels in its layout's format.
-        names: gets those of the classes that the files have.
+        folder: a folder with label files in the format of its layout.
+        names: collects the class names in the files.
 
     Raises:
-        InputError: if a file is not complete, or of another suffix than its format.
+        InputError: if a file is incomplete, or its suffix is not one of the format.
     """
     format = format_named(folder.layout.format)
     for file in folder.labels:
@@ -70,7 +70,7 @@ def _parsed(folder: LaidOutFolder, format: Format, file: PlacedFile) -> Parsed:
     suffix = file.path.suffix.lower()
     if suffix not in format.suffixes:
         raise InputError(
-            f'{folder.layout.file!r}: {str(file.path)!r} is no file of {format.name}, whose names '
+            f'{folder.layout.file!r}: {str(file.path)!r} is not a {format.name} file, whose names '
             f'end in {" or ".join(format.suffixes)}; correct labels.'
         )
     content = CONTENTS[suffix](folder.tree.contents, file.path)

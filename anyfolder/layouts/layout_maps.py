@@ -1,4 +1,4 @@
-"""Images with masks or maps of depth by a layout."""
+"""Images with masks or depth maps by a layout."""
 
 from functools import partial
 
@@ -17,13 +17,13 @@ from .paired_maps import paired_maps
 
 
 def read_masks(folder: LaidOutFolder) -> Listing:
-    """The images of a layout with the class of each value of their masks.
+    """The images of a layout with the class of each mask value.
 
     The numbers of the classes are in the order of ``classes``. Polygons are drawn as masks.
 
     Raises:
         InputError: see :func:`~anyfolder.readers.build_listing.build_listing`, and for a value
-            that has no name.
+            without a name.
     """
     layout, findings = folder.layout, folder.findings
     if layout.format != 'masks' and 'mask' not in layout.named_columns:
@@ -52,11 +52,11 @@ def read_masks(folder: LaidOutFolder) -> Listing:
 
 
 def read_depth(folder: LaidOutFolder, check_all: bool) -> tuple[Listing, DepthRange]:
-    """The images of a layout with their maps of depth, and what range these have.
+    """The images of a layout with their depth maps, and the range of these.
 
     Args:
-        folder: with a layout of depth, whose ``units`` are the meters of a value of 1.
-        check_all: whether all maps are read, rather than a sample.
+        folder: a folder with a layout for depth, whose ``units`` are the meters per unit.
+        check_all: whether all maps are read instead of a sample.
 
     Raises:
         InputError: see :func:`~anyfolder.readers.depth_folders.read_depth_folder`.

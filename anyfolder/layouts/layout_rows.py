@@ -13,8 +13,8 @@ from .layout import Layout
 from .layout_files import PlacedFile
 from .table_rows import Row, rows_in
 
-# Columns that say something of the image rather than of an object in it.
-MISFIT = ('lines do not have the columns that the layout names', 'correct them, or columns')
+# Columns about the image rather than about an object in it.
+MISFIT = ('lines do not have the columns of the layout', 'correct them, or columns')
 LABELS = {'class', 'classes', 'flags'}
 OF_IMAGE = {'split', 'group', 'mask', 'image_width', 'image_height'}
 
@@ -24,10 +24,10 @@ class ImageRows:
     """The rows of tables for an image.
 
     Attributes:
-        origin: the first line that does, for messages.
+        origin: the first of the lines, for messages.
         facts: the value of each column of :data:`OF_IMAGE`.
         labels: the rows with a class and no box.
-        objects: the rows with a box or a polygon, each with its place for messages.
+        objects: the rows with a box or a polygon, each with its position for messages.
     """
 
     origin: str
@@ -39,15 +39,15 @@ class ImageRows:
 class LayoutRows:
     """The rows of all tables by their image.
 
-    A table names an image in each row, or is of the image whose fields its file has, or has a
-    column in common with a table that names images.
+    A table names an image in each row, belongs to the image that has the fields of its file, or has
+    a column in common with a table that names images.
 
     Args:
-        layout: names the columns.
+        layout: the layout with the columns.
         files: the tables.
-        of_one: gives the image of a table that is of one alone.
-        named: gives the image that a table names.
-        findings: gets rows that do not fit, and those whose image is not there.
+        of_one: returns the image of a table that belongs to one image.
+        named: returns the image that a table names.
+        findings: collects rows that do not fit, and rows whose image is missing.
 
     Attributes:
         of_image: the rows of each image.
@@ -63,7 +63,7 @@ class LayoutRows:
     ) -> None:
         self._of_one, self._named, self._findings = of_one, named, findings
         self.of_image: dict[Path, ImageRows] = {}
-        # The images of each value of a column that joins tables.
+        # The images for each value of a column that joins tables.
         self._joined: dict[tuple[str, str], list[Path]] = defaultdict(list)
         tables = [(file, self._columns_of(layout, file)) for file in files]
         for file, columns in tables:
@@ -78,7 +78,7 @@ class LayoutRows:
     def _columns_of(layout: Layout, file: PlacedFile) -> Columns:
         if columns := layout.columns_of(file.place):
             return columns
-        raise InputError(f'{layout.file!r}: columns says nothing of {file.place!r}; add it.')
+        raise InputError(f'{layout.file!r}: columns has no entry for {file.place!r}; add it.')
 
     def _read_named(self, file: PlacedFile, columns: Columns, keys: set[str]) -> None:
         """Read a table that names an image in each row."""
@@ -100,7 +100,7 @@ class LayoutRows:
                 self._add(path, place, row, columns)
 
     def _read_joined(self, file: PlacedFile, columns: Columns, keys: set[str]) -> None:
-        """Read a table whose rows have the key of an image in another one."""
+        """Read a table whose rows have the key of an image in another table."""
         for place, row in self._rows(file, columns):
             found = next(
                 (paths for key in keys if (paths := self._joined.get((key, row[key])))), ()
@@ -120,7 +120,7 @@ class LayoutRows:
                 yield place, row
 
     def _start(self, path: Path, origin: str, file: PlacedFile) -> None:
-        """The rows of an image, whose split and group the path of a table may say."""
+        """The rows of an image. The path of the table may state its split and group."""
         if path not in self.of_image:
             fields = {name: file.fields[name] for name in OF_IMAGE & file.fields.keys()}
             self.of_image[path] = ImageRows(origin, fields)

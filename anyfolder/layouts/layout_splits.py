@@ -14,27 +14,26 @@ from .layout_files import LayoutImages, PlacedFile, matching
 from .path_pattern import PathPattern
 from .table_rows import rows_in
 
-LIST = Columns(('image',))  # a name on each line, in a list without columns
+LIST = Columns(('image',))  # a name on each line of a list without columns
 
 
 class LayoutSplits:
     """The split of each image.
 
     Args:
-        layout: what says it.
-        folder: of the layout.
+        layout: the layout with the splits.
+        folder: the folder of the layout.
         images: the images.
-        others: the other files of the folder.
-        values: the value of the field or column ``split`` of each image that has one.
-        findings: gets lines of lists whose image is not there.
+        others: the other files in the folder.
+        values: the value of the field or column ``split`` for each image that has one.
+        findings: collects lines of lists whose image is missing.
 
     Attributes:
         lists: the files that were read.
         found: the split of each image that has one.
 
     Raises:
-        InputError: for a value that is no split, and for what is neither a list nor a pattern of
-            images.
+        InputError: for a value that is not a split, or neither a list nor a pattern of images.
     """
 
     def __init__(
@@ -60,16 +59,16 @@ class LayoutSplits:
         for path, value in values.items():
             if split := of_value[value]:
                 stated[path].add(split)
-        # If there are several, the one furthest from training.
+        # If an image has several splits, the one furthest from training counts.
         self.found = {path: max(splits, key=SPLITS.index) for path, splits in stated.items()}
 
     def _split_of(self, value: str) -> Split | None:
-        """The split that a value stands for: by ``splits``, or a word such as train2017."""
+        """The split that a value stands for, by ``splits`` or as a word such as train2017."""
         if not self._layout.splits:
             if split := split_of(value):
                 return split
             raise InputError(
-                f'{self._layout.file!r}: the split {value!r} is none of train, val and test; add '
+                f'{self._layout.file!r}: the split {value!r} is not train, val or test; add '
                 f'splits, as in splits: {{train: {value}}}.'
             )
         named = (split for split, items in self._layout.splits.items() if value in items)
@@ -84,8 +83,8 @@ class LayoutSplits:
         lists = list(matching(self._folder, self._others, pattern))
         if not lists and '*' not in item:
             raise InputError(
-                f'{self._layout.file!r}: splits: {split}: {item!r} is no list that is there, no '
-                'pattern of images, and no value of a field or column split; correct it.'
+                f'{self._layout.file!r}: splits: {split}: {item!r} is not an existing list, '
+                'a pattern of images, or a value of a field or column split; correct it.'
             )
         self.lists += [file.path for file in lists]
         for file in lists:

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-END = '...\n'  # ends a document after text alone
+END = '...\n'  # ends a document that is only text
 
 
 class _Dumper(yaml.SafeDumper):
@@ -21,7 +21,7 @@ _Dumper.add_representer(
 
 
 def as_lines(content: Mapping[str, Any]) -> str:
-    """A layout as YAML, a key on each line."""
+    """A layout as YAML, one key on each line."""
     lines = []
     for key, value in content.items():
         options = dict(default_flow_style=True, sort_keys=False, allow_unicode=True, width=1e6)

@@ -1,7 +1,7 @@
 """YAML of layout files as plain text, lists and mappings, within bounds.
 
-Only what a layout needs is read: no anchors, which can grow without bound, no tags, which can name
-objects of Python, and no key twice, of which YAML's readers keep the last one in silence.
+Only the YAML that layouts need is read: no anchors, which can grow without bound, no tags, which
+can name Python objects, and no repeated keys, of which YAML readers silently keep the last.
 """
 
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from anyfolder.text import read_text
 
 LOADER = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)  # in C if PyYAML has it
 MAX_DEPTH = 4  # nesting of lists and mappings
-QUOTES = "put what begins with *, { or # into quotes, as in images: '{split}/*.jpg'"
+QUOTES = "quote values that begin with *, { or #, as in images: '{split}/*.jpg'"
 
 
 def read_layout_yaml(file: Path) -> list[Any]:
     """The documents of a file, which ``---`` separates.
 
-    Scalars are text, whatever they look like, and None where nothing or ``~`` is written without
-    quotes. So ``no`` and ``010`` stay names and codes.
+    Scalars are text, whatever they look like, and None if empty or an unquoted ``~``. So ``no`` and
+    ``010`` stay names and codes.
 
     Raises:
         InputError: if the file is too large, is not YAML, or has anchors, tags, a key twice, or
@@ -51,7 +51,7 @@ def _node(event: yaml.Event, events: Iterator[yaml.Event], file: Path, depth: in
         return None if not event.style and event.value in ('', '~') else event.value
     if depth > MAX_DEPTH:
         raise InputError(
-            f'{line} is a list or mapping more than {MAX_DEPTH} deep; write it flatter.'
+            f'{line} is a list or mapping nested more than {MAX_DEPTH} deep; flatten it.'
         )
     if isinstance(event, yaml.SequenceStartEvent):
         items = []

@@ -20,7 +20,7 @@ def likely_columns(
 
     Args:
         rows: the values of each line.
-        sizes: width and height of the image of each in pixels.
+        sizes: width and height in pixels of the image of each line.
     """
     if not rows:
         return None
@@ -41,7 +41,7 @@ def likely_columns(
 
 
 def _likeness_of_class(texts: np.ndarray, is_number: bool) -> tuple[bool, bool, int]:
-    """How much a column is one of classes: names before whole numbers, of which there are many."""
+    """How likely a column has classes: names before whole numbers, which are common."""
     if not is_number:
         return True, True, 0
     values = texts.astype(float)

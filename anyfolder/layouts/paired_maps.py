@@ -1,4 +1,4 @@
-"""The mask or map of depth of each image by a layout."""
+"""The mask or depth map of each image by a layout."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from .layout_files import LayoutImages, PlacedFile
 
 
 def paired_maps(folder: LaidOutFolder) -> dict[Path, ImageRecord]:
-    """The images that have a map, by their paths. Two maps of an image are rejected."""
+    """The images with a map, by their paths. Two maps for one image are rejected."""
     found: dict[Path, ImageRecord] = {}
     pairs = _in_tables(folder) if folder.layout.format == 'table' else maps_by_fields(folder)
     for path, file, origin in pairs:
@@ -41,8 +41,8 @@ def _in_tables(folder: LaidOutFolder) -> Iterator[tuple[Path, Path, str]]:
         if len(found) == 1:
             yield path, found[0].path, rows.origin
         elif found:
-            what, remedy = 'names of maps fit several files', 'say the folder of each'
+            what, remedy = 'names of maps match several files', 'say the folder of each'
             folder.findings.reject(what, remedy, f'{name!r}, {rows.origin}')
         else:
-            what = 'rows left out, whose map is not there'
+            what = 'rows left out, since their map is missing'
             folder.findings.warn(what, f'{name!r}, {rows.origin}')

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from anyfolder.errors import InputError
 from anyfolder.readers.class_names import nfc
 
-MAX_WILDCARDS = 4  # in a name, and 2 of any folders: more could take long where nothing matches
+MAX_WILDCARDS = 4  # per name, and 2 for any folders: more could be slow if nothing matches
 TOKEN = re.compile(
     r'\*\*/|\*\*$|\*|\{(?P<field>[A-Za-z_]\w*)(?::(?P<form>[^{}]*(?:\{\d+\}[^{}]*)*))?\}|[{}]'
 )
@@ -29,15 +29,15 @@ class PathPattern:
     """A pattern of paths below a folder.
 
     Args:
-        text: see above, with ``/``.
-        where: what says it, for messages.
+        text: the pattern, with ``/``.
+        where: the place where the pattern is written, for messages.
 
     Attributes:
-        text: the same.
+        text: the pattern.
         fields: the names in braces.
 
     Raises:
-        InputError: if it leads out of the folder, or is not such a pattern.
+        InputError: if the pattern leads out of the folder, or is invalid.
     """
 
     def __init__(self, text: str, where: str) -> None:
@@ -47,14 +47,16 @@ class PathPattern:
         if text.count('**') > 2:
             raise InputError(f'{what} has more than two **; name the folders between them.')
         if text.startswith(('/', '~')) or '\\' in re.sub(r'\{[^/]*\}', '', text) or '..' in parts:
-            raise InputError(f'{what} is no path below the folder; write it with / from there on.')
+            raise InputError(
+                f'{what} is not a path below the folder; write it relative to the folder, with /.'
+            )
         expression = ''
         for part in re.split(r'(?<=/)', text):
             expression += self._of_part(part, what)
         try:
             self._matches = re.compile(expression).fullmatch
         except re.error as error:
-            raise InputError(f'{what} is no regular expression ({error}); correct it.') from None
+            raise InputError(f'{what} is not a regular expression ({error}); correct it.') from None
 
     def _of_part(self, part: str, what: str) -> str:
         """The regular expression of the name of a folder or file."""
@@ -63,15 +65,17 @@ class PathPattern:
             expression += re.escape(part[end : found.start()])
             end, field, form = found.end(), found['field'], found['form']
             if found[0] in ('{', '}'):
-                raise InputError(f'{what} has a {found[0]} alone; write fields such as {{name}}.')
+                raise InputError(
+                    f'{what} has an unpaired {found[0]}; write fields such as {{name}}.'
+                )
             if found[0].startswith('**'):
                 if found.start():
-                    raise InputError(f'{what} has ** within a name; write it between /, or *.')
+                    raise InputError(f'{what} has ** within a name; write ** between /, or use *.')
                 expression += '(?:[^/]+/)*' if found[0].endswith('/') else '.*'
                 continue
             form = FORMS.get(form, form)
             if '(' in form.replace(r'\(', ''):
-                raise InputError(f'{what} has a group ( within a field; write it without.')
+                raise InputError(f'{what} has a group ( within a field; remove the group.')
             repeats += len(REPEATS.findall(form))
             if field in (None, '_'):
                 expression += f'(?:{form})'
@@ -81,10 +85,12 @@ class PathPattern:
                 self.fields |= {field}
                 expression += f'(?P<{field}>{form})'
         if repeats > MAX_WILDCARDS:
-            raise InputError(f'{what} has more than {MAX_WILDCARDS} wildcards in a name; use less.')
+            raise InputError(
+                f'{what} has more than {MAX_WILDCARDS} wildcards in a name; use fewer.'
+            )
         return expression + re.escape(part[end:])
 
     def match(self, path: str) -> Mapping[str, str] | None:
-        """The fields of a path with ``/`` below the folder, or None if it is none of these."""
+        """The fields in a path with ``/`` below the folder, or None if it does not match."""
         found = self._matches(nfc(path))
         return found.groupdict() if found else None

@@ -1,4 +1,4 @@
-"""From the paths of files to the patterns that match them, as a layout has them."""
+"""Derive the patterns of a layout from the paths of files."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ ANY = '*'
 
 
 def patterns_of(folder: Path, files: Sequence[Path]) -> list[str]:
-    """Patterns of files below a folder: of one its path, of several what they have in common.
+    """Patterns of files below a folder: for one file its path, for several their common parts.
 
     Folders that are splits become the field ``split``, and others that differ become ``*``.
     """
@@ -32,9 +32,9 @@ def patterns_of(folder: Path, files: Sequence[Path]) -> list[str]:
 def paired_patterns(
     folder: Path, pairs: Sequence[tuple[Path, Path]]
 ) -> tuple[list[str], list[str]] | None:
-    """Patterns of images and of their files of labels, whose fields say which belong together.
+    """Patterns of images and of their label files, whose fields match them.
 
-    None where the names of images and labels have no rule in common.
+    None if no rule relates the names of images and labels.
     """
     groups: dict[tuple[Parts, Parts, int, int], list[tuple[Path, Path]]] = {}
     for image, label in pairs:
@@ -59,19 +59,19 @@ def paired_patterns(
 
 
 def _part(names: set[str], varying: str) -> str:
-    """The pattern of a folder: its name, the field of splits, or what is said."""
+    """The pattern of a folder: its name, the field for splits, or the given one."""
     if len(names) == 1:
         return next(iter(names))
     return '{split}' if all(map(split_of, names)) else varying
 
 
 def _shared(one: Parts, other: Parts) -> int:
-    """The number of first parts that are the same."""
+    """The number of leading parts that are equal."""
     return len([*takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))])
 
 
 def _names(pairs: Sequence[tuple[Path, Path]]) -> tuple[str, str] | None:
-    """The patterns of the names of images and labels, which have a core in common."""
+    """The patterns of the names of images and labels, which share a core."""
     columns = [[path.stem for path in column] for column in zip(*pairs, strict=True)]
     ends = [_affixes(stems) if len(pairs) > 1 else ('', '') for stems in columns]
     cores = [
@@ -88,7 +88,7 @@ def _names(pairs: Sequence[tuple[Path, Path]]) -> tuple[str, str] | None:
 
 
 def _affixes(stems: Sequence[str]) -> tuple[str, str]:
-    """With what all names begin, and with what all end; digits next to the rest are a number."""
+    """The common beginning and end of all names; digits next to the rest are part of a number."""
     start, end = (
         os.path.commonprefix(one).rstrip('0123456789')  # noqa: RUF071  letters are compared
         for one in (stems, [stem[::-1] for stem in stems])

@@ -26,16 +26,16 @@ def read_by_layout(
     """Read a folder by its layout; for depth maps, also return their range.
 
     Args:
-        layout: one whose labels are for the task.
+        layout: a layout whose labels support the task.
         folder: where its patterns begin.
         tree: the files of the folder.
         task: one of :attr:`Layout.tasks`.
-        skip_invalid: whether what cannot be right is left out, rather than an error.
-        check_all: whether all maps of depth are read, rather than a sample.
+        skip_invalid: whether invalid labels are left out instead of raising an error.
+        check_all: whether all depth maps are read instead of a sample.
 
     Raises:
-        InputError: if the layout names files, values or splits that are not there, or if labels do
-            not fit the images.
+        InputError: if the layout names missing files, values or splits, or if labels do not fit the
+            images.
     """
     placed = LaidOutFolder(layout, folder, tree, Findings(skip_invalid))
     if task == 'classification':

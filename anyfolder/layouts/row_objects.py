@@ -12,8 +12,8 @@ from .columns import CORNERS, NUMBERS, OF_SHAPES
 from .layout_rows import ImageRows
 from .table_rows import ON, Row
 
-SEPARATORS = '|;,'  # between several classes in a value; where none of them is in any, a blank
-TURNED = 'boxes with a rotation, taken as the upright rectangle around them'
+SEPARATORS = '|;,'  # separators of several classes in a value; a blank if no value has one of them
+TURNED = 'rotated boxes, replaced by the upright rectangle around them'
 IGNORED = 'objects of a class that the layout ignores, neither trained on nor counted'
 
 
@@ -27,18 +27,18 @@ def objects_in(
     """The objects of an image, as their rows have them.
 
     Args:
-        rows: of the image.
-        units: of their boxes.
-        codes: what stands for each class.
+        rows: the rows of the image.
+        units: the units of their boxes.
+        codes: the codes of the classes.
         of_image: the code of the image, for rows without one.
-        findings: gets objects that have no class, or no box.
+        findings: collects objects without a class or a box.
     """
     only = codes.classes[0] if len(codes.classes) == 1 else None
     found = []
     for place, row in rows.objects:
         one, code = _instance(row, units, place, findings), row.get('class', of_image)
         if one is None:
-            findings.reject('objects have no box or polygon of numbers', 'correct them', place)
+            findings.reject('objects have no numeric box or polygon', 'correct them', place)
         elif code is None and only is None:
             remedy = 'add the column class, or a single name in classes'
             findings.reject('objects have no class', remedy, place)
@@ -51,7 +51,7 @@ def objects_in(
 def name_object(
     found: Instance, code: str | None, only: str | None, codes: ClassCodes, findings: Findings
 ) -> bool:
-    """Give an object the name of its code, or of the only class; whether there is one.
+    """Give an object the class name of its code, or of the only class; return whether it has one.
 
     An object of a class that the layout ignores has no name, and is neither trained on nor counted.
     """
@@ -75,7 +75,7 @@ def _is_ignored(row: Row) -> bool:
 
 
 def _instance(row: Row, units: BoxUnits, place: str, findings: Findings) -> Instance | None:
-    """An object without its class; None if its values are no box or polygon."""
+    """An object without its class; None if its values are not a box or polygon."""
     if 'points' in row or 'x1' in row:
         texts = (
             NUMBER.findall(row['points']) if 'points' in row else [row[name] for name in CORNERS]
@@ -103,12 +103,12 @@ def labels_in(rows: ImageRows, codes: ClassCodes, mark: str) -> list[str | None]
 
     Args:
         rows: of the image.
-        codes: what the values stand for.
-        mark: what is between several classes in a value.
+        codes: the codes of the classes.
+        mark: the separator of several classes in a value.
 
     Raises:
-        KeyError: for a code that has no name.
-        ValueError: for more or less flags than classes.
+        KeyError: for a code without a name.
+        ValueError: if the numbers of flags and classes differ.
     """
     names: list[str | None] = []
     for row in rows.labels:

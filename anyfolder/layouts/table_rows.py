@@ -1,4 +1,4 @@
-"""Rows of tables whose columns a layout names, with a header or without, and any separator."""
+"""Rows of tables whose columns a layout names, with or without a header, with any separator."""
 
 import csv
 import json
@@ -17,13 +17,13 @@ from .columns import LISTS, NOTHING, NUMBERS, REST, Columns
 from .nearest import did_you_mean
 
 MARKS = (',', ';', '\t', '|', ' ')  # separators of values; a space matches any number of spaces
-MAX_ABOVE = 10  # lines above the header or the first row
+MAX_ABOVE = 10  # maximum number of lines above the header or the first row
 COMMENT = re.compile(r'#|//|"?sep=.?"?\s*$', re.IGNORECASE)
 KEYED = re.compile(r'\.[^.]+$')  # after a title, the key of a value in the JSON of its column
 OF_NUMBERS = re.compile(r'[\d\s.,;:eE+\-\[\]()]*')  # a list of numbers
 ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false', '-1', '-1.0', '')  # grants, denies a class
 
-Row = Mapping[str, Any]  # the text of each column, and the names in ``classes`` of flags
+Row = Mapping[str, Any]  # the text of each column, and the flags by their names in ``classes``
 
 
 class TableForm(NamedTuple):
@@ -31,14 +31,14 @@ class TableForm(NamedTuple):
 
     Attributes:
         start: the first line with a row.
-        mark: what is between values.
-        places: the value of each column.
-        flags: the value of each class that has a column.
+        mark: the separator of values.
+        places: the index of the value of each column.
+        flags: the index of the value of each class with a column.
         width: the number of values.
-        rest: of further values, ``'ignored'`` where they are not needed, ``'last'`` where they
-            belong to the last column, or nothing.
+        rest: for further values: ``'ignored'`` if they are not needed, ``'last'`` if they belong to
+            the last column, or empty.
         below_header: whether a line may lack its last values, and numbers may be empty.
-        keys: of columns whose values are JSON or dicts of Python, the key whose value counts.
+        keys: for columns whose values are JSON or Python dicts, the key whose value counts.
     """
 
     start: int
@@ -51,7 +51,7 @@ class TableForm(NamedTuple):
     keys: Mapping[str, str] = {}
 
     def row(self, values: list[str]) -> Row | None:
-        """The values of a line by columns; None if they do not fit."""
+        """The values of a line by column; None if they do not fit."""
         while len(values) > self.width and not values[-1].strip():
             values = values[:-1]  # VisDrone's lines end with a comma
         if len(values) > self.width and self.rest == 'last':
@@ -80,7 +80,7 @@ class TableForm(NamedTuple):
 
 
 def rows_in(file: Path, columns: Columns) -> Iterator[tuple[str, Row | None]]:
-    """The rows of a table, each with its place for messages. None: it does not fit the columns.
+    """The rows of a table, each with its position for messages; None if a row does not fit.
 
     Raises:
         InputError: if its header lacks a title, or if no line has such columns.
@@ -97,7 +97,7 @@ def rows_in(file: Path, columns: Columns) -> Iterator[tuple[str, Row | None]]:
 
 
 def _values(lines: Sequence[str], form: TableForm) -> Iterator[tuple[int, list[str]]]:
-    """The values of each line that has some, and its number."""
+    """The values of each non-empty line, and its number."""
     rest = lines[form.start :]
     if form.mark == ' ':
         found = ((number, line.split()) for number, line in enumerate(rest, form.start + 1))
@@ -127,9 +127,9 @@ def _bare(lines: Sequence[str], file: Path, columns: Columns) -> TableForm:
             if form.row(_split(line, mark)) is not None:
                 return form
     raise InputError(
-        f'{str(file)!r} has no line with the columns {", ".join(columns.order)}, but such as '
-        f'{next(filter(str.strip, lines))!r}; correct columns, where {NOTHING} is a value that is '
-        f'not needed, and {REST} are all further ones.'
+        f'{str(file)!r} has no line with the columns {", ".join(columns.order)}, but lines such as '
+        f'{next(filter(str.strip, lines))!r}; correct columns, where {NOTHING} is an unused value '
+        f'and {REST} are all further values.'
     )
 
 

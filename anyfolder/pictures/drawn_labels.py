@@ -1,4 +1,4 @@
-"""Boxes, masks, maps of classes and depth over an image, by OpenCV and Pillow."""
+"""Boxes, masks, class maps and depth over an image, by OpenCV and Pillow."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -35,7 +35,7 @@ def colored(depth: np.ndarray, in_meters: bool) -> np.ndarray:
 
 
 def background_of(classes: Iterable[tuple[int, str]]) -> list[int]:
-    """The numbers of the classes, given with their names, that are called background."""
+    """The numbers of the classes that are named background."""
     return [label for label, name in classes if str(name).lower() == BACKGROUND]
 
 
@@ -46,17 +46,17 @@ def draw_objects(
     texts: Sequence[str],
     masks: Iterable[np.ndarray] = (),
 ) -> bool:
-    """Draw objects, the most important last. Texts are left out where they would cover much.
+    """Draw objects, the most important last. Texts are left out if they would cover too much.
 
     Args:
-        picture: RGB pixels (H, W, 3), which are written over.
+        picture: RGB pixels (H, W, 3), which are drawn on.
         boxes: left, top, right and bottom in pixels of the picture, of shape (N, 4).
         labels: their classes.
-        texts: what is written at each box.
-        masks: pixels (H, W) of each object, if there are masks.
+        texts: the text at each box.
+        masks: the mask (H, W) of each object, if there are masks.
 
     Returns:
-        Whether there are texts.
+        Whether texts were drawn.
     """
     colors = [color_of(label) for label in labels]
     for mask, color in zip(masks, colors, strict=False):
@@ -68,14 +68,14 @@ def draw_objects(
     if covered > CROWDED * math.prod(picture.shape[:2]):
         return False
     taken = np.zeros(picture.shape[:2], bool)
-    # The most important has the first choice of a place.
+    # The most important object gets the first choice of a place.
     for box, text, color in reversed(list(zip(corners, texts, colors, strict=True))):
         write_line(picture, text, _free_place(taken, box, _size(picture, text)), color)
     return True
 
 
 def draw_map(picture: np.ndarray, labels: np.ndarray, untinted: Collection[int] = ()) -> None:
-    """Tint and outline the pixels of each class (H, W) in a picture, but not of those untinted."""
+    """Tint and outline the pixels of each class (H, W) in a picture, except untinted classes."""
     for label in np.unique(labels).tolist():
         if label not in untinted:
             _fill(picture, labels == label, color_of(label))
@@ -90,7 +90,7 @@ def _fill(picture: np.ndarray, mask: np.ndarray, color: Color) -> None:
 
 
 def draw_legend(picture: np.ndarray, entries: Sequence[tuple[str, Color]]) -> None:
-    """Texts at the upper left, one below the other as far as there is room."""
+    """Write texts at the upper left, one below the other, as far as there is room."""
     top = 0
     for text, color in entries:
         height = _size(picture, text)[1]
@@ -107,7 +107,7 @@ def _draw_rectangle(picture: np.ndarray, box: Sequence[int], color: Color) -> No
 
 
 def _free_place(taken: np.ndarray, box: Sequence[int], size: tuple[int, int]) -> tuple[int, int]:
-    """The left and top of a text at a box where it covers the least of others; then it is taken."""
+    """The left and top of a text at a box where it covers others least, which is then reserved."""
     (left, top, right, bottom), (width, height) = box, size
     rows, columns = taken.shape
     places = [
@@ -142,7 +142,7 @@ def write_line(picture: np.ndarray, text: str, corner: tuple[int, int], color: C
 
 
 def _size(picture: np.ndarray, text: str) -> tuple[int, int]:
-    """Width and height in pixels of a text with its ground. All texts have one height."""
+    """Width and height in pixels of a text with its background. All texts have the same height."""
     height = line_height(max(picture.shape[:2]))
     line, font = for_pillow(text)
     if font:
@@ -160,12 +160,12 @@ def line_height(side: int) -> int:
 
 
 def _points(height: int) -> int:
-    """The size of a font whose capitals have half the height."""
+    """The font size at which capitals have half the height."""
     return round(height / 2 / CAPITALS)
 
 
 def _text(picture: np.ndarray) -> tuple[float, int]:
-    """OpenCV's scale and thickness of text for the size of a picture."""
+    """OpenCV's text scale and thickness for the size of a picture."""
     height = max(TEXT * max(picture.shape[:2]), LEAST_TEXT)
     return cv2.getFontScaleFromHeight(FONT, round(height / 2), 1), max(1, round(height / 22))
 
@@ -175,5 +175,5 @@ def _thickness(picture: np.ndarray) -> int:
 
 
 def enlarged(array: np.ndarray, times: int) -> np.ndarray:
-    """Enlarge every pixel to a square. Returns a copy."""
+    """Enlarge every pixel to a square, in a copy."""
     return array.repeat(times, axis=0).repeat(times, axis=1)

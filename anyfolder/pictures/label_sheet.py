@@ -30,12 +30,12 @@ IMAGES = 16  # on a sheet
 COLUMNS = 4
 GAP = 8  # pixels between pictures
 LETTERS = 44  # letters of a line above a picture
-NAME_LETTERS = 20  # letters of a class at a box and in the legend
+NAME_LETTERS = 20  # letters of a class name at a box and in the legend
 LEGEND = 24  # classes
 LEGEND_COLUMNS = 8
-NO_SEGMENT = -1  # in a map of classes, of which there may be more than 255
+NO_SEGMENT = -1  # in a class map; there may be more than 255 classes
 
-Drawn = tuple[str, Sequence[int]]  # a text on what an image has, and the classes for the legend
+Drawn = tuple[str, Sequence[int]]  # a text about an image's labels, and the classes for the legend
 
 
 class _Panel(NamedTuple):
@@ -49,8 +49,8 @@ class _Panel(NamedTuple):
 def draw_sheet(data: Dataset) -> np.ndarray:
     """Draw the labels of at most 16 images, evenly over all splits.
 
-    Above each image are its file, its split and its classes, or the number of its objects. Maps and
-    boxes have a legend of the classes that are there, of at most 24.
+    Above each image are its file, its split and its classes or the number of its objects. Maps and
+    boxes have a legend with at most 24 of the classes that occur.
 
     Returns:
         RGB pixels (H, W, 3), uint8.
@@ -70,7 +70,7 @@ def draw_sheet(data: Dataset) -> np.ndarray:
 
 
 def _panels(data: Dataset, split: str, image: Image) -> Iterator[_Panel]:
-    """An image with its labels, beside its depth if it has one."""
+    """An image with its labels, next to its depth if it has depth."""
     picture = scaled(np.ascontiguousarray(as_photograph(image.pixels())[..., ::-1]))
     text, classes = DRAWN[data.task](data, image, picture)
     heading = f'{split}: {text}' if text else split
@@ -104,7 +104,7 @@ def _with_segments(data: Dataset, image: Image, picture: np.ndarray) -> Drawn:
     return _counted(things), tinted
 
 
-# The task -> what draws the labels of an image.
+# Task -> the function that draws the labels of an image.
 DRAWN: dict[str, Callable[[Dataset, Image, np.ndarray], Drawn]] = {
     'classification': _classified,
     'detection': _with_objects,
@@ -118,7 +118,7 @@ DRAWN: dict[str, Callable[[Dataset, Image, np.ndarray], Drawn]] = {
 def _tint(
     data: Dataset, labels: np.ndarray, none: int, picture: np.ndarray
 ) -> tuple[list[int], list[int]]:
-    """Draw the class of each pixel (H, W); the classes that are tinted, and all that are there."""
+    """Draw the class of each pixel (H, W), and return the tinted classes and all that occur."""
     labels = resized(labels, (picture.shape[1], picture.shape[0]))
     untinted = [none, *background_of(enumerate(data.classes))]
     draw_map(picture, labels, untinted)
@@ -135,7 +135,7 @@ def _is_thing(data: Dataset, found: Object) -> bool:
 
 
 def _segment_classes(data: Dataset, image: Image) -> np.ndarray:
-    """The class of each pixel (H, W) of panoptic data, -1 where there is none."""
+    """The class of each pixel (H, W) of panoptic data, -1 for none."""
     segments = data.segments(image)
     labels = np.full(segments.shape, NO_SEGMENT)
     for found in image.objects:
@@ -146,7 +146,7 @@ def _segment_classes(data: Dataset, image: Image) -> np.ndarray:
 def _draw_boxes(
     data: Dataset, image: Image, picture: np.ndarray, objects: Sequence[Object]
 ) -> None:
-    """Draw objects, the largest first. Regions of no class have the color after the classes'."""
+    """Draw objects, the largest first. Regions without a class have the next free color."""
     ordered = sorted(objects, key=lambda one: -one.area)
     scale = np.divide(picture.shape[1::-1], image.size)
     boxes = np.reshape([one.box for one in ordered], (-1, 4)).astype(float)
@@ -163,7 +163,7 @@ def _draw_boxes(
 
 
 def _mask(found: Object, size: tuple[int, int], shown: tuple[int, int]) -> np.ndarray:
-    """The pixels of an object at the size of the picture."""
+    """The mask of an object at the size of the picture."""
     if isinstance(found.segmentation, Mapping):
         return resized(object_mask(found, size), shown)
     scale = np.divide(shown, size)
@@ -175,7 +175,7 @@ def _mask(found: Object, size: tuple[int, int], shown: tuple[int, int]) -> np.nd
 
 
 def _row(panels: Sequence[_Panel], width: int) -> np.ndarray:
-    """Pictures side by side, each below its lines."""
+    """Pictures side by side, each below its lines of text."""
     above = 2 * line_height(SIDE)
     height = above + max(panel.picture.shape[0] for panel in panels) + GAP
     row = np.full((height, width, 3), WHITE, np.uint8)
@@ -190,7 +190,7 @@ def _row(panels: Sequence[_Panel], width: int) -> np.ndarray:
 
 
 def _legend(shown: Sequence[int], classes: Sequence[str], width: int) -> Iterator[np.ndarray]:
-    """Rows of the names of classes, each on its color."""
+    """Rows of class names, each on its color."""
     names = [(classes[label], color_of(label)) for label in shown[:LEGEND]]
     if len(shown) > LEGEND:
         names.append((f'and {len(shown) - LEGEND} more', WHITE))
@@ -210,7 +210,7 @@ def _beginning(text: str, most: int) -> str:
 
 
 def _ending(text: str) -> str:
-    """Files differ at the end."""
+    """Shorten a path at its beginning, since files differ at the end."""
     return text if len(text) <= LETTERS else f'...{text[3 - LETTERS :]}'
 
 

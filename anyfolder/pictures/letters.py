@@ -1,10 +1,10 @@
-"""Names in pictures: in a font that has their letters, and without the letters that none has.
+"""Names in pictures, in a font that has their letters; letters in no font are described.
 
 OpenCV draws only ASCII, and Pillow and matplotlib draw a letter that their font lacks as a box. So
 the fonts of the system are searched, after DejaVu, which comes with matplotlib and has Latin,
-Greek, Cyrillic, Arabic and Hebrew. What no font has is described: ``(cat face)`` for a symbol, else
-its number, as ``U+4E2D``; and so are letters that are written from the right or joined to others,
-where the library Raqm is missing, which would reverse or part them.
+Greek, Cyrillic, Arabic and Hebrew. A letter that no font has is described, as ``(cat face)`` for a
+symbol or else by its number, such as ``U+4E2D``. Without the library Raqm, so are letters that are
+written from the right or joined to others, since they would be reversed or separated.
 """
 
 import re
@@ -21,7 +21,7 @@ from PIL import ImageFont, features
 from anyfolder.terminal import printable
 
 FIRST = 'DejaVu Sans'
-# In the names of fonts that have colored pictures, or a box for every letter.
+# In the names of fonts that have colored emoji, or a box for every letter.
 NO_LETTERS = re.compile('emoji|last ?resort|blank', re.IGNORECASE)
 FOLDERS = (
     '/usr/share/fonts',
@@ -39,7 +39,7 @@ FROM_THE_RIGHT, MARKS = ('R', 'AL'), ('Mn', 'Mc')  # unicodedata's classes
 
 
 def for_pillow(text: Any) -> tuple[str, str | None]:
-    """Text in one line as it can be drawn, and the file of the font; None for ASCII."""
+    """Text in one line as it can be drawn, and the font file; None for ASCII."""
     line = composed(printable(text))
     if line.isascii():
         return line, None
@@ -52,12 +52,12 @@ def for_pillow(text: Any) -> tuple[str, str | None]:
 
 
 def composed(text: str) -> str:
-    """Text with letters that include their accents, without marks of colored pictures."""
+    """Text with composed letters, without emoji variation marks."""
     return unicodedata.normalize('NFC', text).translate({0xFE0E: None, 0xFE0F: None})
 
 
 def fonts_of(text: str) -> list[tuple[str, str]]:
-    """The first font, and one for each letter that those before lack, if there is one."""
+    """The first font, and for each letter that it lacks another one, if there is one."""
     fonts = installed_fonts()[:1]
     for letter in text:
         if not any(has_letter(font, letter) for font in fonts):
@@ -100,7 +100,7 @@ def _opened(file: str) -> ImageFont.FreeTypeFont:
 
 @cache
 def has_letter(font: tuple[str, str], letter: str) -> bool:
-    """True if a font draws a letter other than it draws one that no font has."""
+    """True if a font draws a letter differently from one that no font has."""
     try:
         drawn, missing = (_opened(font[1]).getmask2(one) for one in (letter, NO_LETTER))
     except (OSError, ValueError):

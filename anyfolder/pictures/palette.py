@@ -30,8 +30,8 @@ SERIES = (
         '#A5004B',
     ),
 )
-LIGHTNESS = (0.3, 0.6, 0.45)  # lightness of further classes, in turns
-GOLDEN_RATIO = 0.618034  # its multiples spread over the circle of hues, however many there are
+LIGHTNESS = (0.3, 0.6, 0.45)  # lightness of further classes, alternating
+GOLDEN_RATIO = 0.618034  # its multiples spread evenly over the hue circle, however many there are
 
 Color = tuple[int, int, int]  # red, green and blue, 0 to 255
 

@@ -1,4 +1,4 @@
-"""Images and what is drawn on them, at the size that pages and sheets have for each."""
+"""Images and overlays, scaled to the size in pages and sheets."""
 
 import numpy as np
 from PIL import Image
@@ -17,7 +17,7 @@ def scaled(image: np.ndarray) -> np.ndarray:
 
 
 def resized(values: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """A map of classes, or a mask, in another width and height, by the nearest pixel."""
+    """A class map or a mask, resized to a width and height by the nearest pixel."""
     rows, columns = (
         np.arange(new) * old // new for new, old in zip(reversed(size), values.shape, strict=True)
     )

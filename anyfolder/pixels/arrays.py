@@ -1,7 +1,7 @@
 """Arrays of NumPy and HDF5 in files, whose headers are compared with what the files hold.
 
-A header may claim any shape, an archive of a few megabytes hold gigabytes of zeros, and HDF5 make
-values up, or take them from another file.
+A header can claim any shape, an archive of a few megabytes can hold gigabytes of zeros, and HDF5
+can fill in values or take them from another file.
 """
 
 import math
@@ -17,7 +17,7 @@ import numpy as np
 from anyfolder.errors import needed_by
 from anyfolder.limits import beyond, check_limit
 
-UNPACKED = 1 << 28  # bytes that an archive may hold however small it is
+UNPACKED = 1 << 28  # bytes that even the smallest archive may hold
 
 
 class ArrayHeader(NamedTuple):
@@ -29,14 +29,14 @@ class ArrayHeader(NamedTuple):
 
 
 def header_in(file: IO[bytes], length: int) -> ArrayHeader:
-    """The header of an array in NumPy's format (.npy), behind which the file is then.
+    """The header of an array in NumPy's format (.npy). The file is positioned behind it afterward.
 
     Args:
         file: the file.
-        length: its bytes from here on.
+        length: the number of bytes from here on.
 
     Raises:
-        ValueError: if it is none, or claims more than these bytes.
+        ValueError: if it is not such a header, or claims more than these bytes.
     """
     start = file.tell()
     version = np.lib.format.read_magic(file)
@@ -44,7 +44,7 @@ def header_in(file: IO[bytes], length: int) -> ArrayHeader:
         raise ValueError(f"it is an array in version {version} of NumPy's format; save it again")
     read = getattr(np.lib.format, f'read_array_header_{version[0]}_0')
     shape, _, dtype = read(file)
-    # Arrays of objects are pickles of any length, and are not read.
+    # Object arrays are pickles of any length, and are not read.
     size = 0 if dtype.hasobject else math.prod(shape) * dtype.itemsize
     found = ArrayHeader(shape, dtype, size)
     if found.bytes > length - (file.tell() - start):
@@ -65,19 +65,19 @@ def read_array(file: BinaryIO) -> np.ndarray:
 
 
 def length_of(file: BinaryIO) -> int:
-    """The bytes of a file, which is at its start then."""
+    """The number of bytes of a file, which is positioned at its start afterward."""
     length = file.seek(0, os.SEEK_END)
     file.seek(0)
     return length
 
 
 def open_archive(path: str | Path) -> Any:
-    """The arrays of a ``.npz``, by their names, each read on access.
+    """The arrays of a ``.npz`` by name, each read on access.
 
     Raises:
         LimitError: if it has too many arrays, or unpacks to far more than its own size.
         ValueError: if an array claims more than its part of the archive.
-        zipfile.BadZipFile: if it is no archive, or damaged.
+        zipfile.BadZipFile: if it is not an archive, or damaged.
         OSError: if it cannot be read.
     """
     with zipfile.ZipFile(path) as archive:
@@ -89,11 +89,11 @@ def open_archive(path: str | Path) -> Any:
                 if content.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
                     content.seek(0)
                     header_in(content, member.file_size)
-    return np.load(path, allow_pickle=False)  # arrays of objects raise on access
+    return np.load(path, allow_pickle=False)  # object arrays raise on access
 
 
 def _check_unpacked(path: str | Path, size: int) -> None:
-    """Raise a ``LimitError`` if a file stands for far more bytes than it has."""
+    """Raise a ``LimitError`` if a file unpacks to far more bytes than it has."""
     if size > UNPACKED:
         times = size / max(os.path.getsize(path), 1)
         check_limit(path, 'times the bytes of its file, unpacked', times)
@@ -101,11 +101,11 @@ def _check_unpacked(path: str | Path, size: int) -> None:
 
 @contextmanager
 def hdf5_array(path: str | Path, name: str) -> Iterator[Any]:
-    """An array in HDF5, whose values are read when it is indexed.
+    """An HDF5 array, whose values are read when it is indexed.
 
     Raises:
-        KeyError: if there is none of this name.
-        ValueError: if its values are in other files, or it claims more than a file has.
+        KeyError: if there is no array of this name.
+        ValueError: if its values are in other files, or it claims more than the file has.
         OSError: if the file cannot be read.
         MissingExtraError: without h5py.
     """
@@ -116,7 +116,7 @@ def hdf5_array(path: str | Path, name: str) -> Iterator[Any]:
             raise KeyError(name)
         found = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None
         if not isinstance(found, h5py.Dataset) or found.is_virtual or found.external:
-            raise ValueError(f'its {name} is no array with values in this file')
+            raise ValueError(f'its {name} is not an array with values in this file')
         if found.ndim and (said := beyond('slices', len(found))):
             raise ValueError(f'its {name} {said}')
         at_once = max(math.prod(found.shape[1:]), math.prod(found.chunks or ()))

@@ -24,25 +24,25 @@ from .tiff_pages import (
     tags_of_pages,
 )
 
-Source = str | Path | bytes | BinaryIO  # a path, the content of a file, or one that is open
+Source = str | Path | bytes | BinaryIO  # a path, the content of a file, or an open file
 
 NUMPY = b'\x93NUMPY'
-# Values of TIFF's tags in files of bands: photographs may be of palettes or CMYK, too.
+# Values of TIFF tags in files with bands: photographs can also have palettes or CMYK.
 GRAY_OR_RGB, ALPHA, LAB = (0, 1, 2), (1, 2), (8, 9, 10)
-SEEN = (2, 98)  # percentiles of a band that are black and white in a picture
+SEEN = (2, 98)  # percentiles of a band that become black and white in a picture
 
 
 def shape_of(source: Source) -> tuple[int, int, int] | None:
-    """Height, width and number of bands by the header, or None of a photograph or no image.
+    """Height, width and number of bands by the header; None for a photograph or no image.
 
     A TIFF is a photograph if it is gray or has three colors, with or without alpha. Several gray
-    pages of one size are bands.
+    pages of equal size are bands.
 
     Args:
         source: the file.
 
     Raises:
-        ValueError: if an array of NumPy is no image, for a TIFF in CIE L*a*b*, or for a file that
+        ValueError: if a NumPy array is not an image, for a TIFF in CIE L*a*b*, or for a file that
             claims more values than the limit, or more than it holds.
         OSError: if the file cannot be read.
     """
@@ -60,14 +60,14 @@ def shape_of(source: Source) -> tuple[int, int, int] | None:
 
 
 def read_bands(source: Source, wanted: int | None = None) -> np.ndarray:
-    """The values (H, W, bands) of an image of bands, as they are in the file, in float32.
+    """The unchanged values (H, W, bands) of an image with bands, in float32.
 
     Args:
         source: the file.
-        wanted: number of bands. Default: any.
+        wanted: the number of bands. Default: any.
 
     Raises:
-        ValueError: if it is not one, has another number of bands, or values that are not finite.
+        ValueError: if it is no such image, has another number of bands, or non-finite values.
         MissingExtraError: for TIFF without tifffile.
     """
     shape = shape_of(source)
@@ -84,7 +84,7 @@ def read_bands(source: Source, wanted: int | None = None) -> np.ndarray:
 
 
 def check_bands(pixels: np.ndarray, wanted: int, name: str = '') -> None:
-    """Raise a ``InputError`` if pixels (H, W, C), or (H, W), have another number of bands."""
+    """Raise an ``InputError`` if pixels (H, W, C) or (H, W) have another number of bands."""
     found = pixels.shape[2] if pixels.ndim > 2 else 1
     if found != wanted:
         raise InputError(
@@ -94,7 +94,7 @@ def check_bands(pixels: np.ndarray, wanted: int, name: str = '') -> None:
 
 
 def check_photograph(pixels: np.ndarray, name: str = '') -> None:
-    """Raise a ``InputError`` if pixels are not those of a photograph, from 0 to 255."""
+    """Raise an ``InputError`` if pixels are not those of a photograph, from 0 to 255."""
     if pixels.dtype != np.uint8:
         raise InputError(
             f'{repr(name) if name else "An image"} has pixels of {pixels.dtype}, but the model '
@@ -103,10 +103,10 @@ def check_photograph(pixels: np.ndarray, name: str = '') -> None:
 
 
 def as_photograph(pixels: np.ndarray) -> np.ndarray:
-    """A picture (H, W, 3) in BGR, uint8, of pixels (H, W, C).
+    """A picture (H, W, 3) in BGR, uint8, from pixels (H, W, C).
 
-    A photograph stays as it is. Of an image of bands, the first three are shown as blue, green and
-    red, each stretched over its values, or the first as gray.
+    A photograph stays unchanged. For an image with bands, the first three are shown as blue, green
+    and red, each stretched over its values, or the first as gray.
     """
     if pixels.dtype == np.uint8 and pixels.shape[2:] == (3,):
         return pixels
@@ -118,7 +118,7 @@ def as_photograph(pixels: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def opened(source: Source) -> Iterator[BinaryIO]:
-    """The file at its start. One that is open stays so."""
+    """The file, positioned at its start. An open file stays open."""
     if isinstance(source, (str, Path)):
         with open(source, 'rb') as file:
             yield file
@@ -158,7 +158,7 @@ def _tiff_shape(file: BinaryIO) -> tuple[int, int, int] | None:
 
 
 def _size(tags: Tags) -> tuple[int, int]:
-    """Height and width, 0 where a page does not say it."""
+    """Height and width, 0 if a page does not state them."""
     return tags.get(HEIGHT_TAG, (0,))[0], tags.get(WIDTH_TAG, (0,))[0]
 
 

@@ -1,4 +1,4 @@
-"""Threads decode images in parallel while all of them together have no more pixels than one may."""
+"""Threads decode images in parallel as long as these have no more pixels in total than one may."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,12 +7,12 @@ from threading import Condition
 from PIL import Image
 
 _changed = Condition()
-_decoded: list[int] = []  # the pixels of each image that is decoded now
+_decoded: list[int] = []  # the pixels of each image that is being decoded
 
 
 @contextmanager
 def room_for(pixels: int) -> Iterator[None]:
-    """Wait until an image of this many pixels fits beside those that other threads decode.
+    """Wait until an image of this many pixels fits in addition to those that other threads decode.
 
     Four images of the largest size in four threads would take four times the memory of one.
     """

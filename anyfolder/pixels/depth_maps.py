@@ -1,4 +1,4 @@
-"""Maps of depth in files: 16-bit PNG, TIFF and NumPy's arrays."""
+"""Depth maps in files: 16-bit PNG, TIFF and NumPy arrays."""
 
 from pathlib import Path
 
@@ -15,18 +15,18 @@ DEPTH_SUFFIXES = ('.png', '.npy', '.tif', '.tiff', '.exr')
 
 
 def read_depth(path: str | Path, scale: float = 1.0) -> np.ndarray:
-    """The depth (H, W) of each pixel in meters, in float32; 0 where it is not known.
+    """The depth (H, W) of each pixel in meters, in float32; 0 if unknown.
 
-    What is not known is 0, negative, infinite or NaN in the file, or the largest value of its
-    type of integers, as cameras and renderers write it.
+    Unknown depth is 0, negative, infinite or NaN in the file, or the largest value of its integer
+    type, as written by cameras and renderers.
 
     Args:
         path: a file with one value for each pixel.
-        scale: meters of a value of 1.
+        scale: meters per unit.
 
     Raises:
-        ValueError: if it cannot be read, or has other than one number for each pixel. OpenCV's
-            wheels read no EXR.
+        ValueError: if it cannot be read, or does not have one number for each pixel. OpenCV's
+            wheels cannot read EXR.
         OSError: if the file cannot be opened.
     """
     path = Path(path)

@@ -1,4 +1,4 @@
-"""Which files are images: by suffix or content, in folders, without what systems leave there."""
+"""Which files are images, by suffix or content, ignoring files that operating systems leave."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from .image_headers import seen_size
 from .plain_headers import may_be_image
 from .volume_slices import file_and_number, is_sliced, slices_of
 
-# The suffixes of formats that are read. A file with another suffix is an image if its content is.
+# The suffixes of supported formats. A file with another suffix is an image if its content is.
 IMAGE_SUFFIXES = (
     '.jpg',
     '.jpeg',
@@ -45,7 +45,7 @@ OS_METADATA = (
 
 
 def is_os_metadata(path: Path | os.DirEntry[str]) -> bool:
-    """True if an operating system left this file: hidden ones, ``._*`` and ``Thumbs.db``."""
+    """True if an operating system left this file: a hidden file, ``._*`` or ``Thumbs.db``."""
     return path.name.startswith('.') or path.name.lower() in OS_METADATA
 
 
@@ -65,7 +65,7 @@ def _is_image_inside(path: Path) -> bool:
             if not may_be_image(file.read(12)):
                 return False
             seen_size(file)
-    except Exception:  # noqa: BLE001  whatever a decoder trips over
+    except Exception:  # noqa: BLE001  decoders raise any error
         return False
     return True
 
@@ -73,11 +73,11 @@ def _is_image_inside(path: Path) -> bool:
 def image_files(paths: Sequence[str], may_lack: bool = False) -> list[str]:
     """The image files among these paths, with folders searched recursively and sorted by name.
 
-    Volumes are their slices, see :mod:`~anyfolder.pixels.volume_slices`.
+    Volumes are replaced by their slices, see :mod:`~anyfolder.pixels.volume_slices`.
 
     Args:
         paths: files and folders.
-        may_lack: whether a folder may have none.
+        may_lack: whether a folder may have no images.
 
     Raises:
         InputError: if a path does not exist, or if a folder has no images.
@@ -105,14 +105,14 @@ def walk_files(
     skip: Callable[[Path], bool] = lambda place: False,
     repeated: Callable[[Path, Path], None] = lambda link, first: None,
 ) -> Iterator[Path]:
-    """All files below a folder except OS leftovers, sorted. Links lead into no folder twice.
+    """All files below a folder except OS leftovers, sorted. Links are followed once per folder.
 
-    Hidden folders are left out. A link to an image that is gone is a file, whose reader says so.
+    Hidden folders are left out. A broken link counts as a file, whose reader reports it.
 
     Args:
-        folder: where to begin.
-        skip: whether a folder in it is left out.
-        repeated: called with each link to a folder that was read already, and with that folder.
+        folder: the root of the search.
+        skip: returns whether to leave out a folder.
+        repeated: called with each link to a folder that was already read, and with that folder.
 
     Raises:
         InputError: if folders are nested too deeply.

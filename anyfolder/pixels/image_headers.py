@@ -1,4 +1,4 @@
-"""What the header of an image says, and whether its file is complete. Without torch, for ONNX."""
+"""Image headers, and whether image files are complete. Without torch, for ONNX."""
 
 import io
 import os
@@ -18,37 +18,37 @@ from .bands import Source, opened, shape_of
 from .plain_headers import HEAD, plain_header
 from .tiff_pages import HEIGHT_TAG, TIFFS, WIDTH_TAG, tags_of_pages
 
-# Pillow's names of these formats, without HEIC. A file of another one, such as PSD or PDF, is no
+# Pillow's names of the supported formats, without HEIC. Any other, such as PSD or PDF, is no
 # photograph.
 IMAGE_FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
-COSTLY = {'JPEG2000': 2}  # formats whose decoder takes so many times the memory of another
+COSTLY = {'JPEG2000': 2}  # memory of a format's decoder relative to others
 HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
 ORIENTATION_TAG = 0x0112  # EXIF tag
-SUBFILE_TAG = 254  # TIFF's; 1 marks a smaller copy of another image
-ON_ITS_SIDE = range(5, 9)  # its values of an image that is stored so
-# Marks of a JPEG: of its start, of each scan, and of its end.
+SUBFILE_TAG = 254  # a TIFF tag; 1 marks a smaller copy of another image
+ON_ITS_SIDE = range(5, 9)  # its values for an image rotated by 90 degrees
+# JPEG markers: of the start, of each scan, and of the end.
 SCAN_HEADER = re.compile(rb'\xff\xda\0(?:\x08\x01|\x0a\x02|\x0c\x03|\x0e\x04)')  # by its components
 JPEG_START, JPEG_SCAN, JPEG_END = b'\xff\xd8', b'\xff\xda', b'\xff\xd9'
-# The first and the last bytes of complete files; more may stand behind them.
+# The first and the last bytes of complete files; more bytes may follow.
 FIRST_AND_LAST_BYTES = {
     JPEG_START: JPEG_END,
     b'\x89PNG': b'IEND\xaeB`\x82',
     b'GIF8': b'\0;',
     b'\0\0\0\x0cjP': JPEG_END,
 }
-# The first bytes of formats that say their length, where, and what to add to it.
+# The first bytes of formats that state their length, its position, and what to add to it.
 LENGTHS = {b'BM': (2, 0), b'RIFF': (4, 8)}
 TOO_MANY = 'it has too many pixels; if that is intended, raise PIL.Image.MAX_IMAGE_PIXELS'
 
 
 class Header(NamedTuple):
-    """What the header of an image says.
+    """The facts in the header of an image.
 
     Attributes:
         size: width and height as displayed (with the orientation applied).
-        bands: their number, 0 of a photograph.
-        bits: of a value of a photograph: 8, 16 or 32.
-        orientation: in EXIF, 1 of an image that is stored as it is seen.
+        bands: the number of bands, 0 for a photograph.
+        bits: the bits per value of a photograph: 8, 16 or 32.
+        orientation: the EXIF orientation; 1 if the image is stored as displayed.
     """
 
     size: tuple[int, int]
@@ -58,7 +58,7 @@ class Header(NamedTuple):
 
 
 def header_of(source: Source) -> Header:
-    """The header of an image, of which no more is read.
+    """The header of an image. No more of the file is read.
 
     Raises:
         ValueError: if it is not an image, or has more pixels than ``PIL.Image.MAX_IMAGE_PIXELS``
@@ -76,7 +76,7 @@ def header_of(source: Source) -> Header:
         with photograph(file) as image:
             (width, height), orientation = image.size, _orientation(image)
             bits = 32 if image.mode in ('I', 'F') else 8
-            # Behind the depth of PPM, which may have any, stands its highest value.
+            # In PPM, which can have any bit depth, the largest value follows the depth.
             said = f'{image.mode} {image.format} {getattr(image, "tile", "")}'
             if re.search(r';16|PPM.*, \d{4,}\)', said):
                 bits = 16
@@ -90,9 +90,9 @@ def seen_size(source: Source) -> tuple[int, int]:
 
 
 def has_end(file: BinaryIO) -> bool:
-    """True if the last bytes, or the length, are those of a complete photograph.
+    """True if the last bytes or the length are those of a complete photograph.
 
-    Of formats that have no such mark it is False, and only decoding shows what is missing.
+    It is False for formats without an end marker, where only decoding shows what is missing.
     """
     file.seek(0)
     start = file.read(12)
@@ -110,18 +110,19 @@ def has_end(file: BinaryIO) -> bool:
 
 
 def _orientation(image: Image.Image) -> int:
-    # PNG would be decoded to search for an orientation behind the pixels. Pillow turns TIFF itself.
+    # A PNG would be decoded to search for an orientation after the pixels. Pillow rotates TIFF
+    # itself.
     return image.getexif().get(ORIENTATION_TAG, 1) if 'exif' in image.info else 1
 
 
 def check_pixels(width: int, height: int, times: float = 1) -> None:
-    """Raise a ``ValueError`` if an image has more pixels than are read.
+    """Raise a ``ValueError`` if an image has too many pixels.
 
-    They are twice ``PIL.Image.MAX_IMAGE_PIXELS``, as in Pillow itself.
+    The limit is twice ``PIL.Image.MAX_IMAGE_PIXELS``, as in Pillow itself.
 
     Args:
-        width, height: by the header.
-        times: as much memory as its pixels that decoding takes.
+        width, height: the size in the header.
+        times: the memory that decoding takes, relative to the pixels.
     """
     most = Image.MAX_IMAGE_PIXELS
     if most is not None and width * height * times > 2 * most:
@@ -129,10 +130,10 @@ def check_pixels(width: int, height: int, times: float = 1) -> None:
 
 
 def check_size(content: bytes) -> None:
-    """Raise a ``ValueError`` if decoding an image would take more memory or time than is given.
+    """Raise a ``ValueError`` if decoding an image would take too much memory or time.
 
     Args:
-        content: a file of any format of :data:`IMAGE_FORMATS`. A JPEG may have thousands of scans
+        content: a file in any format of :data:`IMAGE_FORMATS`. A JPEG can have thousands of scans
             over all of its pixels.
     """
     if content.startswith(TIFFS):
@@ -149,10 +150,10 @@ def check_size(content: bytes) -> None:
 
 @contextmanager
 def photograph(source: Source) -> Iterator[Image.Image]:
-    """The image, of which Pillow has read the header.
+    """The image with only its header read by Pillow.
 
     Raises:
-        ValueError: if it is none, or has more pixels or scans than are read.
+        ValueError: if it is not an image, or has too many pixels or scans.
         MissingExtraError: for HEIC without pillow-heif.
     """
     with opened(source) as file:
@@ -167,15 +168,15 @@ def photograph(source: Source) -> Iterator[Image.Image]:
             return
         try:
             with warnings.catch_warnings():
-                # An error at twice the number of pixels.
+                # Pillow raises an error at twice the number of pixels.
                 warnings.simplefilter('ignore', Image.DecompressionBombWarning)
                 image = Image.open(file, formats=IMAGE_FORMATS)
         except Image.DecompressionBombError as error:
             raise ValueError(TOO_MANY) from error
         except Image.UnidentifiedImageError as error:
             if start == b'version http':
-                raise ValueError('it stands for a file of Git LFS; run `git lfs pull`') from error
-            raise ValueError('it is not an image, or of an unknown format') from error
+                raise ValueError('it is a Git LFS pointer; run `git lfs pull`') from error
+            raise ValueError('it is not an image, or in an unknown format') from error
         check_pixels(*image.size, COSTLY.get(image.format or '', 1))
         if getattr(image, 'tag_v2', {}).get(SUBFILE_TAG) == 1:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The one image reader: the pixels of a file as it is seen."""
+"""The one image reader: the pixels of a file as displayed."""
 
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from .bands import read_bands, shape_of
 from .image_headers import JPEG_END, JPEG_SCAN, JPEG_START, check_size, photograph, seen_size
 from .volume_slices import SLICE_NAME, file_and_number, read_slice
 
-PROGRESSIVE = b'\xff\xc2'  # the mark of one whose scans are ever finer
-GRAY = 128  # value of pixels that a JPEG lacks
+PROGRESSIVE = b'\xff\xc2'  # the marker of a progressive JPEG
+GRAY = 128  # value of missing pixels in a JPEG
 PIXEL_LAYOUT = 'pixels (height, width, 3) in BGR, from 0 to 255, as uint8'
 COLOR_TYPES = {
     'color': cv2.IMREAD_COLOR,
@@ -26,21 +26,21 @@ COLOR_TYPES = {
 
 
 def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) -> np.ndarray:
-    """Decode an image as it is seen, to BGR (H, W, 3).
+    """Decode an image as displayed, to BGR (H, W, 3).
 
-    OpenCV decodes what it also turns by the orientation in EXIF. Pillow decodes the others, AVIF
-    and HEIC. A JPEG without the mark of its end is read, as by Pillow with
+    OpenCV decodes the formats for which it applies the EXIF orientation; Pillow decodes the others,
+    AVIF and HEIC. A JPEG without its end marker is read, as by Pillow with
     ``LOAD_TRUNCATED_IMAGES``, unless pixels are missing, which both would leave gray or coarse.
 
     Args:
         content: the encoded image.
-        color_type: a key of :data:`COLOR_TYPES`, or a flag of OpenCV.
-        deep: whether values of more than 8 bits stay as they are. Otherwise the upper 8 of 16 bits
-            are read, which leaves 16 shades of an image of 12 bits.
+        color_type: a key of :data:`COLOR_TYPES`, or an OpenCV flag.
+        deep: whether values of more than 8 bits are kept. Otherwise the upper 8 of 16 bits are
+            read, which leaves 16 shades of a 12-bit image.
 
     Raises:
-        ValueError: if the content is not a whole photograph, has more pixels or scans than are
-            read, or with ``deep`` is AVIF or HEIC.
+        ValueError: if the content is not a complete photograph, has too many pixels or scans, or is
+            AVIF or HEIC with ``deep``.
     """
     if of_bands := shape_of(content):
         raise ValueError(f'it has {of_bands[2]} bands, which bands={of_bands[2]} reads')
@@ -62,21 +62,21 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
         if image is not None and image.ndim == 2 and flag & cv2.IMREAD_COLOR:
             image = np.stack([image] * 3, axis=-1)
     if image is None:
-        raise ValueError('the file is damaged, or of an unknown format, such as 32-bit values')
+        raise ValueError('the file is damaged, or in an unknown format, such as 32-bit values')
     if lacks_end and (lacks_scans or (_corners(image) == GRAY).all(axis=-1).any()):
-        raise ValueError('the file breaks off, and the rest of the image would be gray or coarse')
+        raise ValueError('the file is truncated, and the rest of the image would be gray or coarse')
     return image
 
 
 def _lacks_end(content: bytes) -> bool:
-    """True if a JPEG breaks off within its pixels. What follows its end does not count."""
+    """True if a JPEG is truncated within its pixels. Bytes after its end do not count."""
     if JPEG_END in content[-16:]:
         return False
     return content.rfind(JPEG_END) < content.rfind(JPEG_SCAN)
 
 
 def _corners(image: np.ndarray) -> np.ndarray:
-    """The pixels at the corners (2, 2, channels); the last one of the file is among them."""
+    """The pixels at the corners (2, 2, channels), which include the last one of the file."""
     return np.atleast_3d(image)[np.ix_((0, -1), (0, -1))]
 
 
@@ -88,10 +88,10 @@ def _decoded_by_pillow(content: bytes, flag: int) -> np.ndarray:
 
 
 def read_image(image: str | Path | np.ndarray) -> np.ndarray:
-    """The pixels (H, W, 3) of an image file as it is seen, in BGR.
+    """The pixels (H, W, 3) of an image file as displayed, in BGR.
 
-    Of an image of bands they are its values, see :func:`~anyfolder.pixels.bands.read_bands`, and of
-    a slice of a volume, too.
+    For an image with bands and for a slice of a volume, they are the values, see
+    :func:`~anyfolder.pixels.bands.read_bands`.
 
     Raises:
         InputError: if the file cannot be read, or has more pixels than
@@ -105,9 +105,9 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
         if SLICE_NAME.fullmatch(str(image)):
             return read_slice(*file_and_number(str(image)))[..., None]
         content = read_within(image, 'bytes of an image')
-        seen_size(content)  # before memory is taken for the pixels
+        seen_size(content)  # before memory is allocated for the pixels
         return read_bands(content) if shape_of(content) else decode(content)
-    except Exception as error:  # whatever a decoder trips over
+    except Exception as error:  # decoders raise any error
         raise InputError(
             f'The image {str(image)!r} cannot be read ({first_line(error)}).'
         ) from error
@@ -121,7 +121,7 @@ def of_array(array: np.ndarray) -> np.ndarray:
             (H, W, bands).
 
     Raises:
-        InputError: if it is something else. What 1 means as a float or in 16 bits is not known.
+        InputError: if it is anything else. The range of floats or 16-bit values is unknown.
     """
     if array.ndim not in (2, 3) or not array.size or array.dtype.kind not in 'uif':
         raise InputError(

@@ -1,6 +1,7 @@
-"""The headers of plain JPEG and PNG, which nearly all images of data sets are.
+"""The headers of plain JPEG and PNG files, as nearly all images of data sets are.
 
-What is unusual, such as an orientation, is left to Pillow, which takes several times as long.
+Unusual files, such as those with an orientation, are left to Pillow, which takes several times as
+long.
 """
 
 import struct
@@ -8,14 +9,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 from zlib import crc32
 
-HEAD = 1 << 13  # bytes of a file, in which the header of a plain image stands
-# The first bytes of all formats that are read, but those of ISO files such as AVIF and HEIC.
+HEAD = 1 << 13  # first bytes of a file, which contain the header of a plain image
+# The first bytes of all supported formats except ISO files such as AVIF and HEIC.
 JPEG, PNG = b'\xff\xd8\xff', b'\x89PNG\r\n\x1a\n'
 STARTS = (
     *(JPEG, PNG, b'BM', b'GIF8', b'RIFF', b'II', b'MM', b'\0\0\0\x0cjP', b'\xff\x4f\xff\x51'),
     *(b'\x93NUMPY', *(b'P%d' % kind for kind in range(1, 7)), b'Pf', b'PF', b'Py'),
 )
-# Marks of a JPEG: of a frame of 8 bits, of what has no length, and of its pixels.
+# JPEG markers: of a frame with 8 bits, of segments without a length, and of the pixels.
 FRAMES, BARE, SCAN = (0xC0, 0xC1, 0xC2), range(0xD0, 0xDA), b'\xff\xda'
 FRAME = struct.Struct('>BHHB')  # bits, height, width and number of colors
 IHDR = struct.Struct('>4sIIBBBBBI')  # its name, width, height, bits, colors, ... and checksum
@@ -23,7 +24,7 @@ PNG_BITS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8,
 
 
 class PlainHeader(NamedTuple):
-    """Width and height in pixels, and the bits of a value."""
+    """Width and height in pixels, and the bits per value."""
 
     width: int
     height: int
@@ -31,15 +32,15 @@ class PlainHeader(NamedTuple):
 
 
 def may_be_image(start: bytes) -> bool:
-    """False if no image that is read has these first bytes, 12 or more."""
+    """False if no supported image has these first bytes, 12 or more."""
     return start.startswith(STARTS) or start[4:8] == b'ftyp'
 
 
 def plain_header(start: bytes) -> PlainHeader | None:
-    """The header of a plain JPEG or PNG; None of any other file, or where it is not whole.
+    """The header of a plain JPEG or PNG; None for any other file, or if it is incomplete.
 
     Args:
-        start: the first bytes of the file, :data:`HEAD` or all.
+        start: the first :data:`HEAD` bytes of the file, or all.
     """
     readers: dict[bytes, Callable[[bytes], PlainHeader | None]] = {JPEG: _of_jpeg, PNG: _of_png}
     for first, read in readers.items():

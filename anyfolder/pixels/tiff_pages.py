@@ -1,7 +1,7 @@
-"""The tags of a TIFF's pages, as far as they say what its images are. Without decoding.
+"""The tags of a TIFF's pages that describe its images, without decoding.
 
-A file of a few kilobytes can have a million pages, or tags whose values all are the whole file.
-Both are refused here, before another library reads the tags.
+A file of a few kilobytes can have a million pages, or tags whose values are the whole file. Both
+are rejected here, before another library reads the tags.
 """
 
 import os
@@ -12,13 +12,13 @@ from anyfolder.limits import beyond
 
 BIG_TIFFS = b'II+\0', b'MM\0+'
 TIFFS = b'II*\0', b'MM\0*', *BIG_TIFFS
-# Tags that are read.
+# The tags to read.
 WIDTH_TAG, HEIGHT_TAG, PHOTOMETRIC_TAG, SAMPLES_TAG, EXTRA_SAMPLES_TAG = 256, 257, 262, 277, 338
 READ = {WIDTH_TAG, HEIGHT_TAG, PHOTOMETRIC_TAG, SAMPLES_TAG, EXTRA_SAMPLES_TAG}
-# Bytes of a value by its type, and the types that are whole numbers.
+# Bytes per value by type, and the integer types.
 SIZES = dict(enumerate((1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4), 1)) | {16: 8, 17: 8, 18: 8}
 WHOLE = {1, 3, 4, 13, 16, 18}
-VALUES = 64  # values of a tag that are read
+VALUES = 64  # number of values that are read from a tag
 
 Tags = Mapping[int, tuple[int, ...]]
 
@@ -27,7 +27,7 @@ def tags_of_pages(file: BinaryIO) -> Iterator[Tags]:
     """The tags of :data:`READ` of each page.
 
     Args:
-        file: a TIFF.
+        file: the TIFF.
 
     Raises:
         ValueError: if it is damaged, has too many pages, or tags larger than itself.
@@ -46,7 +46,7 @@ class _Reader:
     """Reads numbers of a TIFF.
 
     Attributes:
-        first: where the first page is.
+        first: the position of the first page.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -54,28 +54,28 @@ class _Reader:
         file.seek(0)
         head = file.read(16)
         self.is_little = head.startswith(b'II')
-        # Bytes of the number of tags, of an address or a number of values, and of a tag.
+        # Bytes of a tag count, of an address or a count of values, and of a tag.
         is_big = head.startswith(BIG_TIFFS)
         self.of_count, self.of_place, self.of_tag = (8, 8, 20) if is_big else (2, 4, 12)
         self.first = self.number(head[self.of_place : 2 * self.of_place])
 
     def number(self, content: bytes) -> int:
-        """A whole number in the order of bytes of the file."""
+        """An integer in the byte order of the file."""
         return int.from_bytes(content, 'little' if self.is_little else 'big')
 
     def read(self, size: int) -> bytes:
-        """So many bytes.
+        """Read this many bytes.
 
         Raises:
             ValueError: if there are fewer.
         """
         content = self.file.read(size) if size <= self.length else b''
         if len(content) < size:
-            raise ValueError('its tags are damaged, or it is cut short')
+            raise ValueError('its tags are damaged, or it is truncated')
         return content
 
     def page(self, place: int) -> tuple[Tags, int]:
-        """The tags of a page, and where the next one is.
+        """The tags of a page, and the position of the next page.
 
         Raises:
             ValueError: see :func:`tags_of_pages`.
@@ -96,7 +96,7 @@ class _Reader:
         return found, following
 
     def values(self, size: int, count: int, inside: bytes) -> tuple[int, ...]:
-        """The first values of a tag, which are in it if they fit, or else at the address in it."""
+        """The first values of a tag, stored in it if they fit, or else at the address in it."""
         count = min(count, VALUES)
         if size * count > self.of_place:
             self.file.seek(min(self.number(inside), self.length))

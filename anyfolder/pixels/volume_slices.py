@@ -1,6 +1,6 @@
-"""Slices as TransUNet's authors publish them: ``NAME.npz``, or ``VOLUME.npy.h5``. Without torch.
+"""Slices in the layout of TransUNet's authors: ``NAME.npz`` or ``VOLUME.npy.h5``. Without torch.
 
-A slice of a volume is named by its number behind the file, from 0: ``VOLUME.npy.h5[12]``.
+A slice of a volume is named by its number after the file, from 0: ``VOLUME.npy.h5[12]``.
 """
 
 import re
@@ -17,14 +17,14 @@ SLICE_NAME = re.compile(r'(.+(?:\.npz|\.h5|\.hdf5))(?:\[(\d+)\])?', re.IGNORECAS
 
 
 def file_and_number(name: str) -> tuple[str, int | None]:
-    """The file of a slice, and its number in it, or None; of any other file its own name."""
+    """The file of a slice, and the number in it or None; for any other file its own name."""
     if found := SLICE_NAME.fullmatch(name):
         return found[1], None if found[2] is None else int(found[2])
     return name, None
 
 
 def is_sliced(path: Path) -> bool:
-    """True if a file in a folder has slices; others may have any arrays."""
+    """True if a file in a folder has slices; other files can have any arrays."""
     if path.name.lower().endswith(VOLUME):
         return True
     if path.suffix.lower() != SLICE:
@@ -32,12 +32,12 @@ def is_sliced(path: Path) -> bool:
     try:
         with open_archive(path) as file:
             return 'image' in file
-    except Exception:  # noqa: BLE001  whatever a damaged archive makes its reader raise
+    except Exception:  # noqa: BLE001  readers of damaged archives raise any error
         return False
 
 
 def slices_of(path: str) -> list[str]:
-    """The names of the slices in a file; of any other file, or of one named, its own name.
+    """The names of the slices in a file; for any other file, or a slice, its own name.
 
     Raises:
         InputError: if a volume cannot be read.
@@ -58,10 +58,10 @@ def number_of_slices(path: str | Path) -> int:
 
 
 def read_slice(path: str | Path, number: int | None, name: str = 'image') -> np.ndarray:
-    """The array (H, W) of this name, of a slice of a volume, or of a file with one slice.
+    """The array (H, W) of this name, from a slice of a volume or a file with one slice.
 
     Raises:
-        ValueError: if it is another file, or has another shape.
+        ValueError: if the file has no slices, or the array has another shape.
         KeyError: if there is no such array.
         OSError: if the file cannot be read.
         MissingExtraError: for HDF5 without h5py.

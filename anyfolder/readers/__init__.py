@@ -1,1 +1,1 @@
-"""External data: one reader per format, checked against the images, as one canonical listing."""
+"""Readers of data formats, which check labels against the images and return a listing."""

@@ -1,4 +1,4 @@
-"""The images of a folder with what the files of a format say of them."""
+"""The images of a folder with their annotations from the files of a format."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PureWindowsPath
@@ -21,12 +21,12 @@ def read_images(
 
     Args:
         tree: the files of the folder.
-        format: says how a file is parsed.
-        folder: says which files are read.
-        findings: gets images that are not there, and what is wrong in the files.
+        format: the format, which parses a file.
+        folder: the annotation files to read.
+        findings: collects missing images and errors in the files.
 
     Raises:
-        InputError: if a file is not complete.
+        InputError: if a file is incomplete.
     """
     names = [*folder.names]
     read = _of_lists if format.image is None else _of_files
@@ -66,7 +66,7 @@ def _of_lists(
 def _of_files(
     tree: Tree, format: Format, folder: FormatFolder, names: list[str], findings: Findings
 ) -> Records:
-    """The images of files that are of one image each."""
+    """The images of files that belong to one image each."""
     named = dict(_named(tree, format, folder.files, findings))
     pairs = tree.index.pair({file: [name] for file, name in named.items()}, findings)
     for file in pairs.lost:
@@ -87,7 +87,7 @@ def _of_files(
 def _named(
     tree: Tree, format: Format, files: Mapping[Path, Any], findings: Findings
 ) -> Iterator[tuple[Path, str]]:
-    """The name by which the image of each file is found: its own, or else the one in it."""
+    """The name by which the image of each file is found: the file's, or else the one inside."""
     assert format.image
     for file, content in files.items():
         written = format.image(content)
@@ -95,17 +95,17 @@ def _named(
             yield file, file.stem
             continue
         own = tree.index.match(file.stem, file)
-        bare = PureWindowsPath(written).name  # its folders may be those of another machine
+        bare = PureWindowsPath(written).name  # its folders can be those of another machine
         stated = tree.index.match(bare, file)
         if len(stated) != 1:
             stated = tree.index.match(written, file)
         if len(own) == len(stated) == 1 and own != stated:
             if format.is_strict:
-                what = 'files have the name of one image, and name another'
+                what = 'files have the name of one image, and name another one inside'
                 findings.reject(
                     what, 'rename them, or correct the name in them', f'{file} with {written!r}'
                 )
                 continue
-            what = 'annotations that say the filename of another image, taken for that of their own'
+            what = 'annotations that name another image, taken for the image of their own name'
             findings.warn(what, f'{written} in {file}')
         yield file, file.stem if own else written if len(stated) == 1 else bare

@@ -1,4 +1,4 @@
-"""Masks as NumPy arrays, which are refused with the code that writes them as PNG."""
+"""Masks as NumPy arrays, which are rejected with code that converts them to PNG."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from .map_sets import kind_by_name
 
 
 def array_masks(tree: Tree) -> list[Path]:
-    """The arrays ``.npy`` in folders of masks that have the names of images, if all are of numbers.
+    """The ``.npy`` arrays in mask folders that are named after images, if all are class numbers.
 
-    An array is of numbers if it is (H, W) in integers or booleans.
+    An array of class numbers is (H, W), in integers or booleans.
     """
     arrays = [
         file
@@ -26,12 +26,12 @@ def array_masks(tree: Tree) -> list[Path]:
 
 
 def check_array_masks(tree: Tree) -> None:
-    """Raise a ``InputError`` for masks as arrays, with the code that writes them as PNG."""
+    """Raise an ``InputError`` for masks as arrays, with code that converts them to PNG."""
     if not (found := array_masks(tree)):
         return
     raise InputError(
-        f'{str(found[0])!r} is a mask as an array, and masks are read as images; write them as PNG '
-        f'of 16 bits, in the folder {str(tree.folder)!r}, by: `import numpy as np, pathlib; '
+        f'{str(found[0])!r} is a mask as an array, but masks must be images; convert to 16-bit PNG '
+        f'in the folder {str(tree.folder)!r}, by: `import numpy as np, pathlib; '
         "from PIL import Image; [Image.fromarray(np.load(f).astype('uint16'))"
         ".save(f.with_suffix('.png')) for f in pathlib.Path()"
         f".rglob('{found[0].parent.name}/*.npy')]`."

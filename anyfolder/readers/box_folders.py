@@ -1,4 +1,4 @@
-"""Folders of images with boxes or polygons, in any format and wherever in them the files are."""
+"""Folders of images with boxes or polygons, in any format and with files anywhere."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -46,30 +46,29 @@ def read_annotated_folder(
 ) -> Listing:
     """Read a folder with files of one of :data:`~.formats.table.FORMATS`, wherever they are.
 
-    Folders and files that are named so are splits of the data set, see
-    :mod:`~anyfolder.readers.splits`. Without images to validate, a tenth of those
-    to train on is held out, the same ones each time.
+    Folders and files with such names are splits of the data set, see
+    :mod:`~anyfolder.readers.splits`. Without validation images, a tenth of the training images is
+    held out, always the same ones.
 
     Args:
         tree: the files of the folder.
-        skip_invalid: whether boxes and images that cannot be right are left out, rather than an
-            error.
+        skip_invalid: whether invalid boxes and images are left out instead of raising an error.
         with_masks: whether each object must have a polygon.
 
     Raises:
-        InputError: if the folder has none of these formats or several, if a file cannot be read, if
-            boxes or sizes do not fit the images, if there are no boxes, or if a class has none to
+        InputError: if the folder has none or several of these formats, if a file cannot be read, if
+            boxes or sizes do not fit the images, if there are no boxes, or if a class has no box to
             train on.
     """
     formats = formats_of(tree, with_tables=True)
     if not formats:
         check_masks_of_objects(tree)
         first = [str(file.relative_to(tree.folder)) for file in tree.others[:3]]
-        others = f', and of another form {" and ".join(first)}' if first else ''
+        others = f', but files of another form: {" and ".join(first)}' if first else ''
         raise UnclearError(
-            f'{str(tree.folder)!r} has no boxes: neither Annotations/*.xml as Pascal VOC, '
-            'nor a .json of COCO, LabelMe, CreateML or BDD100K, nor a table with xmin, ymin, xmax '
-            'and ymax, nor labels/*.txt as YOLO with the names of the images'
+            f'{str(tree.folder)!r} has no boxes: no Annotations/*.xml as in Pascal VOC, '
+            'no .json of COCO, LabelMe, CreateML or BDD100K, no table with xmin, ymin, xmax '
+            'and ymax, and no labels/*.txt as in YOLO with the names of the images'
             f'{others}; put the boxes there, or give {option("task", "classification")} for '
             'folders of classes.',
             format='table',  # keywords pre-fill a layout file (UnclearError)
@@ -89,7 +88,7 @@ def read_format(
     Args:
         tree, skip_invalid, with_masks: see there.
         formats: those of the folder.
-        with_background: whether shapes of the background are kept, which are no objects.
+        with_background: whether background shapes are kept, which are not objects.
 
     Raises:
         InputError: see there.
@@ -107,7 +106,7 @@ def read_format(
     records, names = read_images(tree, format, folder, findings)
     names = _normalize_names(records, names, findings)
     if not with_background:
-        what = f'shapes of {BACKGROUND_SHAPE} left out, which are no objects'
+        what = f'{BACKGROUND_SHAPE} shapes left out, which are not objects'
         leave_out(records, what, lambda found: found.name == BACKGROUND_SHAPE, findings)
 
     def compare(records: Records) -> Records:
@@ -123,9 +122,9 @@ def read_format(
 
 
 def _normalize_names(records: Records, names: Sequence[str], findings: Findings) -> list[str]:
-    """Bring the names of all objects, and those of the classes, into their normal form.
+    """Normalize the class names, and those of all objects.
 
-    Objects of no class are rejected, and those of one such as ``__ignore__`` are ignored.
+    Objects without a class are rejected, and those of classes such as ``__ignore__`` are ignored.
     """
     instances = [found for record in records for found in record.instances]
     written = [*names, *(found.name for found in instances)]
@@ -134,7 +133,7 @@ def _normalize_names(records: Records, names: Sequence[str], findings: Findings)
     for found in instances:
         found.name = normal[found.name]
         if found.name.strip('_').casefold() in IGNORED:
-            what = 'objects of a class for what is to be ignored, whatever it is'
+            what = 'objects of a class for ignored regions'
             findings.warn(what, f'{found.name!r} of {found.origin}')
             found.name, found.crowd = '', True
         elif not found.name:

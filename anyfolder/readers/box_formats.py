@@ -1,4 +1,4 @@
-"""Which formats of annotations a folder has files of, by one pass over its files."""
+"""Find the annotation formats in a folder, by one pass over its files."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from .yolo_folder import label_files
 
 
 class FormatFiles(NamedTuple):
-    """The files of a format in a folder, with what is in them."""
+    """The files of a format in a folder, with their content."""
 
     format: Format
     files: dict[Path, Any]
@@ -26,7 +26,7 @@ class FormatFiles(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A file that may be of a format: what is seen of it, and a function that gives all."""
+    """A file that may belong to a format: its beginning, and a function that returns all."""
 
     file: Path
     seen: Any
@@ -34,14 +34,14 @@ class _Candidate(NamedTuple):
 
 
 def formats_of(tree: Tree, with_tables: bool = False) -> list[FormatFiles]:
-    """The formats of annotations that a folder has files of, in the order of their names.
+    """The annotation formats in a folder, in the order of their names.
 
     Args:
         tree: the files of the folder.
-        with_tables: whether tables with boxes count where there is no other format.
+        with_tables: whether tables with boxes count if there is no other format.
 
     Raises:
-        InputError: if a file of JSON, XML or YAML is damaged.
+        InputError: if a JSON, XML or YAML file is damaged.
     """
     found = _recognized(_documents(tree))
     if labels := label_files(tree):
@@ -52,7 +52,7 @@ def formats_of(tree: Tree, with_tables: bool = False) -> list[FormatFiles]:
 
 
 def _recognized(candidates: Iterator[_Candidate]) -> list[FormatFiles]:
-    """The files that are of a format, each of the first that takes it."""
+    """The files of each format; a file belongs to the first format that accepts it."""
     files: dict[Format, dict[Path, Any]] = defaultdict(dict)
     for file, seen, load in candidates:
         for format in FORMATS:
@@ -75,7 +75,7 @@ def _documents(tree: Tree) -> Iterator[_Candidate]:
 
 
 def _tables(tree: Tree) -> Iterator[_Candidate]:
-    """The tables, of which the names of the columns are seen, and the lists of images in JSONL."""
+    """The tables, recognized by their column names, and the lists of images in JSONL."""
     for file in tree.others:
         if file.suffix.lower() == '.jsonl':
             content = dict(frames=read_objects(file))

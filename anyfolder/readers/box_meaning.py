@@ -1,8 +1,8 @@
-"""Whether the boxes of a data set are what their format says, judged by all of them together.
+"""Check whether boxes have the form that their format states, from all boxes of a data set.
 
-A box alone may be anything. All boxes of a data set lie within their images under the right meaning
-of their numbers, and many do not under another: the left upper corner taken for the center, corners
-for sizes, pixels for shares of the width.
+A single box is ambiguous. With the correct meaning of the numbers, all boxes of a data set lie
+within their images; with a wrong one, many do not: if the upper left corner is taken for the
+center, corners for sizes, or pixels for fractions of the width.
 """
 
 from collections import defaultdict
@@ -17,48 +17,48 @@ from .findings import MAX_STRAY_SHARE
 from .geometry import BOX_FORMS, rounded
 from .records import ImageRecord, Instance, Records
 
-LEAST = 1.0  # pixels of a side; MMDetection leaves out smaller boxes without a word
-SLACK = 5e-4  # pixels that a side may lack by the rounding of left + width - left
+LEAST = 1.0  # pixels of a side; MMDetection silently leaves out smaller boxes
+SLACK = 5e-4  # pixels that a side may be short by rounding of left + width - left
 ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
-ROUNDED_SHARE = 0.125  # share of a side, less for tiny boxes
-# Boxes that do not lie in their image, from which on the stated meaning is doubted where another
-# one fits all: their number, and of few boxes their share.
+ROUNDED_SHARE = 0.125  # fraction of a side, less for tiny boxes
+# Above this number of boxes outside of their image, or this fraction of few boxes, the stated
+# meaning is doubted if another one fits all.
 MANY_OUTSIDE, SHARE_OUTSIDE = 3, 0.1
 
 
 class Meaning(NamedTuple):
-    """What the four numbers of boxes are, see :class:`~.records.Instance`."""
+    """The meaning of the four numbers of boxes, see :class:`~.records.Instance`."""
 
     form: str
     relative: bool
 
 
-# How to write boxes of the first form in the second one.
+# How to convert boxes from the first form to the second.
 REMEDIES = {
     ('xyxy', 'xywh'): 'subtract left from right and top from bottom',
     ('center', 'xywh'): 'subtract half of the width and height from the center',
     ('xywh', 'xyxy'): 'add left to the width and top to the height',
     ('center', 'xyxy'): 'write the center minus and plus half of the width and height',
     ('xywh', 'center'): 'add half of the width and height to left and top',
-    ('xyxy', 'center'): 'write their center, right minus left and bottom minus top',
+    ('xyxy', 'center'): 'write the center, right minus left and bottom minus top',
 }
-# The fault and its remedy if pixels are stated, and if shares of the image are.
+# The fault and its remedy if the format states pixels, and if it states fractions.
 UNITS = (
     ('have values from 0 to 1', 'multiply them by the width and height of their image'),
     (
-        'have values in pixels in place of shares of the width and height',
+        'have values in pixels instead of fractions of the width and height',
         'divide them by the width and height of their image',
     ),
 )
 UNIT_WORDS = dict(xywh='size', xyxy='corners', center='center')  # names of forms in a layout
-SIZES_OR_CORNERS = {'xywh', 'xyxy'}  # forms that few boxes tell apart, as they differ by far
+SIZES_OR_CORNERS = {'xywh', 'xyxy'}  # forms that even a few boxes distinguish
 
 
 def check_meaning(records: Records) -> None:
-    """Raise a ``InputError`` if another meaning fits all boxes, and the stated one does not.
+    """Raise an ``InputError`` if another meaning fits all boxes, and the stated one does not.
 
     Args:
-        records: images whose size is known, with objects whose boxes are four finite numbers.
+        records: images of known size, with objects whose boxes are four finite numbers.
     """
     boxes: dict[Meaning, list[tuple[Instance, ImageRecord]]] = defaultdict(list)
     for record in records:
@@ -79,7 +79,7 @@ def check_meaning(records: Records) -> None:
 
 
 def _fits(numbers: np.ndarray, sizes: np.ndarray, meaning: Meaning) -> np.ndarray:
-    """Whether each box (N, 4) has sides and lies in its image of this size (N, 2): (N)."""
+    """Whether each box (N, 4) has positive sides and lies in its image of this size (N, 2): (N)."""
     boxes = np.stack(BOX_FORMS[meaning.form].as_xywh(*numbers.T), axis=-1)
     if meaning.relative:
         boxes = boxes * np.tile(sizes, 2)
@@ -91,7 +91,7 @@ def _fits(numbers: np.ndarray, sizes: np.ndarray, meaning: Meaning) -> np.ndarra
 
 
 def _others(stated: Meaning) -> Iterator[Meaning]:
-    """Other meanings, those that people more likely write first."""
+    """Other meanings, the most common first."""
     yield Meaning(stated.form, not stated.relative)
     for relative in (stated.relative, not stated.relative):
         yield from (Meaning(form, relative) for form in BOX_FORMS if form != stated.form)
@@ -104,7 +104,7 @@ def _is_right(
     sizes: np.ndarray,
     outside: np.ndarray,
 ) -> bool:
-    """True if nearly all boxes fit under another meaning, and far more than as stated."""
+    """True if nearly all boxes fit with another meaning, and far more than as stated."""
     is_far = other.form == stated.form or {other.form, stated.form} == SIZES_OR_CORNERS
     if outside.sum() < MANY_OUTSIDE and not (is_far and outside.mean() > SHARE_OUTSIDE):
         return False
@@ -113,7 +113,7 @@ def _is_right(
 
 
 def _units(meaning: Meaning, found: Instance) -> list[str] | None:
-    """A meaning in the words of a layout, None if it has none for it."""
+    """A meaning in the words of a layout, or None if layouts have no words for it."""
     if meaning.form not in UNIT_WORDS:
         return None
     more = 'relative' if meaning.relative else 'from 1' if found.from_1 else ''
@@ -128,14 +128,14 @@ def _sentence(
 ) -> str:
     found, record = group[int(outside.argmax())]
     written, right = (BOX_FORMS[meaning.form].words for meaning in (stated, other))
-    since = f'{outside.sum()} of {len(group)} do not lie in their image otherwise'
+    since = f'otherwise {outside.sum()} of {len(group)} do not lie in their image'
     if other.form == stated.form:
         what, remedy = UNITS[stated.relative]
     elif other.relative != stated.relative:
-        units = 'shares of the width and height', 'pixels'
+        units = 'fractions of the width and height', 'pixels'
         what, remedy = f'seem to be {right}, in {units[stated.relative]}', f'write {written}'
     else:
-        what = f'seem to be {right} in place of {written}, since {since}'
+        what = f'seem to be {right} instead of {written}, since {since}'
         remedy = REMEDIES.get((other.form, stated.form), f'write {written}')
     return (
         f'the boxes {what}, the first is {rounded(found.box)} of {found.origin} in '

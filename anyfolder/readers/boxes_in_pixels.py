@@ -1,4 +1,4 @@
-"""Boxes and polygons of any form, as left, top, width and height in pixels of their image."""
+"""Convert boxes and polygons of any form to pixels of their image."""
 
 import math
 
@@ -8,22 +8,22 @@ from .formats.json_values import number_of
 from .geometry import BOX_FORMS, box_around, box_around_turned, scaled
 from .records import ImageRecord, Instance, Records
 
-BEYOND = 0.05  # share of the image by which rounding may exceed it
+BEYOND = 0.05  # fraction of the image by which rounding may exceed it
 
 
 def to_pixels(records: Records, findings: Findings, is_certain: bool = False) -> None:
-    """Bring the boxes and polygons of all images into pixels, and the boxes into one form.
+    """Convert the boxes and polygons of all images to pixels, and the boxes to one form.
 
-    Objects whose numbers cannot be right are rejected and taken out. A box is that around its
-    polygons where the format gives only these.
+    Objects with invalid numbers are rejected and removed. The box is the one around the polygons if
+    the format has only polygons.
 
     Args:
-        records: images whose size is known.
-        findings: gets what is wrong.
-        is_certain: whether somebody has stated what the numbers are, so that it is not judged.
+        records: images of known size.
+        findings: collects errors.
+        is_certain: whether the user stated the form of boxes, so it is not checked.
 
     Raises:
-        InputError: if all boxes are of another form than stated, see :mod:`.box_meaning`.
+        InputError: if the boxes have another form than stated, see :mod:`.box_meaning`.
     """
     for record in records:
         record.instances = [found for found in record.instances if _has_numbers(found, findings)]
@@ -36,13 +36,13 @@ def to_pixels(records: Records, findings: Findings, is_certain: bool = False) ->
         for found in record.instances:
             turned = box_around_turned(found.box, number_of(found.degrees))
             if turned:
-                what = 'boxes with a rotation, taken as the upright rectangle around them'
+                what = 'rotated boxes, replaced by the upright rectangle around them'
                 findings.warn(what, f'{found.degrees} degrees of {found.origin}')
                 found.box = turned
 
 
 def _has_numbers(found: Instance, findings: Findings) -> bool:
-    """Turn the values of an object into numbers; whether they are such."""
+    """Convert the values of an object to numbers; return whether that is possible."""
     if isinstance(found.segmentation, list):
         found.segmentation = [
             [number_of(value) for value in part] if isinstance(part, (list, tuple)) else [math.nan]
@@ -66,13 +66,13 @@ def _has_numbers(found: Instance, findings: Findings) -> bool:
 
 
 def _is_in_pixels(found: Instance, record: ImageRecord, findings: Findings) -> bool:
-    """Bring an object into pixels; False if its values are no shares of the image."""
+    """Convert an object to pixels; False if its values are not fractions of the image."""
     polygons = found.segmentation if isinstance(found.segmentation, list) else []
     if found.relative:
         values = [*found.box, *(value for part in polygons for value in part)]
         if max(values) > 1 + BEYOND or min(values) < -BEYOND:
             findings.reject(
-                'objects have values beyond 0 to 1, which are shares of the width and height',
+                'objects have values beyond 0 to 1, but need fractions of the width and height',
                 'divide pixels by the size of the image',
                 f'{values!r}, {found.origin}',
             )
@@ -89,7 +89,7 @@ def _is_in_pixels(found: Instance, record: ImageRecord, findings: Findings) -> b
 
 
 def _count_from_0(records: Records, is_certain: bool) -> None:
-    """Move objects that count pixels from 1. Unless stated, a corner at 0 says that none do."""
+    """Shift objects that count pixels from 1. Unless stated, a corner at 0 means that none do."""
     counted = [found for record in records for found in record.instances if found.from_1]
     from_1 = is_certain or not any(min(found.box[:2]) == 0 for found in counted)
     for found in counted:

@@ -1,15 +1,15 @@
-"""From what a reader found in a folder to its listing, by the same steps for every task.
+"""Build a listing from a reader's draft, by the same steps for every task.
 
-A reader says what it found as a :class:`Draft`, and how its annotations are compared with the
-pixels. :func:`build_listing` does the rest, in this order:
+A reader provides a :class:`Draft`, and a function that compares annotations with the pixels.
+:func:`build_listing` does the rest, in this order:
 
-1. lists such as ``test.txt`` say the split of images (:mod:`.split_lists`),
-2. files that nothing was read from are named,
-3. the images are probed, and those that cannot be read or have another size are left out,
+1. images get the split of lists such as ``test.txt`` (:mod:`.split_lists`),
+2. unused files are noted,
+3. images are probed, and left out if they cannot be read or have another size,
 4. annotations are compared with the pixels, by the reader's function,
-5. images are assigned to splits, a tenth held out where none are to validate,
-6. what remains must be enough to train on, since each step before may take images away,
-7. classes are those that have something to train on.
+5. images are assigned to splits, with a tenth held out if there are none for validation,
+6. enough images must remain to train on, since each earlier step can remove some,
+7. classes without training data are dropped.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,15 +33,14 @@ SHOWN_CLASSES = 5  # names in a message
 
 
 class Task(NamedTuple):
-    """What must be there to train on.
+    """The minimum to train on.
 
     Attributes:
-        unit: what has a class, in the singular, for messages.
-        has: what an image to train on must have, with its article.
-        least: the number of classes to train on. 0: there are no classes, as in depth.
-        why: after the sentence that there are fewer, the reason and the remedy.
-        fixed: whether all classes stay, with something to train on or not, since their numbers
-            stand in files.
+        unit: the item with a class, in the singular, for messages.
+        has: the label that a training image must have, with its article.
+        least: the minimum number of classes. 0: there are no classes, as in depth.
+        why: the reason for the minimum, which ends the message.
+        fixed: whether classes without training data stay, since their numbers are in files.
     """
 
     unit: str
@@ -54,29 +53,29 @@ class Task(NamedTuple):
 BOXES = Task('object', 'a box')
 SEGMENTS = Task('segment', 'a segment')
 MASKS = Task('class of a mask', 'a labeled pixel', fixed=True)
-DEPTH = Task('map', 'a map of depth', least=0)
+DEPTH = Task('map', 'a depth map', least=0)
 ONE_LABEL = Task('image', 'a class', least=2, why='a classifier needs two or more')
 SEVERAL_LABELS = Task('image', 'a class')
 
 
 @dataclass
 class Draft:
-    """What a reader found in a folder, before it is compared with the images.
+    """The labels that a reader found in a folder, before they are compared with the images.
 
     Attributes:
-        task: what must remain to train on.
-        form: what the folder is, in words, as in :class:`~.listing.Listing`.
+        task: the minimum that must remain to train on.
+        form: the format of the folder in words, as in :class:`~.listing.Listing`.
         tree: its files.
-        records: the images, whose size is not known yet. A split is that of a folder or of an
-            annotation, None where these say none.
-        names: of the classes, in the order of their numbers. Nothing: in the order of the alphabet.
-            A reader that only knows them from the pixels sets them while it compares.
-        used: files that were read besides the images and the masks; they are no lists either.
-        listed: the images that lists may name. Default: all of the folder.
-        lists: where the reader needed them, the lists that it has read.
+        records: the images, whose size is not known yet. The split is that of a folder or an
+            annotation, or None.
+        names: the class names in the order of their numbers. Empty: in alphabetical order. A reader
+            that only knows them from the pixels sets them in its comparison.
+        used: files that were read in addition to images and masks; they are not lists either.
+        listed: the images that lists may name. Default: all in the folder.
+        lists: the lists, if the reader has already read them.
         headers: above this number of images, only the headers of a sample are read. Default: all.
-        group: what a tenth is held out of, for each image. Default: all.
-        hint: the remedy where too little remains, such as a file that could not be read.
+        group: returns the group of an image of which a tenth is held out. Default: one group.
+        hint: the remedy if too little remains, such as a file that could not be read.
     """
 
     task: Task
@@ -97,21 +96,22 @@ def build_listing(
     findings: Findings,
     compare: Callable[[Records], Records] = lambda records: records,
 ) -> Listing:
-    """Compare what a reader found with the images, and assign these to splits.
+    """Compare a reader's draft with the images, and assign these to splits.
 
     Args:
-        draft: what the reader found.
-        findings: gets what is repaired, left out or wrong.
+        draft: the labels that the reader found.
+        findings: collects repairs, omissions and errors.
         compare: takes the images with their sizes, compares the annotations with the pixels, and
-            gives the images that stay. It may change them, and the names of the draft.
+            returns the images that stay. It may change them, and the names of the draft.
 
     Returns:
-        The listing. Fields of one task (``masks``, ``stuff``, ``multi_label``) are the reader's.
+        The listing. The reader sets the fields of single tasks (``masks``, ``stuff``,
+        ``multi_label``).
 
     Raises:
-        InputError: if something is wrong and not to be left out, if no image can be read, if there
-            is none to train on, if too few classes remain to train on, or if a class of the
-            validation or test has nothing to train on.
+        InputError: if there is an error that is not to be left out, if no image can be read, if
+            there are no training images, if too few classes remain to train on, or if a class of
+            the validation or test split has no training data.
     """
     tree, records, used = draft.tree, draft.records, [*draft.used]
     lists = draft.lists
@@ -136,9 +136,9 @@ def build_listing(
 
 
 def apply_lists(records: Records, lists: Lists) -> Records:
-    """Give images the split of a list, or the one furthest from training of that and their own.
+    """Give images the split of a list, or their own if that is further from training.
 
-    Where a list names the images of a split, others are not of it and are left out.
+    If a list names the images of a split, others are not in this split and are left out.
     """
     if not (lists.splits or lists.groups):
         return records
@@ -154,13 +154,13 @@ def apply_lists(records: Records, lists: Lists) -> Records:
 
 
 def _check_remains(draft: Draft, train: Records, records: Records, findings: Findings) -> None:
-    """Raise a ``InputError`` if the images to train on have too few classes of all images."""
+    """Raise an ``InputError`` if the training images have too few of the classes."""
     task, learned = draft.task, _classes_of(train)
     if len(learned) >= task.least:
         return
     rows = [f'{what}: {count}' for what, count, _ in findings.rows()]
     if others := sorted(_classes_of(records) - learned):
-        rows.append(f'to validate or test alone: {", ".join(map(repr, others[:SHOWN_CLASSES]))}')
+        rows.append(f'only for validation or test: {", ".join(map(repr, others[:SHOWN_CLASSES]))}')
     reasons = f' ({"; ".join(rows)})' if rows else ''
     folder = repr(str(draft.tree.folder))
     if not learned:
@@ -173,34 +173,34 @@ def _check_remains(draft: Draft, train: Records, records: Records, findings: Fin
 
 
 def _classes_of(records: Records) -> set[str]:
-    """The classes of images, or of the objects in them that are no crowds."""
+    """The classes of images, or of the objects in them except crowds."""
     names = {name for record in records for name in record.labels}
     return names | {one.name for record in records for one in record.instances if not one.crowd}
 
 
 def _leave_out_unknown(task: Task, parts: Parts, known: set[str], findings: Findings) -> None:
-    """Leave out what was held out and has a class without anything to train on."""
-    what = f'{task.unit}s left out, of a class of which no other is there'
+    """Leave out held-out labels whose class has no training data."""
+    what = f'{task.unit}s left out, since no other has their class'
     leave_out(parts['val'], what, lambda found: found.name not in {*known, ''}, findings)
     unknown = {name for record in parts['val'] for name in record.labels} - known
-    what = 'classes of which there is nothing to train on, only to validate'
+    what = 'classes with validation data, but no training data'
     findings.warn_all(what, sorted(unknown))
 
 
 def leave_out(
     records: Records, what: str, leaves: Callable[[Instance], bool], findings: Findings
 ) -> None:
-    """Take some objects out of images, and note each in these words."""
+    """Remove some objects from images, and note each in these words."""
     for record in records:
         findings.warn_all(what, (found.origin for found in record.instances if leaves(found)))
         record.instances = [found for found in record.instances if not leaves(found)]
 
 
 def _classes(draft: Draft, known: set[str], findings: Findings) -> tuple[str, ...]:
-    """The classes in the order of their numbers. Names that have nothing to train on are noted."""
+    """The classes in the order of their numbers. Names without training data are noted."""
     names = dict.fromkeys(draft.names or sorted(known))
     if draft.task.fixed:
         return tuple(names)
-    what = f'names of classes left out, which no {draft.task.unit} to train on has'
+    what = f'class names left out, since no training {draft.task.unit} has them'
     findings.warn_all(what, (name for name in names if name not in known))
     return tuple(name for name in names if name in known)

@@ -38,9 +38,9 @@ class Labeled(NamedTuple):
 
     Attributes:
         records: the images.
-        form: where the classes stand, in words.
-        multi_label: whether an image may have several.
-        tables: the files that say them.
+        form: the format of the classes, in words.
+        multi_label: whether an image may have several classes.
+        tables: the files with the classes.
     """
 
     records: Records
@@ -54,19 +54,19 @@ def read_class_folders(
 ) -> Listing:
     """Read ``{train,val,test}/<class>/``, ``<class>/{train,val,test}/`` or ``<class>/`` in a tree.
 
-    Or images and a table of their classes, see :mod:`~anyfolder.readers.label_tables`.
-    Without images to validate, a tenth of each class is held out, at least one image of each class
-    that has two. Which images of a class these are follows from its name and its images alone.
+    Or images and a table of their classes, see :mod:`~anyfolder.readers.label_tables`. Without
+    validation images, a tenth of each class is held out, at least one image of each class that has
+    two. The choice depends only on the name of the class and on its images.
 
     Args:
         tree: the files of the folder.
-        work_dir: of the run, which may not lie among the classes.
-        skip_invalid: whether images that cannot be read as images are left out.
+        work_dir: the work directory of the run, which must not lie among the classes.
+        skip_invalid: whether unreadable images are left out.
 
     Raises:
-        InputError: if its folders are no classes, or fewer than two, or some have no images to
-            train on, if ``work_dir`` lies among them, if a table may have the classes instead, or
-            if it has boxes, masks or depth.
+        InputError: if the folders are not classes, or fewer than two, or some have no training
+            images, if ``work_dir`` lies among them, if a table may have the classes instead, or if
+            the folder has boxes, masks or depth.
     """
     check_other_labels(tree)
     findings = Findings(skip_invalid)
@@ -78,10 +78,10 @@ def read_class_folders(
     classes = {name for record in records for name in record.labels}
     names = _names_of_numbers(tree, records, classes)
     if names:
-        findings.warn('numbers of classes that a file names', names[0])
+        findings.warn('class numbers that a file names', names[0])
     elif are_measured(classes, named=True):
         findings.warn(
-            'classes that are numbers, whose order and distance are not learned; join them to a '
+            'classes that are numbers, whose order and distance are not learned; merge them into a '
             "few such as 'low' and 'high'",
             f'{min(classes)} and {max(classes)}',
         )
@@ -106,7 +106,7 @@ def read_class_folders(
 
 
 def _names_of_numbers(tree: Tree, records: Records, classes: Collection[str]) -> Names | None:
-    """The file that names classes whose labels are numbers from 0 on, by which they are called."""
+    """The file that names classes whose labels are numbers from 0 on. They are renamed."""
     if not classes or not all(map(str.isdecimal, classes)):
         return None
     named = find_names(tree, find_settings(tree))
@@ -124,7 +124,7 @@ def _labeled(tree: Tree, work_dir: Path | None, findings: Findings) -> Labeled:
     while True:
         try:
             records = by_folders(inner, work_dir, findings)
-        except InputError:  # unless tables say the classes, whatever the folders are
+        except InputError:  # unless tables have the classes, whatever the folders are
             listed = read_tables(tree, findings) if tables is None else tables
             if 2 * len(listed.records) > len(tree.images):
                 return _of_tables(tree, listed, findings)
@@ -144,20 +144,20 @@ def _labeled(tree: Tree, work_dir: Path | None, findings: Findings) -> Labeled:
 
 
 def _warn_folders(records: Records, findings: Findings) -> None:
-    """Note folders whose names are not in UTF-8, and those within the folder of a class."""
+    """Note folders whose names are not UTF-8, and folders within the folder of a class."""
     places = {(folder_of(record.path), record.labels) for record in records}
     findings.warn_all(
         'names of folders not in UTF-8, read as Windows-1252; rename those with wrong letters',
         sorted({name for place, (name,) in places if not is_encodable(Path(place).name)}),
     )
     findings.warn_all(
-        'folders within those of classes, whose images are of the class',
+        'folders within those of classes, whose images belong to the class',
         sorted(Path(place) for place, labels in places if _is_deeper(Path(place).name, labels)),
     )
 
 
 def _of_tables(tree: Tree, tables: TableLabels, findings: Findings) -> Labeled:
-    """What tables say. Folders that might be taken for the classes are noted."""
+    """The labels in tables. Folders that might be taken for classes are noted."""
     classes_in: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     for record in tables.records:
         names = [name for name in tree.parts(record.path) if name.casefold() not in ANY_KIND]
@@ -165,14 +165,14 @@ def _of_tables(tree: Tree, tables: TableLabels, findings: Findings) -> Labeled:
             classes_in.setdefault(tree.parts(record.path), set()).add(record.labels)
     if any(len(classes) > 1 for classes in classes_in.values()):
         findings.warn_all(
-            'folders that are no classes, since tables say other classes of their images',
+            'folders that are not classes, since tables have other classes for their images',
             map('/'.join, sorted(classes_in) if len(classes_in) > 1 else ()),
         )
     return Labeled(tables.records, 'images and a table of classes', *tables[1:])
 
 
 def _unread(tree: Tree, records: Records, read: Collection[Path]) -> str:
-    """The note on a table that gives no image a class, besides the tables that are read."""
+    """The note on a table that gives no image a class, in addition to the tables that are read."""
     others = (
         file
         for suffix in LABEL_FILE_SUFFIXES
@@ -183,13 +183,13 @@ def _unread(tree: Tree, records: Records, read: Collection[Path]) -> str:
     if not first:
         return ''
     return (
-        f'; {str(first)!r} is not read, since it is no .csv with a column of names such as '
+        f'; {str(first)!r} is not read, since it is not a .csv with a column of names such as '
         f'{records[0].path.name!r}'
     )
 
 
 def _flat_images(tree: Tree, records: Records, lists: Lists, findings: Findings) -> Records:
-    """Images to validate or test that lie in no folder of a class, with the labels of a list."""
+    """Validation or test images that lie in no class folder, with the labels of a list."""
     own = {record.path: record.labels[0] for record in records}
     flat = {path for path in tree.images if path not in own and tree.split(path) in ('val', 'test')}
     found: Records = []
@@ -202,15 +202,15 @@ def _flat_images(tree: Tree, records: Records, lists: Lists, findings: Findings)
     numbers |= {label: own[path] for path, label in lists.labels.items() if label and path in own}
     for path in listed:
         label = lists.labels[path]
-        # In a table of ImageNet, boxes follow.
+        # In ImageNet's tables, boxes follow the label.
         tried = (numbers.get(label), label, label.split(' ')[0])
         if name := next((one for one in tried if one in classes), None):
             found.append(ImageRecord(path, tree.split(path), labels=(name,)))
             findings.warn(
-                'images in no folder of a class, which a list gives one', f'{path}: {name}'
+                'images outside of class folders, with the class in a list', f'{path}: {name}'
             )
         elif label:
-            what = 'images have a class in a list that no folder to train on has'
+            what = 'images have a class in a list that no training folder has'
             remedy = 'write the names of the folders, or count them from 0'
             findings.reject(what, remedy, f'{label!r} of {path} in {lists.sources[path]}')
     return found
@@ -237,7 +237,7 @@ def _check_any(tree: Tree, records: Records) -> None:
         pattern, first = found
         raise UnclearError(
             f'the images in {str(tree.folder)!r} are not in folders of classes, and their names '
-            f'seem to say these, such as {first.name!r}; {REMEDY}.',
+            f'seem to contain the classes, such as {first.name!r}; {REMEDY}.',
             images=pattern,
         )
     if tree.images:
@@ -246,5 +246,5 @@ def _check_any(tree: Tree, records: Records) -> None:
         )
     raise InputError(
         f'there are no images in {str(tree.folder)!r}; their names end in '
-        f'{", ".join(IMAGE_SUFFIXES)}, and those of each class lie in a folder with its name.'
+        f'{", ".join(IMAGE_SUFFIXES)}, and those of each class must be in a folder with its name.'
     )

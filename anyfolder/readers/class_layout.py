@@ -1,4 +1,4 @@
-"""Which folders are classes, and which are splits of the data."""
+"""Tell folders of classes from folders of splits."""
 
 import re
 from collections import defaultdict
@@ -33,8 +33,8 @@ def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records
     """The images that lie in folders of classes.
 
     Raises:
-        InputError: if the folders are splits of a data set, none of which is to train on, or which
-            have no such names.
+        InputError: if the folders are splits of a data set, but none is for training, or their
+            names are unknown.
     """
     tops = {
         top: below for top, below in _tops(tree).items() if below or not _is_of_lists(tree, top)
@@ -59,7 +59,7 @@ def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records
         if split == 'val' and not tops[top]:
             raise InputError(
                 f'{str(tree.folder / top)!r} has no images in folders of the classes; add '
-                'some, or remove it, and a tenth of the images for training is held out.'
+                'some, or remove it, and a tenth of the training images is held out.'
             )
         found = without_results(tree.folder / top, tops[top], findings)
         _check_part(tree.folder / top, found, split == 'train', work_dir)
@@ -76,7 +76,7 @@ def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records
 
 
 def _tops(tree: Tree) -> dict[str, dict[str, list[Path]]]:
-    """The images of each folder by the folder in it. One that adds nothing is passed over."""
+    """The images of each folder by subfolder. A folder that only repeats its parent is skipped."""
     tops: dict[str, dict[str, list[Path]]] = {
         name: defaultdict(list) for name in _subfolders(tree.folder)
     }
@@ -94,19 +94,19 @@ def _tops(tree: Tree) -> dict[str, dict[str, list[Path]]]:
 
 
 def _adds_nothing(part: str, below: str) -> bool:
-    """True for the only folder in a split that repeats its name, or is called images."""
+    """True for the only folder in a split if it repeats the name, or is called images."""
     split = split_of(part)
     return bool(split) and (split_of(below) == split or below.casefold() in FOLDER_KINDS['image'])
 
 
 def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> Records:
-    """The images of folders that are classes, which may hold folders of splits.
+    """The images of class folders, which may contain folders of splits.
 
-    Those of ``images_1`` and ``images_2`` are no classes.
+    Folders such as ``images_1`` and ``images_2`` are not classes.
 
     Raises:
-        InputError: if they seem to be splits, not classes: all hold two of the same folders, or
-            splits with folders, or their names are the same but for ``train`` and ``test``.
+        InputError: if they seem to be splits, not classes: all contain two of the same folders, or
+            splits with folders, or their names are the same except for ``train`` and ``test``.
     """
     inner = [set(below) for below in classes.values()]
     nested = bool(inner) and all(names and '' not in names for names in inner)
@@ -126,9 +126,9 @@ def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> Records:
         for name in parts:
             splits.setdefault(str(split_in(name)), []).append(name)
         raise UnclearError(
-            f'are {first!r} and {second!r} in {str(tree.folder)!r} classes or parts of '
-            'the data? Name the parts train, val and test, with a folder of each class in them, '
-            'or give the folder of one.',
+            f'are {first!r} and {second!r} in {str(tree.folder)!r} classes or splits of '
+            'the data? Name splits train, val and test, with a folder of each class in them, '
+            'or give the folder of one split.',
             images='{split}/**/{class}/*' if parts == unclear else '*/**/{class}/*',
             splits=splits if parts == unclear else None,
         )
@@ -152,20 +152,20 @@ def _subfolders(folder: Path) -> list[str]:
 
 
 def _has_texts_alone(folder: Path) -> bool:
-    """True for a folder such as ``meta`` with lists beside those of the classes."""
+    """True for a folder such as ``meta``, which contains lists and lies next to class folders."""
     files = [*walk_files(folder)]
     return bool(files) and all(file.suffix.lower() in NOTE_SUFFIXES for file in files)
 
 
 def _is_of_lists(tree: Tree, top: str) -> bool:
-    """True for a folder that is named as a split and has lists alone, which are read as such."""
+    """True for a folder that is named as a split and contains only lists."""
     return bool(split_of(top)) and _has_texts_alone(tree.folder / top)
 
 
 def _check_part(
     folder: Path, classes: Mapping[str, object], to_train: bool, work_dir: Path | None
 ) -> None:
-    """Raise a ``InputError`` if a run would lie among the classes or a training class is empty."""
+    """Raise an ``InputError`` if a run would lie among the classes or a training class is empty."""
     run = work_dir.resolve() if work_dir else None
     real = folder.resolve()
     if run and real in (run, *run.parents) and not {*RUNS} & {*run.relative_to(real).parts[:1]}:

@@ -1,4 +1,4 @@
-"""Names of classes as they are compared: what looks the same is the same."""
+"""Compare class names: names that look the same are the same."""
 
 import re
 import unicodedata
@@ -27,13 +27,13 @@ COPY_ENDING = re.compile(
 
 
 def nfc(name: str) -> str:
-    """A name with composed letters: macOS writes those with accents as two characters."""
+    """A name with composed letters, since macOS writes accented letters as two characters."""
     return unicodedata.normalize('NFC', name)
 
 
 @cache
 def class_name(text: str) -> str:
-    """The normal form of a name: composed, with single spaces and without what is not seen."""
+    """The normal form of a name: composed, with single spaces and without invisible characters."""
     composed = ''.join(
         unicodedata.normalize('NFKC', letter)
         if unicodedata.east_asian_width(letter) in 'FH'
@@ -44,23 +44,23 @@ def class_name(text: str) -> str:
 
 
 def check_alike(named: Sequence[tuple[Path, Any]]) -> None:
-    """Raise a ``InputError`` if files name other classes: a number would be that of two."""
+    """Raise an ``InputError`` if files name different classes, which makes numbers ambiguous."""
     for file, names in named[1:]:
         if names != named[0][1]:
             raise InputError(
-                f'{str(named[0][0])!r} and {str(file)!r} name other classes, or in another '
-                'order; keep the one that the labels are of.'
+                f'{str(named[0][0])!r} and {str(file)!r} name different classes, or in a different '
+                'order; keep the one that belongs to the labels.'
             )
 
 
 def warn_merged(written: Iterable[str], findings: Findings) -> None:
-    """Note names that are written otherwise and are one class."""
+    """Note different spellings of one class."""
     first: dict[str, str] = {}
     for name in dict.fromkeys(written):
         other = first.setdefault(class_name(name), name)
         if other.strip() != name.strip():
             findings.warn(
-                'names of classes that look the same, taken as one',
+                'class names that look the same, taken as one',
                 f'{other!r} and {name!r}',
             )
 
@@ -68,19 +68,19 @@ def warn_merged(written: Iterable[str], findings: Findings) -> None:
 def warn_repeated(names: Iterable[str], file: Path | None, findings: Findings) -> None:
     """Note names that a file gives to several classes."""
     findings.warn_all(
-        'categories of one name, taken as one class',
+        'categories with the same name, taken as one class',
         (f'{name!r} in {file}' for name, count in Counter(names).items() if count > 1),
     )
 
 
 def near_twins(names: Iterable[str]) -> dict[str, str]:
-    """The first of the names that differ by case, blanks, hyphens or look-alike letters alone."""
+    """The first of the names that only differ in case, blanks, hyphens or look-alike letters."""
     first: dict[str, str] = {}
     return {name: first.setdefault(twin_key(name), name) for name in sorted(names)}
 
 
 def twin_key(name: str) -> str:
-    """The form of a name in which look-alikes are equal."""
+    """A form of a name that is equal for look-alike names."""
     name = COPY_ENDING.sub('', name)
     plain = name.translate(LOOK_ALIKES).translate(JOINERS).casefold()
     bare = ''.join(letter for letter in plain if letter not in ' _-')

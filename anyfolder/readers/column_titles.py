@@ -1,4 +1,4 @@
-"""Titles of columns in tables of images: of their names, classes, groups and boxes."""
+"""Column titles in tables of images: for names, classes, groups and boxes."""
 
 import re
 from collections.abc import Sequence
@@ -20,26 +20,26 @@ LABEL_TITLES = (
     'label', 'labels', 'class', 'classes', 'category', 'target', 'tags', 'species', 'breed',
     'choice',  # Label Studio's
 )  # fmt: skip
-# Titles such as Finding Labels and class_name, and ClassId, used if there is none of these.
+# Titles such as Finding Labels and class_name; ClassId is used if there is none of these.
 LABEL_TITLE = re.compile(rf'(^|[ _-])({"|".join(LABEL_TITLES)})([ _-]names?)?$', re.IGNORECASE)
 CLASS_ID_TITLE = re.compile(
     r'(^|[ _-])(label|class|category|target)[ _-]?(id|idx|index)$', re.IGNORECASE
 )
-# Columns of what images have in common that must be in one split, such as patient_id.
+# Columns of groups that must stay in one split, such as patient_id.
 GROUP_WORDS = 'patient|subject|sub|participant|lesion|video|vid|clip|sequence'
 GROUP_TITLE = re.compile(rf'({GROUP_WORDS})([ _-]?(id|name))?', re.IGNORECASE)
 BOX_TITLES = {'xmin', 'x_min', 'x1', 'bbox', 'objects'}
 
 
 def label_column(columns: Sequence[str]) -> str | None:
-    """The label column among all but the image column: by its name, or the only one."""
+    """The label column among all columns but the image column: by its name, or the only one."""
     if len(named := label_columns(columns)) == 1:
         return named[0]
     return columns[0] if len(columns) == 1 else None
 
 
 def label_columns(columns: Sequence[str]) -> list[str]:
-    """The columns that are named as labels: of those with the surest names, one or several."""
+    """The columns with a title for labels: those with the most specific kind of title."""
     exact = [name for name in columns if name.casefold() in LABEL_TITLES][:1]
     return exact or next(
         (

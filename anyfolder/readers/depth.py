@@ -1,4 +1,4 @@
-"""Images of more than 8 bits a value, and how much of this range they have."""
+"""Images of more than 8 bits per value, and the range of their values."""
 
 from collections.abc import Sequence
 from math import ceil, log2
@@ -16,28 +16,28 @@ ROUNDED = 1.01  # by which a lossy format may exceed the highest value
 def warn_depth(
     bits: int, found: Sequence[tuple[Path, Probe]], findings: Findings, alone: bool
 ) -> tuple[float, float] | None:
-    """Name the range of values where 8 bits of them are dark, and reject 32 bits.
+    """Note the range of values if the upper 8 bits would be dark, and reject 32 bits.
 
     Args:
-        bits: of a value, 16 or 32.
-        found: images of so many bits, of which some were decoded.
-        findings: gets the window that shows them.
-        alone: whether there are no images of other bits.
+        bits: the bits per value, 16 or 32.
+        found: the images with this many bits, some of which were decoded.
+        findings: collects the window that shows them.
+        alone: whether all images have this many bits.
 
     Returns:
-        The window that all images are to be read with, if they need one.
+        The window with which all images must be read, if they need one.
     """
     paths, ends = [path for path, _ in found], [probe.values for _, probe in found if probe.values]
     if not ends:
         return None
     low, high = float(min(end[0] for end in ends)), float(max(end[1] for end in ends))
     least, most = low, high
-    if high > 1 and 0 <= low < high / 4:  # black is 0, and white the end of the bits in use
+    if high > 1 and 0 <= low < high / 4:  # black is 0, and white the end of the used bits
         least, most = 0.0, float(2 ** ceil(log2(high / ROUNDED + 1)) - 1)
     window = f'({least:.10g}, {most:.10g})'
     if bits > 16:
         for path in paths:
-            what = f'images have values of {bits} bits, which are not read as photographs'
+            what = f'images have {bits} bits per value, which cannot be read as photographs'
             remedy = f'save them with 8 or 16 bits, where {window} becomes black and white'
             findings.reject(what, remedy, str(path))
     elif not _has_contrast(low, high):
@@ -46,14 +46,14 @@ def warn_depth(
             + (
                 option('window', window)
                 if alone
-                else 'of which the upper 8 bits are read; save all images with as many bits'
+                else 'of which the upper 8 bits are read; save all with the same number of bits'
             ),
             paths,
         )
         return (least, most) if alone else None
     narrow = [path for path, probe in found if probe.values and not _has_contrast(*probe.values)]
     if bits <= 16 and 2 * len(narrow) >= len(ends):
-        what = f'dark or pale images of {bits} bits beside others; save all with one range'
+        what = f'dark or pale images of {bits} bits next to others; save all with one range'
         findings.warn_all(what, narrow)
     return None
 

@@ -34,21 +34,22 @@ PICTURE_MODES = ('1', 'L', 'LA', 'P', 'RGB', 'RGBA')  # Pillow modes of at most 
 def read_depth_folder(
     tree: Tree, scale: float | None = None, skip_invalid: bool = False, check_all: bool = False
 ) -> tuple[Listing, DepthRange]:
-    """Read images and their maps of depth.
+    """Read images and their depth maps.
 
-    A map lies in a folder with ``depth`` in its name, or of annotations, or beside its image, and
-    has the name of its image, maybe with a word for depth. NYU's and KITTI's layouts are such.
+    A map is in a folder with ``depth`` in its name, in a folder of annotations, or next to its
+    image, and has the name of its image, maybe with a word for depth. This includes the layouts of
+    NYU and KITTI.
 
     Args:
         tree: the files of the folder.
-        scale: meters of a value of 1. None: 1 / 256 in KITTI's layout, else a millimeter in PNG,
-            and a meter in other files.
-        skip_invalid: whether maps that cannot be right are left out, rather than an error.
-        check_all: whether all maps are read, rather than 500.
+        scale: meters per unit. None: 1 / 256 in KITTI's layout, otherwise millimeters in PNG and
+            meters in other files.
+        skip_invalid: whether invalid maps are left out instead of raising an error.
+        check_all: whether all maps are read instead of 500.
 
     Raises:
         InputError: if there are no pairs, if a map cannot be read or has another size than its
-            image, or if the values are no depth in meters.
+            image, or if the values are not depth in meters.
     """
     findings = Findings(skip_invalid)
     maps = _maps_of(tree)
@@ -65,14 +66,14 @@ def read_depth_folder(
                 units=f'{MILLIMETER:g}',
             )
         raise InputError(
-            f"{str(tree.folder)!r} must have images, and maps of depth in a folder 'depth' "
-            f'by the same names, as PNG of 16 bits, .npy or .tiff, for {option("task", "depth")}.'
+            f"{str(tree.folder)!r} must have images, and depth maps of the same names in 'depth', "
+            f'as 16-bit PNG, .npy or .tiff, for {option("task", "depth")}.'
         )
     map_of = {image: path for path, image in pairs.image_of.items()}
     records = [tree.record(image, path, mask=path) for image, path in map_of.items()]
     without = [path for path in images if path not in map_of and path not in pairs.unclear]
-    findings.warn_all('images left out, which have no map of depth', without)
-    findings.warn_all('maps of depth left out, which have no image of their name', pairs.lost)
+    findings.warn_all('images left out, since they have no depth map', without)
+    findings.warn_all('depth maps left out, since no image has their name', pairs.lost)
     found = list[DepthRange]()
 
     def compare(records: Records) -> Records:
@@ -83,7 +84,7 @@ def read_depth_folder(
 
     draft = Draft(
         DEPTH,
-        'images and maps of depth',
+        'images and depth maps',
         tree,
         records,
         used=[*images, *maps],
@@ -93,7 +94,7 @@ def read_depth_folder(
 
 
 def has_depth(tree: Tree) -> bool:
-    """True if a folder has images and maps of depth, in folders or by names that say so."""
+    """True if a folder has images and depth maps, in folders or by names that say so."""
     maps = [
         path
         for path in _maps_of(tree)
@@ -111,7 +112,7 @@ def has_depth(tree: Tree) -> bool:
 def _images_of(
     tree: Tree, maps: Sequence[Path]
 ) -> tuple[list[Path], dict[Path, list[str]], dict[Path, list[Path]]]:
-    """The images, and the names that the image of each map may have, and those of them there."""
+    """The images, the possible names of each map's image, and those of them that exist."""
     taken = {*maps}
     images = [path for path in tree.images if path not in taken]
     index, by_key = Index(tree.folder, images), defaultdict[str, set[str]](set)
@@ -133,7 +134,7 @@ def _images_of(
 
 
 def _paired(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[list[Path], Pairs]:
-    """The images, and that of each map. Pictures of maps beside maps are left out."""
+    """The images, and the image of each map. Pictures of maps next to maps are left out."""
     images, names, images_of = _images_of(tree, maps)
     maps_of = defaultdict[Path, list[Path]](list)
     for path, found in images_of.items():
@@ -143,27 +144,27 @@ def _paired(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[list[
     for several in (found for found in maps_of.values() if len(found) > 1):
         pictures = {path for path in several if _mode_of(path) in PICTURE_MODES}
         left_out |= pictures if len(pictures) < len(several) else set()
-    what = 'pictures of depth with 8 bits left out, beside a map of depth'
+    what = '8-bit pictures of depth left out, next to a depth map'
     findings.warn_all(what, sorted(left_out))
     names = {path: own for path, own in names.items() if path not in left_out}
     return images, Index(tree.folder, images).pair(names, findings)
 
 
 def depth_pairs(tree: Tree) -> list[tuple[Path, Path]]:
-    """The images of a folder, each with its map of depth."""
+    """The images of a folder, each with its depth map."""
     _, pairs = _paired(tree, _maps_of(tree), Findings(skip_invalid=True))
     return [(image, path) for path, image in pairs.image_of.items()]
 
 
 def _mode_of(path: Path) -> str:
-    """Pillow's mode of an image, nothing of another file."""
-    with suppress(Exception), Image.open(path) as image:  # else its reader says what is wrong
+    """Pillow's mode of an image; empty for any other file."""
+    with suppress(Exception), Image.open(path) as image:  # else its reader reports the error
         return image.mode
     return ''
 
 
 def _maps_of(tree: Tree) -> list[Path]:
-    """The files that are maps of depth, by their folder or their name."""
+    """The files that are depth maps, by their folder or their name."""
     parts = [(path, *stem_and_suffix(str(path))) for path in [*tree.images, *tree.others]]
     photographs = {start for _, start, suffix in parts[: len(tree.images)] if suffix != '.npy'}
     is_of_maps: dict[str, bool] = {}  # by folder, of which there are few
@@ -195,23 +196,23 @@ def _is_folder_of_maps(name: str) -> bool:
 
 
 def _scale_of(tree: Tree, maps: Sequence[Path]) -> float:
-    """The scale where nobody says it, by the layout and the type of the values."""
+    """The default scale, by the layout and the type of the values."""
     if any(KITTI_FOLDER.search('/'.join(tree.parts(path)).casefold()) for path in maps):
         return KITTI_METERS
     suffixes = {path.suffix.lower() for path in maps}
     if len(suffixes) > 1 and '.png' in suffixes:
         kept = next(suffix for suffix in sorted(suffixes) if suffix != '.png')
         raise UnclearError(
-            f'maps of depth are {" and ".join(sorted(suffixes))}, whose units differ; keep '
-            f'one of them, or give {option("depth_scale")}, the meters of a value of 1.',
+            f'depth maps are {" and ".join(sorted(suffixes))}, whose units differ; keep '
+            f'one of them, or give {option("depth_scale")}, the meters per unit.',
             labels=[path for path in maps if path.suffix.lower() == kept],
             units='meters',
         )
     if suffixes == {'.png'} and _mode_of(first := min(maps)) == 'L':
         raise UnclearError(
-            f'maps of depth have 8 bits, as pictures have, such as {str(first)!r}, which says '
-            f'nothing of meters; give {option("depth_scale")}, the meters of a value of 1, or save '
-            'them as PNG of 16 bits in millimeters.',
+            f'depth maps have 8 bits like pictures, such as {str(first)!r}, which does not '
+            f'give meters; give {option("depth_scale")}, the meters per unit, or save '
+            'them as 16-bit PNG in millimeters.',
             units=f'{GUESSED_METERS / 255:.2g}',
         )
     return MILLIMETER if suffixes == {'.png'} else 1.0

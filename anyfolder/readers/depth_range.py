@@ -15,8 +15,8 @@ from .findings import Findings
 from .pixel_maps import probe_maps
 from .records import ImageRecord, Records
 
-MAX_SAMPLED_MAPS = 500  # maximum number of depth maps read, unless all are asked for
-MAX_BELIEVED_METERS = 500.0  # median depth beyond which the unit must be wrong
+MAX_SAMPLED_MAPS = 500  # maximum number of depth maps read, unless all are requested
+MAX_BELIEVED_METERS = 500.0  # median depth in meters beyond which the unit must be wrong
 MIN_MARKER_SHARE = 0.005  # share of a map's known pixels that a marker of missing depth holds
 FAR_RATIO = 2.0  # ratio to the next lower depth that counts as a gap
 MAIN_PERCENT = 95.0  # percentile of depth above which a gap is looked for
@@ -26,9 +26,9 @@ class DepthRange(NamedTuple):
     """The range of depth in a folder.
 
     Attributes:
-        scale: meters of a value of 1.
+        scale: meters per unit.
         nearest, median, farthest: of known pixels, in meters.
-        maps: number of maps of which the values were read.
+        maps: number of maps whose values were read.
     """
 
     scale: float
@@ -42,10 +42,10 @@ class MapDepth(NamedTuple):
     """Statistics of a depth map.
 
     Attributes:
-        ends: nearest, median and farthest depth in meters; nothing without a known pixel.
-        believed: the same without pixels that are far beyond the others.
+        ends: nearest, median and farthest depth in meters; empty without a known pixel.
+        believed: the same, without pixels far beyond the others.
         top: the largest value.
-        share: of the known pixels that are not among those believed.
+        share: the fraction of known pixels that are not believed.
     """
 
     ends: tuple[float, ...] = ()
@@ -61,31 +61,31 @@ def check_depth(
     findings: Findings,
     is_certain: bool = False,
 ) -> tuple[Records, DepthRange]:
-    """The images without those whose map is wrong, and the range of depth.
+    """The images whose map is valid, and the range of depth.
 
     Args:
         records: the images, each with its map.
-        scale: meters of a value of 1.
+        scale: meters per unit.
         check_all: whether all maps are read, rather than 500.
-        findings: gets maps that are wrong, and values that are no depth.
-        is_certain: whether somebody has stated the scale, so that it is not judged.
+        findings: collects invalid maps, and values that are not depth.
+        is_certain: whether the user stated the scale, so it is not checked.
 
     Raises:
-        InputError: if there is no depth, or none that can be in meters.
+        InputError: if there is no depth, or if it cannot be in meters.
     """
     every = evenly_spaced(len(records), len(records) if check_all else MAX_SAMPLED_MAPS)
     chosen = [records[i] for i in every]
-    seen = [*probe_maps(chosen, lambda path: _probe(path, scale), 'maps of depth', findings)]
+    seen = [*probe_maps(chosen, lambda path: _probe(path, scale), 'depth maps', findings)]
     findings.check()
     values = _believed(seen, findings)
     if not values:
-        raise InputError('no map of depth has a value above 0; look at how they were saved.')
+        raise InputError('no depth map has a value above 0; check how they were saved.')
     least, middle, most = np.array(values).T
     nearest, median, farthest = map(float, (least.min(), np.median(middle), most.max()))
     if median > MAX_BELIEVED_METERS and not is_certain:
         raise UnclearError(
-            f'at {scale:g} m a value, the depth is {median:,.0f} m in the middle, which is no '
-            f'photograph; give {option("depth_scale")}, the meters of a value of 1, such as 0.001 '
+            f'at {scale:g} m per unit, the median depth is {median:,.0f} m, too far for a '
+            f'photograph; give {option("depth_scale")}, the meters per unit, such as 0.001 '
             'for millimeters.',
             units=f'{scale / 1000:g}',
         )
@@ -99,19 +99,19 @@ def _believed(
 ) -> list[tuple[float, ...]]:
     """Nearest, median and farthest depth of each map that has a known pixel.
 
-    A value that stands for no depth in one map stands for it in all.
+    A value that marks unknown depth in one map marks it in all.
     """
     markers = {depth.top for _, depth in seen if depth.share}
     values = []
     for record, depth in seen:
         ends = depth.believed if depth.top in markers else depth.ends
         if depth.share:
-            what = 'maps of depth with values far beyond the others, taken as pixels without depth'
+            what = 'depth maps with values far beyond the others, taken as pixels without depth'
             findings.warn(what, f'{100 * depth.share:.2g} % up to {depth.top:g} m in {record.mask}')
         if ends:
             values.append(ends)
         else:
-            findings.warn('maps of depth without a known pixel', record.mask)
+            findings.warn('depth maps without a known pixel', record.mask)
     return values
 
 
@@ -126,16 +126,16 @@ def _probe(path: Path, scale: float) -> tuple[Sequence[int], MapDepth]:
         believed = nearer
     top, share = float(known[-1]), 1 - len(believed) / len(known)
     if known[0] == known[-1]:
-        believed = known[:0]  # one value, which may stand for no depth as it does elsewhere
+        believed = known[:0]  # one value, which may mark unknown depth as in other maps
         share = 0.0
     return depth.shape, MapDepth(_ends(known), _ends(believed), top, share)
 
 
 def _without_top(known: np.ndarray) -> np.ndarray | None:
-    """Sorted depths without those that stand for no depth, None if there are none.
+    """Sorted depths without markers of unknown depth, None if there are no markers.
 
-    These are the largest one, if many pixels share it and it is far from the others, and what is
-    beyond a gap where the largest one is beyond any photograph.
+    The largest depth is a marker if many pixels share it and it is far from the others. If the
+    largest depth is beyond any photograph, all depths beyond a gap are markers.
     """
     top = known[-1]
     below = known[known < top]
@@ -152,7 +152,7 @@ def _without_top(known: np.ndarray) -> np.ndarray | None:
 def _up_to_gap(values: np.ndarray, main: float) -> np.ndarray:
     """Sorted values up to the first one above ``main`` that is far from the next lower one.
 
-    Edges of what has no depth may be mixed with it, by a renderer that smooths them.
+    A renderer that smooths edges mixes depth with the marker there.
     """
     tail = values[values >= main]
     gaps = np.flatnonzero(tail[1:] >= FAR_RATIO * tail[:-1])

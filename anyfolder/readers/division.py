@@ -27,30 +27,30 @@ def assign_splits(
     findings: Findings,
     group: Callable[[ImageRecord], str] = lambda record: '',
 ) -> tuple[Parts, bool]:
-    """Assign images to splits. Those for a test are neither trained on nor validated.
+    """Assign images to splits. Test images are used neither for training nor for validation.
 
     Images without a split are for training, but are left out if others are assigned to training. If
-    there are none for validation, a tenth is held out, the same ones each time, in whole folders if
+    there are none for validation, a tenth is held out, always the same images, in whole folders if
     these are groups (:mod:`.folder_groups`).
 
     Args:
         records: the images.
         tree: the files of the folder.
-        findings: gets what is left out, and copies.
-        group: what a tenth is held out of, for each image. Default: all.
+        findings: collects omissions and copies.
+        group: returns the group of an image of which a tenth is held out. Default: one group.
 
     Returns:
-        The images of each split, and whether those to validate were held out.
+        The images of each split, and whether the validation images were held out.
 
     Raises:
-        InputError: if there are none to train on, or too few to hold one out.
+        InputError: if there are no training images, or too few to hold one out.
     """
     parts: Parts = {name: [] for name in SPLITS}
     has_train = any(record.split == 'train' for record in records)
     for record in _once(records, findings):
         if record.split is None and has_train:
             findings.warn(
-                'images left out, in no folder or list of a part of the data set',
+                'images left out, since they are in no folder or list of a split',
                 record.path.relative_to(tree.folder),
             )
         else:
@@ -70,7 +70,7 @@ def assign_splits(
 
 
 def furthest(splits: Iterable[Split | None]) -> Split | None:
-    """The split furthest from training of some, None if there is none."""
+    """The split among some that is furthest from training, or None."""
     found = {*splits}
     return next((split for split in reversed(SPLITS) if split in found), None)
 
@@ -78,10 +78,10 @@ def furthest(splits: Iterable[Split | None]) -> Split | None:
 def _hold_out(
     parts: Parts, tree: Tree, by: Callable[[ImageRecord], str], kept: Collection[str]
 ) -> None:
-    """Take a tenth of each kind from training. Images of one group stay together.
+    """Take a tenth of each kind from training. Images of a group stay together.
 
-    Groups to keep for training are a kind of their own, of one group, of which none is taken. If
-    all kinds have one group, a tenth of all groups is taken.
+    Groups to keep for training are a kind of one group, from which none is taken. If all kinds have
+    one group, a tenth of all groups is taken.
     """
     together: dict[str, Records] = {}
     for record in parts['train']:
@@ -108,11 +108,11 @@ def _hold_out(
 
 
 def _warn_copies(parts: Parts, findings: Findings) -> None:
-    """Note files of equal content: of an image to train on, and with other labels."""
+    """Note files of equal content: copies of training images, and copies with other labels."""
     by_size: dict[int, list[tuple[Split, ImageRecord]]] = {}
     for split in SPLITS:
         for record in parts[split]:
-            with suppress(OSError):  # an image that was not probed may be gone
+            with suppress(OSError):  # an image that was not probed may no longer exist
                 by_size.setdefault(os.stat(record.path).st_size, []).append((split, record))
     for size, same_size in by_size.items():
         first: dict[str, tuple[Split, ImageRecord]] = {}
@@ -123,11 +123,11 @@ def _warn_copies(parts: Parts, findings: Findings) -> None:
                 continue
             if split != 'train' and of == 'train':
                 findings.warn(
-                    'images to validate or test that are copies of one to train on', record.path
+                    'validation or test images that are copies of a training image', record.path
                 )
             if _describe(record) != _describe(copied):
                 findings.warn(
-                    'copies of one image with other labels, as of two classes',
+                    'copies of one image with different labels',
                     f'{copied.path} and {record.path}',
                 )
 
@@ -141,7 +141,7 @@ def _digest(path: Path, size: int) -> str:
 
 
 def _describe(record: ImageRecord) -> object:
-    """The labels of an image, in a form that can be compared."""
+    """The labels of an image, in a comparable form."""
     return (
         {*record.labels},
         sorted((found.name, *map(round, found.box)) for found in record.instances),
@@ -150,7 +150,7 @@ def _describe(record: ImageRecord) -> object:
 
 def _once(records: Records, findings: Findings) -> Records:
     """Each file once, with all its annotated objects, in the split furthest from training."""
-    by_path: dict[str, ImageRecord] = {}  # a path is slow to compare
+    by_path: dict[str, ImageRecord] = {}  # paths are slow to compare
     unclear = set()
     for record in records:
         first = by_path.setdefault(str(record.path), record)
@@ -158,16 +158,16 @@ def _once(records: Records, findings: Findings) -> Records:
             continue
         if _describe(first) != _describe(record) and first.origin != record.origin:
             findings.reject(
-                'images have two files of labels, which say different things',
+                'images have two label files with different content',
                 'keep one of them',
                 f'{record.path} in {first.origin} and {record.origin}',
             )
             unclear.add(str(record.path))
         splits = {first.split, record.split} - {None}
         if len(splits) > 1:
-            findings.warn('images in several parts of the data, left out of training', record.path)
+            findings.warn('images in several splits, left out of training', record.path)
         else:
-            findings.warn('images that are listed twice, taken as one', record.path)
+            findings.warn('images listed twice, counted once', record.path)
         first.split = furthest(splits)
         first.instances, _ = without_repeats([*first.instances, *record.instances])
     if unclear:
@@ -176,20 +176,20 @@ def _once(records: Records, findings: Findings) -> Records:
 
 
 def check_classes(parts: Parts, held_out: bool, findings: Findings) -> set[str]:
-    """The classes that have something to train on. Near twins are noted.
+    """The classes that have training data. Similar names are noted.
 
     Args:
         parts: the images of each split.
-        held_out: whether those to validate were held out: a class of theirs may be in no other.
-        findings: gets names that nearly are the same.
+        held_out: whether the validation images were held out; they may have classes of their own.
+        findings: collects similar names.
 
     Raises:
-        InputError: if the validation or test has a class that has nothing to train on.
+        InputError: if the validation or test split has a class without training data.
     """
     known = {name for record in parts['train'] for name in record.names}
     alike = near_twins(known)
     findings.warn_all(
-        'classes whose names differ in case, blanks, look-alike letters or (1) alone',
+        'classes whose names only differ in case, blanks, look-alike letters or (1)',
         (f'{name!r} and {first!r}' for name, first in alike.items() if name != first),
     )
     foreign_to: tuple[Split, ...] = ('test',) if held_out else ('val', 'test')
@@ -202,7 +202,7 @@ def check_classes(parts: Parts, held_out: bool, findings: Findings) -> set[str]:
                 purpose = 'to validate' if split == 'val' else 'to test'
                 raise InputError(
                     f'{record.origin or str(record.path)!r}, {purpose}, has the class '
-                    f'{foreign[0]!r}, of which there is nothing to train on{hint}; remove it, or '
+                    f'{foreign[0]!r}, which has no training data{hint}; remove it, or '
                     'add some there.'
                 )
     return known

@@ -1,4 +1,4 @@
-"""Masks that are drawn from the polygons of objects."""
+"""Draw masks from the polygons of objects."""
 
 from itertools import chain
 
@@ -27,7 +27,7 @@ def from_polygons(tree: Tree, findings: Findings) -> Listing:
     forms = formats_of(tree)
     if not forms:
         check_array_masks(tree)
-        findings.check()  # raises if names of images and masks differ
+        findings.check()  # raises if the names of images and masks differ
         raise InputError(
             f"{str(tree.folder)!r} must have a folder 'images' and a folder 'masks' for "
             f'{option("task", "segmentation")}, with masks of the same names, or polygons as COCO, '
@@ -39,7 +39,7 @@ def from_polygons(tree: Tree, findings: Findings) -> Listing:
 
 
 def with_drawn_masks(listing: Listing) -> Listing:
-    """A listing of polygons as one of masks, whose first class is the background."""
+    """Convert a listing of polygons to one of masks, whose first class is the background."""
     listing.form += ' polygons as masks'
     for record in chain(*listing.parts.values()):
         for found in record.instances:
@@ -54,7 +54,7 @@ def with_drawn_masks(listing: Listing) -> Listing:
 
 
 def class_map(found: Listing, record: ImageRecord) -> np.ndarray:
-    """The number of the class of each pixel (H, W), uint8, 255 where there is none."""
+    """The class number of each pixel (H, W), uint8, 255 for none."""
     if record.mask is None:
         return _drawn(record, found.classes)
     assert found.masks is not None

@@ -12,13 +12,13 @@ from .tables import Row, read_rows
 
 
 class FileContents:
-    """The contents of some files. All methods raise ``InputError`` for a damaged file."""
+    """The contents of files. All methods raise ``InputError`` for a damaged file."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, Path], Any] = {}
 
     def json(self, file: Path) -> Any:
-        """The value of a JSON file, without the pixels that LabelMe writes into it."""
+        """The value of a JSON file, without the pixels that LabelMe stores in it."""
         if ('json', file) not in self._known:
             content = read_json(file)
             if isinstance(content, dict):
@@ -27,7 +27,7 @@ class FileContents:
         return self._known['json', file]
 
     def yaml(self, file: Path) -> Any:
-        """The value of a YAML file, whose scalars stay text: a class may be called no."""
+        """The value of a YAML file, whose scalars stay text, since a class may be called ``no``."""
         if ('yaml', file) not in self._known:
             self._known['yaml', file] = read_yaml(file, as_text=True)
         return self._known['yaml', file]
@@ -52,9 +52,9 @@ class FileContents:
 
 
 def reading(file: Path, what: str, format: str) -> AbstractContextManager[None]:
-    """Turn an error over missing or wrong values of a file into a ``InputError`` of a sentence."""
+    """Turn an error about missing or wrong values in a file into an ``InputError``."""
     return rejecting(
-        f'{str(file)!r} has {what} that is not complete in the format of {format}',
+        f'{str(file)!r} has {what} that is incomplete for the format {format}',
         'correct it',
         (KeyError, TypeError, ValueError, AttributeError, IndexError),
         named_line,

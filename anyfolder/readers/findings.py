@@ -9,15 +9,15 @@ from anyfolder.errors import InputError
 from anyfolder.wording import option
 
 KEPT = 1000  # examples of each kind in the report
-SHOWN = 500  # characters of an example: a line of a file may have a million
-MAX_STRAY_SHARE = 0.01  # share of objects that may be wrong by accident, as in public sets
+SHOWN = 500  # characters of an example; a line of a file may have a million
+MAX_STRAY_SHARE = 0.01  # fraction of objects that may be wrong by accident, as in public data sets
 
 
 @dataclass
 class FindingKind:
-    """Everything of one kind."""
+    """All findings of one kind."""
 
-    tolerated: bool = False  # whether a few may be wrong by accident
+    tolerated: bool = False  # whether a few of them are tolerated
     count: int = 0
     examples: list[str] = field(default_factory=list)
 
@@ -33,11 +33,10 @@ class Findings:
     """Findings in a data set.
 
     Attributes:
-        skip_invalid: whether what is wrong is left out. Otherwise it is an error.
-        noted: what was repaired or left out, and why.
-        wrong: what cannot be right: a sentence's subject and verb, and the remedy after it ->
-            where.
-        left_out: paths of files that were named with a reason.
+        skip_invalid: whether invalid items are left out. Otherwise they are an error.
+        noted: repairs and omissions, with the reason.
+        wrong: errors: a sentence's subject and verb, and the remedy after it -> where.
+        left_out: paths of files that were left out for a stated reason.
     """
 
     skip_invalid: bool = False
@@ -62,36 +61,36 @@ class Findings:
 
     def lose(self, what: str, file: Path, example: Any) -> None:
         """Record rows or lines of a file that are left out because their image is missing."""
-        self.warn(f'{what} of {file.name} left out, whose image is not there', example)
+        self.warn(f'{what} of {file.name} left out, since their image is missing', example)
 
     def reject(self, what: str, remedy: str, example: str, tolerated: bool = False) -> None:
-        """Something is wrong, and left out. Unless that was asked for, :meth:`check` raises.
+        """Record an error. Unless errors are to be left out, :meth:`check` raises.
 
         Args:
-            what: what is wrong, in the plural: ``'boxes lie outside of their image'``.
-            remedy: what to do: ``'correct them'``.
-            example: where, and the value.
-            tolerated: whether a few in many are an accident, which is said and is not an error.
+            what: the error, in the plural: ``'boxes lie outside of their image'``.
+            remedy: the remedy: ``'correct them'``.
+            example: the place and the value.
+            tolerated: whether a few among many are noted instead of raising an error.
         """
         self.wrong.setdefault((what, remedy), FindingKind(tolerated)).add(example)
 
     def note(self, what: str, example: str, remedy: str = '') -> None:
-        """Something is wrong, if there is a remedy, or else was left out."""
+        """Record an error if there is a remedy, or else an omission."""
         if remedy:
             self.reject(what, remedy, example)
         else:
             self.warn(what, example)
 
     def note_all(self, faults: Iterable[tuple[str, str, str]]) -> None:
-        """The same for several, each the arguments of :meth:`note`."""
+        """Call :meth:`note` with the arguments of each finding."""
         for fault in faults:
             self.note(*fault)
 
     def check(self, objects: int = 0) -> None:
-        """Raise a ``InputError`` about what is wrong, unless it is to be left out.
+        """Raise an ``InputError`` about the errors, unless these are to be left out.
 
         Args:
-            objects: number of objects of the data set, by which strays are judged.
+            objects: the number of objects in the data set, to judge a few errors among many.
         """
         serious = {
             key: kind
@@ -102,18 +101,15 @@ class Findings:
             return
         (what, remedy), kind = next(iter(serious.items()))
         others = sum(other.count for other in serious.values()) - kind.count
-        more = f' {others} more are wrong in other ways.' if others else ''
+        more = f' There are {others} more errors of other kinds.' if others else ''
         raise InputError(
             f'{what} ({kind.count}, the first is {kind.examples[0]}); {remedy}, or leave '
             f'them out by {option("skip_invalid", True)}.{more}'
         )
 
     def rows(self) -> list[tuple[str, int, list[str]]]:
-        """Kind, count and examples, errors first."""
-        wrong = [
-            (f'left out, since they are wrong: {what}', kind)
-            for (what, _), kind in self.wrong.items()
-        ]
+        """The kind, count and examples of findings, errors first."""
+        wrong = [(f'left out as invalid: {what}', kind) for (what, _), kind in self.wrong.items()]
         return [
             (what, kind.count, kind.examples) for what, kind in [*wrong, *self.warnings.items()]
         ]

@@ -1,15 +1,15 @@
 """Images that belong together, such as the slices of a patient or frames of a video.
 
-Where nothing says which images validate, images of one such folder must not be on both sides:
-they look alike, so that a model would be measured on what it has seen. Folders are such groups if
+If no split is given, images of one such folder must not be in both training and validation: they
+look alike, so the validation would be too optimistic. Folders are such groups if
 
-1. they lie on one level, and are neither splits nor named for a kind of file (``images``),
+1. they are on one level, and are neither splits nor named for a kind of file (``images``),
 2. there are :data:`LEAST_GROUPS` or more, with two images each on average,
 3. the name of each has a digit: ``patient_007``, ``2011_09_26``, ``clip3``,
-4. they are no classes: most classes are in several of them.
+4. they are not classes: most classes are in several of them.
 
-The outermost level of such folders counts. Without one, the names of files may say it, as in
-``vid01_frame001.png``: of :data:`NAME_FORMS` the first counts by which most images are in groups of
+The outermost level of such folders counts. Otherwise, file names can show groups, as in
+``vid01_frame001.png``: the first of :data:`NAME_FORMS` counts that puts most images in groups of
 two or more. Other folders, and fewer groups, are divided and noted.
 """
 
@@ -26,13 +26,13 @@ from .image_tree import Tree
 from .records import ImageRecord, Records
 from .splits import split_of
 
-LEAST_GROUPS = 5  # a tenth of fewer folders would be a large share of the images
+LEAST_GROUPS = 5  # a tenth of fewer folders would be a large fraction of the images
 MEAN_IMAGES = 2  # in a folder, below which it is that of a single image
-NUMBERED = re.compile(r'(.*\d.*?)[ ._-]+\d+\.\w+$')  # a name with a number behind one with a digit
+NUMBERED = re.compile(r'(.*\d.*?)[ ._-]+\d+\.\w+$')  # a number after a name with a digit
 SAMPLED_NAMES = 200  # files, most of which must have one form
 DIGIT = re.compile(r'\d')
-# Groups in names of files: a video before its frame (as VoTT, Roboflow and video tools name it), a
-# numbered word, and an image that Roboflow has augmented.
+# Groups in file names: a video before its frame (as VoTT, Roboflow and video tools name them), a
+# numbered word, and an image augmented by Roboflow.
 NAME_FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
@@ -49,22 +49,22 @@ Folders = dict[str, Records]
 def find_groups(records: Records, tree: Tree, findings: Findings) -> set[str]:
     """Set the group of images to the name of their folder, or of their video, if these are groups.
 
-    Images that have a group keep it.
+    Images with a group keep it.
 
     Args:
-        records: the images that are to be divided.
+        records: the images to divide.
         tree: the files of the folder.
-        findings: gets the groups that stay whole, or those that are divided.
+        findings: collects the groups that stay whole, or those that are divided.
 
     Returns:
-        The groups that alone have one of the classes, which only training can use.
+        The groups that are the only ones with some class, which only training can use.
     """
     if any(record.group for record in records):
         return set()
     levels = [found for found in _levels(records, tree) if _may_be_groups(found)]
     for folders in levels:
         if len(folders) >= LEAST_GROUPS and all(map(DIGIT.search, folders)):
-            what = 'folders kept whole in train or val, as those of a patient or a video'
+            what = 'folders kept whole in train or val, like those of a patient or a video'
             return _kept_whole(folders, what, findings)
     names = _by_names(records, NAME_FORMS)
     if len(names) >= LEAST_GROUPS:
@@ -74,21 +74,21 @@ def find_groups(records: Records, tree: Tree, findings: Findings) -> set[str]:
         )
         return _kept_whole(names, what, findings)
     what = (
-        'names of images that begin alike, divided between train and val; if they are of one '
-        "patient or video, name what they share {group} in a layout's images"
+        'image names that begin alike, divided between train and val; if they belong to one '
+        "patient or video, write {group} for their common part in a layout's images"
     )
     findings.warn_all(what, names or _by_names(records, [NUMBERED]))
     if levels:
         what = (
-            'folders whose images are divided between train and val; if each is of one patient or '
-            "video, name it {group} in a layout's images"
+            'folders whose images are divided between train and val; if each has one patient or '
+            "video, write {group} for the folder in a layout's images"
         )
         findings.warn_all(what, levels[0])
     return set()
 
 
 def _kept_whole(groups: Folders, what: str, findings: Findings) -> set[str]:
-    """Set the group of images, and give the groups that alone have one of the classes."""
+    """Set the group of images, and return the groups that are the only ones with some class."""
     findings.warn_all(what, groups)
     for name, found in groups.items():
         for record in found:
@@ -97,7 +97,7 @@ def _kept_whole(groups: Folders, what: str, findings: Findings) -> set[str]:
 
 
 def _by_names(records: Records, forms: Sequence[re.Pattern[str]]) -> Folders:
-    """The images by what their names share, by the first of some forms that makes them groups."""
+    """The images by their common name parts, by the first form that makes them groups."""
     for form in forms:
         some = [records[i].path.name for i in evenly_spaced(len(records), SAMPLED_NAMES)]
         if 2 * sum(map(bool, map(form.match, some))) <= len(some):
@@ -112,7 +112,7 @@ def _by_names(records: Records, forms: Sequence[re.Pattern[str]]) -> Folders:
 
 
 def _levels(records: Records, tree: Tree) -> Iterator[Folders]:
-    """The images of each folder of a level, from the outermost on, while all images have one."""
+    """The images by folder for each level, from the outermost on, as long as all have a folder."""
     own = {parts: _telling(parts) for parts in {tree.parts(record.path) for record in records}}
     for level in range(min(map(len, own.values()), default=0)):
         folders: Folders = defaultdict(list)
@@ -122,7 +122,7 @@ def _levels(records: Records, tree: Tree) -> Iterator[Folders]:
 
 
 def _telling(parts: Sequence[str]) -> list[str]:
-    """The names of folders that tell images apart."""
+    """The names of the folders that distinguish images."""
     return [name for name in parts if name.casefold() not in ANY_KIND and not split_of(name)]
 
 
@@ -135,7 +135,7 @@ def _may_be_groups(folders: Folders) -> bool:
 
 
 def _only_folders(folders: Folders) -> Iterator[str]:
-    """For each class that is in one folder alone, this folder."""
+    """The folder of each class that is in only one folder."""
     places = defaultdict[str, list[str]](list)
     for folder, found in folders.items():
         for name in _classes_of(found):

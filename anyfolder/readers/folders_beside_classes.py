@@ -1,4 +1,4 @@
-"""Folders beside classes that are not classes: copies of all images, and results of programs."""
+"""Folders next to classes that are not classes: copies of all images, and program output."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,10 +24,10 @@ Group = TypeVar('Group', Below, list[Path])
 def without_copies(
     tree: Tree, classes: Mapping[str, Below], findings: Findings
 ) -> dict[str, Below]:
-    """The folders of classes without one that has the images in folders of these again.
+    """The class folders without a folder that contains their images again, by class.
 
     Raises:
-        InputError: if one has folders of all others, with other images.
+        InputError: if a folder has folders of all classes with other images.
     """
     copies = [
         name
@@ -40,12 +40,12 @@ def without_copies(
             other = next((path for path in images if _name_and_size(path) not in known), None)
             if other:
                 raise UnclearError(
-                    f'{str(tree.folder / name)!r} has the folders of all classes again, with other '
+                    f'{str(tree.folder / name)!r} has folders of all classes again, with other '
                     f'images such as {str(other)!r}; put these into the folders of their classes, '
                     'or name the folders train, val and test, with a folder of each class in them.',
                     images='**/{class}/*',
                 )
-    what = 'folders left out, which have the images of all classes again'
+    what = 'folders left out, since they have the images of all classes again'
     findings.warn_all(what, (tree.folder / name for name in copies))
     return {name: below for name, below in classes.items() if name not in copies}
 
@@ -57,7 +57,7 @@ def _name_and_size(path: Path) -> tuple[str, int]:
 def without_results(
     folder: Path, classes: Mapping[str, Group], findings: Findings
 ) -> dict[str, Group]:
-    """The folders of classes without those of results. One with images alone may be a class."""
+    """The class folders without program output. A folder with only images may be a class."""
     named = [name for name in classes if name.casefold() in RESULT_FOLDERS]
     if len(classes) - len(named) < 2:
         return {**classes}
@@ -70,11 +70,11 @@ def without_results(
         )
     ]
     findings.warn_all(
-        'folders left out, which are named as results and have more than images',
+        'folders left out, since they are named as program output and have other files than images',
         (folder / name for name in results),
     )
     findings.warn_all(
-        'classes that are named as results; move their folders away if they are none',
+        'classes named as program output; move their folders away if they are not classes',
         (folder / name for name in named if name not in results),
     )
     return {name: below for name, below in classes.items() if name not in results}

@@ -1,4 +1,4 @@
-"""What a folder has besides the annotations of a format: lists, names of classes, other files."""
+"""The contents of a folder besides the annotations of a format: lists, class names, other files."""
 
 import re
 from collections import defaultdict
@@ -26,17 +26,17 @@ NO_IMAGE = Lost('annotations have no image of their name', 'add the images')
 
 @dataclass
 class FormatFolder:
-    """The files of annotations that are read, and what else the folder says of them.
+    """The annotation files to read, and what else the folder states about them.
 
     Attributes:
         files: the content of each.
-        names: of the classes in their order, as far as the files do not say it themselves.
-        renamed: the names of classes that have others in the files.
-        splits: of files of annotations, or of images, where the format has lists of its own. None:
-            any lists in the folder say them.
+        names: the class names in order, as far as the files do not give them.
+        renamed: the class names by their names in the files.
+        splits: the splits of annotation files or images, if the format has its own lists. None: any
+            lists in the folder count.
         used: further files that were read.
-        whole: whether images without a file of annotations are without an object.
-        lost: what is said of a file of annotations without an image.
+        whole: whether images without an annotation file have no objects.
+        lost: the note on an annotation file without an image.
     """
 
     files: Mapping[Path, Any]
@@ -49,14 +49,14 @@ class FormatFolder:
 
 
 def coco_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
-    """The files with boxes, of several for a split: ``instances_train2017.json``."""
+    """The files with boxes, if there are several per split: ``instances_train2017.json``."""
     by_split: dict[Split | None, list[Path]] = defaultdict(list)
     for file in files:
         by_split[tree.split_said(file)].append(file)
     chosen: dict[Path, Any] = {}
     for group in by_split.values():
         named = [file for file in group if file.stem.startswith('inst')] or group
-        what = 'files left out, since another has the boxes of these images'
+        what = 'files left out, since another one has the boxes of these images'
         findings.warn_all(what, sorted({*group} - {*named}))
         chosen |= {file: files[file] for file in named}
     return FormatFolder(chosen)
@@ -78,7 +78,7 @@ MACHINE_ID = re.compile(r'/[mgt]/\w+$')  # class in Open Images
 
 
 def open_images_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
-    """The names of classes are in a table of two columns, such as ``/m/01g317,Person``."""
+    """The class names are in a table of two columns, such as ``/m/01g317,Person``."""
     renamed, used = dict[str, str](), []
     for file in tree.others:
         if file.suffix.lower() in TABLE_SUFFIXES and file not in files:

@@ -1,4 +1,4 @@
-"""Boxes and polygons: the forms that people write boxes in, and arithmetic with them.
+"""Boxes and polygons: the common forms of boxes, and arithmetic.
 
 A box in pixels is ``(left, top, width, height)``, a polygon ``[x, y, x, y, ...]``.
 """
@@ -16,8 +16,8 @@ class BoxForm(NamedTuple):
     """The meaning of the four numbers of a box.
 
     Attributes:
-        words: the numbers in their order, for messages.
-        as_xywh: gives left, top, width and height of the four numbers, which may be arrays.
+        words: the numbers in order, for messages.
+        as_xywh: returns left, top, width and height for the four numbers, which can be arrays.
     """
 
     words: str
@@ -52,7 +52,7 @@ def box_around(polygons: Sequence[Sequence[float]]) -> Box:
 
 
 def box_around_turned(box: Sequence[float], degrees: float) -> Box | None:
-    """The upright box around one that is turned by so many degrees; None if it is not turned."""
+    """The upright box around one that is rotated by some degrees; None if it is not rotated."""
     if not math.isfinite(degrees) or degrees % 180 == 0:
         return None
     left, top, width, height = box
@@ -79,7 +79,7 @@ def clipped(box: Sequence[float], size: Sequence[float]) -> Box:
 
 
 def moved_within(polygon: Sequence[float], size: Sequence[float]) -> list[float]:
-    """The points of a polygon, those outside of an image moved to its nearest ones."""
+    """The points of a polygon, clipped to an image."""
     return [min(max(value, 0.0), size[i % 2]) for i, value in enumerate(polygon)]
 
 

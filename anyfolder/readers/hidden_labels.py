@@ -1,7 +1,7 @@
 """Find tables that may hold the classes of images whose folders are not classes.
 
-Folders may be of patients, videos or cameras, and the classes stand in a table beside them. Where a
-table names most of the images and does not agree with the folders, which one counts is a question.
+Folders can be patients, videos or cameras, with the classes in a table next to them. If a table
+names most of the images and disagrees with the folders, the user must choose.
 """
 
 import re
@@ -25,20 +25,20 @@ Rows = Mapping[Path, list[Mapping[str, str]]]  # by image
 
 
 def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
-    """Compare the tables of a folder with the folders that its images lie in.
+    """Compare the tables of a folder with the folders of its images.
 
     Args:
         tree: the files of the folder.
-        records: the images, each with the name of its folder as its class.
-        findings: gets tables of few images that say other classes.
+        records: the images, with the name of their folder as the class.
+        findings: collects tables of few images with other classes.
 
     Raises:
-        InputError: if a table of most images says other classes, may say them where the names of
-            the folders are numbers, or may have boxes of other classes.
+        InputError: if a table of most images has other classes, may have them while the folders
+            have numbers as names, or may have boxes of other classes.
     """
     folder_of = {record.path: record.labels[0] for record in records}
     found = []
-    with suppress(InputError):  # a table of something else
+    with suppress(InputError):  # a table about something else
         found = [(table, _rows_of(table, tree, folder_of)) for table in find_tables(tree)]
     most = 2 * sum(len(rows) for _, rows in found) > len(records)
     for table, rows in found:
@@ -48,17 +48,17 @@ def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
             if most:
                 raise UnclearError(fault, format='table', labels=[table.file])
             what = (
-                'tables left out, which say other classes than the folders; to read one, put its '
+                'tables left out, since their classes are not the folders; to read one, put its '
                 'images into one folder'
             )
             findings.leave_out_files(what, [table.file])
         elif rows and table.is_of_classes:
-            what = 'tables left out, which agree with the folders of classes, maybe by other names'
+            what = 'tables left out, since they agree with the folders of classes, maybe renamed'
             findings.leave_out_files(what, [table.file])
 
 
 def _check_boxes(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> None:
-    """Raise an ``UnclearError`` unless the objects have the classes that the folders have."""
+    """Raise an ``UnclearError`` unless the objects have the classes of the folders."""
     pairs = (
         {(row[column], folder_of[image]) for image, own in rows.items() for row in own}
         for column in table.rows[0]
@@ -67,8 +67,8 @@ def _check_boxes(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -
         return
     shown = ', '.join([*rows.values()][-1][0].values())
     raise UnclearError(
-        f'{str(table.file)!r} may have boxes of the images, as in {shown!r}, which lie in folders '
-        f'such as {next(iter(folder_of.values()))!r}; to read the boxes give '
+        f'{str(table.file)!r} may have boxes of the images, as in {shown!r}, which are in folders '
+        f'such as {next(iter(folder_of.values()))!r}; to read the boxes, give '
         f'{option("task", "detection")}, and if the folders are the classes, move the table away.',
         format='folders',
     )
@@ -80,9 +80,9 @@ def _are_one_to_one(pairs: Collection[tuple[str, str]]) -> bool:
 
 
 def has_table_of_groups(tree: Tree) -> bool:
-    """True if a table has the classes of folders, which its title calls those of a patient.
+    """True if a table has classes for folders that its title calls patients or similar groups.
 
-    So the folders are no classes.
+    The folders are not classes then.
     """
     with suppress(InputError):
         return any(
@@ -108,12 +108,12 @@ def _fault(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> str:
     folders = {*folder_of.values()}
     numbered = len({re.sub(r'\d+', '', name) for name in folders}) == 1
     remedy = (
-        "if the table has the classes, put these folders into one folder 'images' beside it, and "
+        "if the table has the classes, put these folders into a folder 'images' next to it; "
         'if the folders are the classes, move the table away.'
     )
     said: dict[Path, frozenset[str]] = {}
     if table.is_of_classes or _has_words_alone(table):
-        with suppress(InputError):  # numbers may be no classes
+        with suppress(InputError):  # numbers may not be classes
             names_of = names_in(table, Findings())
             said = {
                 image: frozenset(name for row in own for name in names_of(row))
@@ -124,7 +124,7 @@ def _fault(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> str:
         if image := _contradiction(said, folder_of, numbered):
             names = ' and '.join(map(repr, sorted(said[image])))
             return (
-                f'{str(table.file)!r} says the class {names} of {str(image)!r}, which lies in the '
+                f'{str(table.file)!r} has the class {names} for {str(image)!r}, which is in the '
                 f'folder {folder_of[image]!r}; {remedy}'
             )
         return ''
@@ -142,10 +142,10 @@ def _fault(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> str:
 def _contradiction(
     said: Mapping[Path, Collection[str]], folder_of: Mapping[Path, str], numbered: bool
 ) -> Path | None:
-    """An image of which a table says another class than its folder, if there are more than a few.
+    """An image whose class in a table differs from its folder, if there are more than a few.
 
-    The names may be other ones, as of classes that have numbers in the table. One class of several
-    folders is a wider one, unless the names of these are numbers, as of patients.
+    The names can differ, for example if classes have numbers in the table. One class for several
+    folders is a broader class, unless the folder names are numbers, such as patients.
     """
     by_folder: dict[str, dict[frozenset[str], Path]] = {}
     for image, names in said.items():
@@ -162,19 +162,19 @@ def _contradiction(
 
 
 def _may_be_classes(values: Sequence[str]) -> bool:
-    """True for a few values, which several images share."""
+    """True for a few values that are shared by several images."""
     return 1 < len({*values}) <= len(values) / 2
 
 
 def _has_words_alone(table: ImageTable) -> bool:
-    """True if a table has one more column, of a few words: classes, whatever its title."""
+    """True if a table has one other column, with a few words: classes, whatever its title."""
     values = [row[name] for row in table.rows for name in table.others]
     words = all(any(map(str.isalpha, value)) for value in values)
     return len(table.others) == 1 and words and _may_be_classes(values)
 
 
 def _names_folders(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> bool:
-    """True if a column has the names of the folders, as a word of its values or as a number."""
+    """True if a column contains the folder names, as a word in its values or as a number."""
     return any(
         all(_is_said(row[column], folder_of[image]) for image, own in rows.items() for row in own)
         for column in table.others

@@ -1,16 +1,16 @@
 """Which image a label belongs to: the one with which it shares the most specific path.
 
-All readers ask here. A label is a file for each image, or a name in a table or a JSON file. Its
-address are its folders, without those that say what a file is (``images``, ``labels``) but with the
-split of the data set. Of the images of its name it belongs to the one
+All readers use this module. A label is a file per image, or a name in a table or a JSON file. Its
+address consists of its folders, without those for a kind of file (``images``, ``labels``), and of
+its split. Among the images with its name, it belongs to the one
 
 1. that is not in another split,
-2. that shares as many folders with it as any folder of images does: where ``images/dogs`` is there,
-   ``labels/dogs/4.txt`` is of no image elsewhere,
-3. that has the fewest folders more or less. If it has some where another folder has none, the two
-   must not have names in common, since ``3.jpg`` is another image in each of them then.
+2. that shares as many folders with it as any folder of images does: if ``images/dogs`` exists,
+``labels/dogs/4.txt`` belongs to no image elsewhere,
+3. that has the fewest other folders. If it has some and another folder has none, the two must not
+have names in common, since ``3.jpg`` would be a different image in each.
 
-Two such images are an error that names both, and so are two files of labels that are equally near.
+Two such images are an error that names both, and so are two equally near label files.
 """
 
 import os
@@ -29,8 +29,8 @@ from .class_names import nfc
 from .findings import Findings
 from .splits import Split, split_of
 
-# Folder names, in lower case, that say what kind of file they hold, not which image it belongs
-# to. 'other' is for instance masks and for masks drawn over images.
+# Lower-case folder names for a kind of file, which do not identify an image. 'other' is for
+# instance masks, and for masks drawn over images.
 FOLDER_KINDS = {
     kind: {*names.split()}
     for kind, names in dict(
@@ -45,25 +45,25 @@ FOLDER_KINDS = {
     ).items()
 }
 ANY_KIND = set().union(*FOLDER_KINDS.values())
-UPLOADED = re.compile('^[0-9a-f]{8}-')  # Label Studio's prefix of an upload
-NUMBER = re.compile(r'([0-9]{1,18})(?:\.0+)?')  # number of an image, maybe as a float
-OTHER_ZEROS = 'numbers taken for images or folders whose names have other zeros'
+UPLOADED = re.compile('^[0-9a-f]{8}-')  # Label Studio's prefix for uploads
+NUMBER = re.compile(r'([0-9]{1,18})(?:\.0+)?')  # the number of an image, maybe as a float
+OTHER_ZEROS = 'numbers matched to images or folders whose names have other zeros'
 
 
 class Address(NamedTuple):
-    """The split of a file, and the names of its folders that tell it from others."""
+    """The split of a file, and the folder names that distinguish it from others."""
 
     split: Split | None
     folders: frozenset[str]
 
     def shared(self, other: 'Address') -> int:
-        """The number of names in both, a split being one of them; -1 if their splits differ."""
+        """The number of common names, including the split; -1 if the splits differ."""
         if self.split and other.split and self.split != other.split:
             return -1
         return len(self.folders & other.folders) + bool(self.split and other.split)
 
     def apart(self, other: 'Address') -> int:
-        """The number of names that only one of them has."""
+        """The number of names that only one address has."""
         return len(self.folders ^ other.folders) + (self.split != other.split)
 
 
@@ -98,18 +98,18 @@ def stem_and_suffix(name: str) -> tuple[str, str]:
 
 
 def parts_below(folder: Path) -> Callable[[str], tuple[str, ...]]:
-    """A function that gives the parts of a folder's path below this one."""
+    """A function that returns the parts of a folder's path below this one."""
     return cache(lambda place: Path(place).relative_to(folder).parts)
 
 
 def _parts(path: str) -> list[str]:
-    """The parts of a path with ``/``. There is one at least."""
+    """The parts of a path with ``/``, at least one."""
     parts = [part for part in path.split('/') if part not in ('', '.')]
     return ['/'] * path.startswith('/') + (parts or [''])
 
 
 class Pairs(NamedTuple):
-    """The image of each file of labels, the files without one, and images with two of them."""
+    """Matches, unmatched label files, and images with conflicting label files."""
 
     image_of: dict[Path, Path]
     lost: list[Path]
@@ -121,7 +121,7 @@ class Index:
 
     Args:
         folder: the folder of the data.
-        images: paths in it.
+        images: the paths of its images.
     """
 
     def __init__(self, folder: Path, images: Sequence[Path]) -> None:
@@ -141,7 +141,7 @@ class Index:
         known = any('image' in own for own in kinds.values())
         for place, found in by_folder.items():
             if known and kinds[place] and 'image' not in kinds[place]:
-                continue  # masks, as in the folders of VOC
+                continue  # masks, as in VOC's folders
             address = self._own(place)
             keys = [nfc(name).casefold() for name, _ in found]
             stems = [stem_and_suffix(key)[0] for key in keys]
@@ -153,25 +153,25 @@ class Index:
         self._said = cache(self._said_in)
 
     def has(self, stem: str) -> bool:
-        """True if an image has this name, with a suffix or without or with another."""
+        """True if an image has this name, with the same suffix, another or none."""
         return bool(self._named(nfc(stem).casefold()))
 
     def _named(self, key: str) -> Sequence[tuple[str, Path, Address]]:
-        """The images of this name, or with this and a suffix, or with another suffix than this."""
+        """The images of this name, or of this name with a suffix or another suffix."""
         stem, suffix = stem_and_suffix(key)
         alike = self._by_stem.get(stem, ())
         others = alike if suffix in IMAGE_SUFFIXES else ()
         return [found for found in alike if found[0] == key] or self._by_stem.get(key, others)
 
     def match(self, name: str, near: Path, split: Split | None = None) -> list[Path]:
-        """The images that an annotation may mean: one, none, or some that fit equally well.
+        """The images that an annotation can refer to: one, none, or equally good ones.
 
-        Without an image of this suffix, or if the name has none, those of another are taken.
+        If no image has this suffix, or the name has none, other suffixes count.
 
         Args:
-            name: as written, maybe with folders of another machine, with backslashes, or as a URL
-                of Label Studio.
-            near: the annotation.
+            name: the name as written, maybe with folders of another machine, backslashes, or as a
+                Label Studio URL.
+            near: the path of the annotation.
             split: the split that the name of the annotation file states, if any.
         """
         *folders, said = _parts(nfc(name.replace('\\', '/').replace('?d=', '/')))
@@ -180,7 +180,7 @@ class Index:
         if '%' in said and not self.has(said):
             *folders, said = _parts(nfc(unquote('/'.join([*folders, said]))))
         place = folder_of(near)
-        # A name alone, beside a table at the top, may be of an image in any folder.
+        # A bare name in a table at the top can be an image in any folder.
         for start in (place, self._folder) if folders or place != self._folder else ():
             path = os.path.join(start, *folders, said) if folders else f'{start}{os.sep}{said}'
             if exact := self._by_path.get(path):
@@ -197,8 +197,8 @@ class Index:
     def match_number(self, name: str, near: Path, split: Split | None = None) -> list[Path]:
         """The images whose name is this number with other zeros: ``0007.png`` for 7 and 7.0.
 
-        A program for tables turns names into numbers. None where images of the number have several
-        names, as ``07`` and ``007``.
+        Spreadsheets turn names into numbers. None if images of the number have several names, such
+        as ``07`` and ``007``.
 
         Args:
             name, near, split: see :meth:`match`.
@@ -209,7 +209,7 @@ class Index:
 
     @cached_property
     def _numbered(self) -> dict[int, set[str]]:
-        """The names of images that are numbers, by these."""
+        """The image names that are numbers, by number."""
         found = defaultdict[int, set[str]](set)
         for stem in self._by_stem:
             if number := NUMBER.fullmatch(stem):
@@ -217,11 +217,11 @@ class Index:
         return found
 
     def pair(self, labels: Mapping[Path, Sequence[str]], findings: Findings) -> Pairs:
-        """The image of each file of labels. Of several for an image the nearest is read.
+        """The image of each label file. If there are several for an image, the nearest is read.
 
         Args:
-            labels: the files, and the names that their image may have, the likeliest first.
-            findings: gets what is unclear.
+            labels: the files, and the possible names of their image, the likeliest first.
+            findings: collects ambiguities.
         """
         pairs = Pairs({}, [], set())
         files_of: dict[Path, list[Path]] = {}
@@ -239,13 +239,13 @@ class Index:
             first, *others = sorted(files, key=lambda file: ranks[file])
             equal = [file for file in others if ranks[file] == ranks[first]]
             if equal and not cmp(first, equal[0], shallow=False):
-                what, remedy = 'images have two files of labels', 'keep one, or join both in one'
+                what, remedy = 'images have two label files', 'keep one, or merge both'
                 findings.reject(what, remedy, f'{first} and {equal[0]}')
                 pairs.unclear.add(image)
                 continue
             pairs.image_of[first] = image
             findings.warn_all(
-                'files left out: images have two files of labels, and the nearer is read',
+                'label files left out, since a nearer one exists for the image',
                 (f'{other}, not {first}' for other in others),
             )
         return pairs
@@ -253,20 +253,20 @@ class Index:
     def only(
         self, found: Sequence[Path], file: Path, findings: Findings, name: str = ''
     ) -> Path | None:
-        """The image that a file of labels, or a name in it, means, if it is one.
+        """The image that a label file, or a name in it, refers to, if it is unique.
 
         Several are rejected.
         """
         if len(found) > 1:
             findings.reject(
-                'labels fit several images',
-                'say the folder of each, or give them names of their own',
+                'labels match several images',
+                'add the folder to each name, or rename the images uniquely',
                 f'{found[0]} and {found[1]} by {f"{name!r} of {file}" if name else file}',
             )
         return found[0] if len(found) == 1 else None
 
     def _said_in(self, folders: tuple[str, ...], place: str, split: Split | None) -> Address:
-        """The address of a name with these folders, in a file of this folder and split."""
+        """The address of a name with these folders, in a file with this folder and split."""
         written, own = address_of(folders), self._own(place)
         stated = next((part for part in (written.split, split) if part in self._splits), None)
         return Address(stated or own.split, own.folders | written.folders)
@@ -277,9 +277,9 @@ class Index:
         return not own, -label.shared(place), label.apart(place)
 
     def _fitting(self, label: Address, found: Sequence[tuple[str, Path, Address]]) -> list[Path]:
-        """The images that fit an address best, see the rule of this file."""
+        """The images that match an address best, by the rule of this module."""
         if own := [path for _, path, place in found if place == label]:
-            return own  # found quickly, also among thousands of one name
+            return own  # fast even among thousands of one name
         fitting = self._fitting_places(label, tuple(place for _, _, place in found))
         return [path for _, path, place in found if place in fitting]
 
@@ -296,7 +296,7 @@ class Index:
         ]
 
     def _nearest_to(self, label: Address) -> tuple[int, int, tuple[Address, ...]]:
-        """How much any folder of images shares with a label, and the nearest of these folders."""
+        """The most that a folder of images shares with a label, and the nearest such folder."""
         if label in self._stems:
             return label.shared(label), 0, (label,)
         ranks = {place: (label.shared(place), -label.apart(place)) for place in self._stems}

@@ -1,4 +1,4 @@
-"""The sizes of images as they are seen, by their headers, and by what annotations state."""
+"""The sizes of images as displayed, by their headers and by annotations."""
 
 from pathlib import Path
 
@@ -10,25 +10,25 @@ from .image_tree import Tree
 from .probe import Probe
 from .records import Records
 
-MOST_HEADERS = 100_000  # images whose header is read if only their size is needed
+MOST_HEADERS = 100_000  # above this number of images, only a sample of headers is read
 
 
 def read_sizes(
     tree: Tree, records: Records, findings: Findings, most: int | None = None
 ) -> Records:
-    """Read the sizes of images as they are seen, and leave out those that cannot be read.
+    """Read the sizes of images as displayed, and leave out unreadable images.
 
     Args:
         tree: the files of the folder.
-        records: the images. Those whose size is known are not probed again.
-        findings: gets the others.
+        records: the images. Images of known size are not probed again.
+        findings: collects the others.
         most: above this number of images, only the headers of a sample are read. Default: all.
 
     Returns:
         The images that can be read.
 
     Raises:
-        InputError: if none can.
+        InputError: if none can be read.
     """
     new = [record for record in records if record.bands is None]
     probes = tree.probes.probe([record.path for record in new], most is None or len(new) <= most)
@@ -56,20 +56,20 @@ def read_sizes(
         first = next(probe.fault for probe in probes if probe)
         raise InputError(
             f'none of {len(unread)} images can be read, such as {str(records[0].path)!r} '
-            f'({first}); look at how they were saved.'
+            f'({first}); check how they were saved.'
         )
     return kept
 
 
 def with_right_size(records: Records, findings: Findings) -> Records:
-    """Reject the images that have another size than their annotation states.
+    """Reject images whose size differs from their annotation.
 
     Args:
         records: images whose size is known.
         findings: gets the others.
 
     Returns:
-        The images that have the stated size, or of which none is stated.
+        The images that have the stated size, or no stated size.
     """
     kept = []
     for record in records:
@@ -78,16 +78,16 @@ def with_right_size(records: Records, findings: Findings) -> Records:
         if not width or apart <= 1:
             if width and apart:
                 findings.warn(
-                    'sizes a pixel off in the annotation, taken from the files', record.origin
+                    'sizes off by a pixel in the annotation, corrected by the files', record.origin
                 )
             kept.append(record)
             continue
-        what = 'images have another size than their annotation says'
-        remedy = 'make the sizes and boxes those of the files'
+        what = 'image sizes differ from their annotation'
+        remedy = 'correct the sizes and boxes in the annotation'
         if (height, width) == record.size:
-            what = 'images have the sides that their annotation says the other way round'
+            what = 'width and height are swapped in the annotation'
             remedy = (
-                'save the images upright, as `mogrify -auto-orient` does, or turn the annotation'
+                'save the images upright, as `mogrify -auto-orient` does, or rotate the annotation'
             )
         findings.reject(
             what,

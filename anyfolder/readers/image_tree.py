@@ -48,24 +48,25 @@ def _unwrapped(folder: Path, level: int = 1) -> Path:
 
 
 class Tree:
-    """The files of a folder: images, which are found by their names, and others.
+    """The files of a folder: images, which are found by name, and other files.
 
     Args:
-        folder: the folder of the data. If all of it is one folder, as where an archive was
-            unpacked, that is taken.
-        probes: what is known of its images. Default: nothing.
+        folder: the folder of the data. If it only contains one folder, as after unpacking an
+            archive, that folder is used.
+        probes: the cache of probed images. Default: none.
 
     Attributes:
         folder: the folder.
-        images, others: paths of the files.
-        images_in: those in each folder, by the folders from this one on.
+        images, others: the paths of the files.
+        images_in: the images in each folder, by its path below this one.
         probes: see above.
-        index: says which image a label belongs to.
-        runs: folders of trainings, which are not part of the data.
-        contents: what is in the files.
+        index: finds the image that a label belongs to.
+        runs: folders written by trainings, which are not part of the data.
+        contents: the contents of the files.
 
     Raises:
-        InputError: if there is no such folder, or if folders of two parts are one by a link.
+        InputError: if there is no such folder, or if the folders of two splits are the same by a
+            link.
     """
 
     def __init__(self, folder: str | Path, probes: ProbeCache | None = None) -> None:
@@ -115,17 +116,17 @@ class Tree:
         )
         if own and own != other:
             raise InputError(
-                f'{str(link)!r} and {str(first)!r} are one folder by a link, so that no '
-                'image is of one part alone; name the images of each part in train.txt and '
+                f'{str(link)!r} and {str(first)!r} are the same folder by a link, so no '
+                'image belongs to one split; list the images of each split in train.txt and '
                 'val.txt, or remove the link.'
             )
 
     def resolve(
         self, name: str, file: Path, split: Split | None, findings: Findings, lost: str = ''
     ) -> Path | None:
-        """The image that a file names. Where several fit, it is rejected.
+        """The image that a file names. If several match, the name is rejected.
 
-        Where there is none, what is ``lost`` is noted, such as lines, or else it is rejected.
+        If none matches, ``lost`` is noted, such as lines, or else the name is rejected.
         """
         found = self.index.match(name, file, split)
         if not found and (found := self.index.match_number(name, file, split)):
@@ -136,7 +137,7 @@ class Tree:
             findings.lose(lost, file, name)
         elif not found:
             findings.reject(
-                f'images of {str(file)!r} are not there, or are in another part of the data',
+                f'images of {str(file)!r} are missing, or are in another split',
                 f'put them into {str(self.folder)!r}',
                 repr(name),
             )
@@ -145,20 +146,20 @@ class Tree:
     def record(
         self, path: Path, said_by: Path, split: Split | None = None, **more: Any
     ) -> ImageRecord:
-        """An image, in the part that is given, or in that of its annotation, or of itself."""
+        """The record of an image, in the given split, or in that of its annotation or its path."""
         own = split or self.split(said_by) or self.split(path)
         return ImageRecord(path, own, origin=str(said_by), **more)
 
     def parts(self, path: Path) -> tuple[str, ...]:
-        """The folders between the data's and a file."""
+        """The folders between the data folder and a file."""
         return self._parts(folder_of(path))
 
     def split(self, path: Path) -> Split | None:
-        """The split of the data set that one of its folders stands for."""
+        """The split that one of the folders of a path stands for."""
         return self._split(folder_of(path))
 
     def split_said(self, file: Path) -> Split | None:
-        """The part of all images that a file lists, by its name or a folder of it."""
+        """The split of all images in a file, by its name or one of its folders."""
         return split_in(file.stem) or self.split(file)
 
     def _split_of(self, place: str) -> Split | None:

@@ -1,4 +1,4 @@
-"""JSON of images and their classes as the rows of a table, see :mod:`.label_tables`."""
+"""JSON with images and their classes, as the rows of a table, see :mod:`.label_tables`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,16 +9,16 @@ from .formats.label_studio import tasks_in
 from .splits import split_of
 from .tables import Row, text_in_cell
 
-# Keys whose value may be a list of images, or of pairs of an image and its label.
+# Keys whose value can be a list of images, or of pairs of image and label.
 LIST_KEYS = ('data', 'items', 'samples', 'images', 'labels', 'annotations')
 
 
 def rows_in_json(content: Any) -> list[Row]:
-    """The rows of the content of a JSON file by the names of the columns, none of another file.
+    """The rows in the content of a JSON file, by column; empty for other files.
 
-    These are images with the categories of COCO and no boxes, as iNaturalist has them; MMPretrain's
-    ``data_list``; a list of objects or of pairs of an image and its label, as StyleGAN's
-    ``dataset.json``; or an object with the label of each image.
+    Supported are images with COCO categories and no boxes, as in iNaturalist; MMPretrain's
+    ``data_list``; a list of objects or of pairs of image and label, as in StyleGAN's
+    ``dataset.json``; and an object with the label of each image.
     """
     rows = [*_rows(content)]
     columns = dict.fromkeys(key for row in rows for key in row)
@@ -47,7 +47,7 @@ def _of_object(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The label of each image, or lists of images, one for each split."""
     named = [key for key, value in content.items() if _is_labeled(key, value)]
     if 2 * len(named) > len(content):
-        if not all(split_of(str(content[name])) for name in named):  # else a list of a split
+        if not all(split_of(str(content[name])) for name in named):  # otherwise a list for a split
             yield from ({'file': name, 'label': content[name]} for name in named)
         return
     for key, value in content.items():
@@ -57,7 +57,7 @@ def _of_object(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_labeled(key: str, value: Any) -> bool:
-    """True for an image or a folder of images with its label; numbers are of classes."""
+    """True for an image or a folder of images with its label; a number is a class."""
     if key.lower().endswith(IMAGE_SUFFIXES):
         return True
     return isinstance(value, (str, int)) and not key.isdecimal()
@@ -82,7 +82,7 @@ def _of_label_studio(content: Any) -> Iterator[Mapping[str, Any]]:
 def _of_coco(
     images: Sequence[Any], annotations: Sequence[Any], categories: Sequence[Any]
 ) -> Iterator[Mapping[str, Any]]:
-    """The file and the category of each annotation. Those of no listed image are left out."""
+    """The file and category of each annotation. Annotations of unlisted images are left out."""
     files = {str(one.get('id')): one.get('file_name') for one in _objects(images)}
     names = {str(one.get('id')): one.get('name') for one in _objects(categories)}
     for one in _objects(annotations):

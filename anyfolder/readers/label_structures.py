@@ -1,4 +1,4 @@
-"""Values of a column of labels that hold a structure (JSON, XML, lists of Python), not a name."""
+"""Values in a label column that are a structure (JSON, XML, Python lists), not a name."""
 
 import json
 import re
@@ -15,12 +15,10 @@ from .class_names import class_name
 from .tables import TABLE_SUFFIXES
 
 BRACKETS = ('[', '{', '(')
-SEQUENCE = re.compile(
-    r"""[({]\s*((['"]).*\2)\s*,?\s*[)}]""", re.DOTALL
-)  # a tuple or a set of Python
+SEQUENCE = re.compile(r"""[({]\s*((['"]).*\2)\s*,?\s*[)}]""", re.DOTALL)  # a Python tuple or set
 CUT_OFF = re.compile(r'[\[{]\s*[\[{"]')  # start of JSON, which may be truncated
 XML = re.compile(r'<(\w+)[^>]*(/>|>.*</\1>)', re.DOTALL)
-PAIRS = re.compile(r'(\d+ \d+ )+\d+ \d+')  # starts and lengths, as of Kaggle's masks
+PAIRS = re.compile(r'(\d+ \d+ )+\d+ \d+')  # starts and lengths, as in Kaggle's masks
 SHOWN_LETTERS = 80  # letters of a value quoted in a message
 # Multi-hot vectors in any notation: [0, 1, 0], 0 1 0, 0;1;0.
 VECTOR = re.compile(r'[\[(]?\s*[01](\.0*)?([\s,;|]+[01](\.0*)?)+\s*[\])]?')
@@ -32,9 +30,9 @@ class NoNamesError(ValueError):
     """A structure without names. The arguments are its kind and the remedy."""
 
 
-# {task} is the option that selects detection, worded as the caller passes it.
-OTHER = NoNamesError('JSON', 'write the names of the classes in place of it')
-ELEMENTS = NoNamesError('XML', 'write the names of the classes in place of it')
+# {task} is the option that selects detection, in the caller's words.
+OTHER = NoNamesError('JSON', 'write the class names instead')
+ELEMENTS = NoNamesError('XML', 'write the class names instead')
 REGIONS = NoNamesError(
     'JSON of regions',
     'export these as COCO or YOLO and give {task}, or write one name for each image',
@@ -44,7 +42,7 @@ RUN_LENGTHS = NoNamesError(
 )
 VECTORS = NoNamesError(
     'vectors of 0 and 1',
-    'write the names of the classes in place of them, with | between several, or a column of 0 and '
+    'write the class names instead, with | between several, or a column of 0 and '
     '1 for each class with its name as the title',
 )
 
@@ -52,17 +50,17 @@ VECTORS = NoNamesError(
 def structure_reader(
     values: Collection[str], column: str, file: Path
 ) -> Callable[[str], list[str] | None]:
-    """A function that gives the names in a value, None if the value is no structure.
+    """A function that returns the names in a value; None if the value is not a structure.
 
-    Structures are lists of names, ``{"choices": [...]}`` of Label Studio, and ``{name: 0 or 1}``.
+    Structures are lists of names, Label Studio's ``{"choices": [...]}``, and ``{name: 0 or 1}``.
 
     Args:
         values: all values of the column.
-        column: its title.
+        column: the title of the column.
         file: the table.
 
     Raises:
-        InputError: at once if a structure of the column does not say names of classes.
+        InputError: at once if a structure in the column does not contain class names.
     """
     vectors = {len(re.findall(r'[01](?:\.0*)?', one)) for one in values if VECTOR.fullmatch(one)}
     all_vectors = len(vectors) == 1 and all(map(VECTOR.fullmatch, values))
@@ -86,8 +84,8 @@ def structure_reader(
             )
             shown = value if len(value) <= SHOWN_LETTERS else f'{value[:SHOWN_LETTERS]}...'
             sentence = (
-                f'the column {column!r} of {str(file)!r} has {what} such as {shown}, and a '
-                f'classifier learns names; {remedy}.'
+                f'the column {column!r} of {str(file)!r} has {what} such as {shown}, but '
+                f'labels must be names; {remedy}.'
             )
             if key and file.suffix.lower() in TABLE_SUFFIXES:
                 columns = {'class': f'{column}.{key}'}
@@ -99,10 +97,10 @@ def structure_reader(
 
 
 def _parsed(value: str, file: Path) -> Any:
-    """The content of JSON, or of Python's lists, sets and dicts of text; None of other text.
+    """The content of JSON, or of Python lists, sets and dicts of text; None for other text.
 
     Raises:
-        NoNamesError: for JSON that is damaged.
+        NoNamesError: for damaged JSON.
     """
     sequence = SEQUENCE.fullmatch(value)
     texts = (value, f'[{sequence[1]}]' if sequence else value)
@@ -115,7 +113,7 @@ def _parsed(value: str, file: Path) -> Any:
 
 
 def text_of_key(text: str, key: str) -> str:
-    """The value of a key in JSON or in a dict of Python, as text; nothing without one."""
+    """The value of a key in JSON or in a Python dict, as text; empty without it."""
     with suppress(NoNamesError):
         content = _parsed(text, Path())
         value = content.get(key) if isinstance(content, Mapping) else None
@@ -124,7 +122,7 @@ def text_of_key(text: str, key: str) -> str:
 
 
 def _key_of_names(values: Collection[str], file: Path) -> str:
-    """The first key by which all values are dicts with text, nothing without one."""
+    """The first key for which all values are dicts with text; empty without one."""
     with suppress(NoNamesError):  # a damaged file
         dicts = [_parsed(value, file) for value in values]
         if all(isinstance(one, Mapping) for one in dicts):
@@ -137,7 +135,7 @@ def _names(content: Any) -> list[str]:
     """The names in a structure.
 
     Raises:
-        NoNamesError: if it says none.
+        NoNamesError: if it has none.
     """
     if isinstance(content, (str, int, float)) and not isinstance(content, bool):
         return [str(content)]

@@ -1,4 +1,4 @@
-"""Tables of the classes of images: ``train.csv``, ``metadata.csv``, ``_classes.csv``, or JSON."""
+"""Tables with the classes of images: ``train.csv``, ``metadata.csv``, ``_classes.csv``, or JSON."""
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
@@ -21,7 +21,7 @@ from .table_columns import ImageTable, find_table
 from .tables import ON_CELLS, TABLE_SUFFIXES, Row
 
 SAMPLE_LABELS = (
-    'submission'  # in file names of Kaggle's sample submissions, whose labels are made up
+    'submission'  # in file names of Kaggle's sample submissions, whose labels are dummies
 )
 
 
@@ -30,7 +30,7 @@ class TableLabels(NamedTuple):
 
     Attributes:
         records: the images with their classes.
-        multi_label: whether one may have several.
+        multi_label: whether an image may have several classes.
         files: the tables.
     """
 
@@ -40,16 +40,16 @@ class TableLabels(NamedTuple):
 
 
 def read_tables(tree: Tree, findings: Findings) -> TableLabels:
-    """The images that tables give classes to.
+    """The images to which tables give classes.
 
     A table has a column of images, with or without their suffix, or of folders of images, and
-    either one of labels, maybe several in a row, or one of 0 and 1 for each class. A column of
-    splits is optional. Its name or folder may say the split, too. Where nearly all images have one
-    class, the others are left out.
+    either a label column, maybe with several labels per row, or a column of 0 and 1 for each class.
+    A split column is optional; the name or folder of the table can also state the split. If nearly
+    all images have one class, the others are left out.
 
     Raises:
-        InputError: if all tables have images, and no column that can be their label, or if two
-            tables say other classes of an image.
+        InputError: if all tables have images but no possible label column, or if two tables
+            disagree on the classes of an image.
     """
     chosen = _with_classes(find_tables(tree), findings)
     records: dict[str, ImageRecord] = {}
@@ -63,7 +63,7 @@ def read_tables(tree: Tree, findings: Findings) -> TableLabels:
 
 
 def find_tables(tree: Tree) -> Iterator[ImageTable]:
-    """The tables with a column of images. In a text, that is the first one."""
+    """The tables with an image column. In a text file, that is the first column."""
     folders = NamedFolders(tree)
     for file in tree.others:
         suffix = file.suffix.lower()
@@ -83,10 +83,10 @@ NamesOf = Callable[[Row], list[str]]
 
 
 def names_in(table: ImageTable, findings: Findings) -> NamesOf:
-    """A function that gives the classes in a row.
+    """A function that returns the classes in a row.
 
     Raises:
-        InputError: if no column of the table can be that of labels.
+        InputError: if no column of the table can be the label column.
     """
     columns = table.labels()
     if table.flags:
@@ -101,16 +101,16 @@ def names_in(table: ImageTable, findings: Findings) -> NamesOf:
 def _with_classes(
     tables: Iterator[ImageTable], findings: Findings
 ) -> list[tuple[ImageTable, NamesOf]]:
-    """The tables that have classes: by the names of their columns, or else in the only column.
+    """The tables with classes: by their column names, or else in the only column.
 
-    Others beside them, as of the age of patients, are left out.
+    Other tables, such as the age of patients, are left out.
     """
     found: list[tuple[ImageTable, NamesOf]] = []
     faults: list[tuple[Path, InputError]] = []
     for table in tables:
         if not table.others:
             if not (table.splits or is_list_name(table.file.stem)):
-                what = 'tables left out, which have no column but that of images'
+                what = 'tables left out, since they have no column except that of images'
                 findings.leave_out_files(what, [table.file])
             continue
         try:
@@ -123,7 +123,7 @@ def _with_classes(
         raise faults[0][1]
     sure = [one for one in found if one[0].is_of_classes] or found
     left_out = [file for file, _ in faults] + [one[0].file for one in found if one not in sure]
-    what = 'tables left out, which have no column of classes as another one has'
+    what = 'tables left out, since they have no class column and another one has'
     findings.leave_out_files(what, left_out)
     return sure
 
@@ -138,14 +138,14 @@ def _read(
     """Add the images of a table to those of others.
 
     Raises:
-        InputError: if another table says other classes of an image, or if rows are of parts of
+        InputError: if another table has other classes for an image, or if rows are about parts of
             folders.
     """
     if table.of_folders:
         _check_whole(table, names_of)
     file, split = table.file, tree.split_said(table.file)
     if table.group_title:
-        what = 'columns whose images of one value are kept in one split'
+        what = 'columns by whose values images are kept in one split'
         findings.warn(what, f'{table.group_title} of {file.name}')
     if note := fold_note(file, table.rows):
         findings.warn(*note)
@@ -168,7 +168,7 @@ def _read(
                 record = records[str(path)] = tree.record(path, file, own, group=group)
             if record.origin != str(file) and {*record.labels} != {*names}:
                 raise UnclearError(
-                    f'{record.origin!r} and {str(file)!r} say other classes of '
+                    f'{record.origin!r} and {str(file)!r} have different classes for '
                     f'{str(path)!r}; keep one of them.',
                     format='table',
                     labels=[file],
@@ -177,7 +177,7 @@ def _read(
 
 
 def _check_whole(table: ImageTable, names_of: NamesOf) -> None:
-    """Raise a ``InputError`` if rows of one folder say other classes each, as of its slices."""
+    """Raise an ``InputError`` if several rows of a folder have different classes, as for slices."""
     labels = {*table.labels()}
     first: dict[str, Row] = {}
     for row in table.rows:
@@ -188,19 +188,19 @@ def _check_whole(table: ImageTable, names_of: NamesOf) -> None:
             classes = ' and '.join(map(repr, [*names_of(other), *names_of(row)]))
             raise InputError(
                 f'{str(table.file)!r} has several rows of the folder {name!r}, with the classes '
-                f'{classes}; add a column file with the name of the image of each row.'
+                f'{classes}; add a column file with the image name of each row.'
             )
 
 
 def _of_one_class(found: Records, in_columns: bool, findings: Findings) -> Records | None:
-    """The images of one class, or None if those of several or of none are learned, too."""
+    """The images with one class; None if images with several or none are also learned."""
     others = [record for record in found if len(record.labels) != 1]
     several = sum(len(record.labels) > 1 for record in others) > MAX_STRAY_SHARE * len(found)
     together = several or (in_columns and others)
     findings.warn_all(
-        'images of several classes or none, so that each class is learned on its own (multi-label)'
+        'images of several classes or none, so each class is learned separately (multi-label)'
         if together
-        else 'images left out, of which a table says no class, or two',
+        else 'images left out, since a table has no class for them, or two',
         (record.path for record in others),
     )
     return None if together else [record for record in found if len(record.labels) == 1]

@@ -13,19 +13,19 @@ from .table_columns import ImageTable
 
 # Members of LABEL_TITLES whose values may hold blanks.
 PLURAL_TITLES = ('labels', 'classes', 'tags')
-EMPTY = {'', 'nan', '<na>', 'n/a', '#n/a', 'null'}  # cells without a value, as tables write them
+EMPTY = {'', 'nan', '<na>', 'n/a', '#n/a', 'null'}  # cells without a value
 QUOTES = ' []\'"'  # around names in the text of a Python list
-MIN_NUMBER_SHARE = 0.9  # share of a column's values that parse as numbers
-# Different numbers, from which on they are measurements unless they count classes.
+MIN_NUMBER_SHARE = 0.9  # fraction of a column's values that are numbers
+# Number of different values above which they are measurements unless they count classes.
 MAX_UNCOUNTED_NUMBERS = 10
 NUMBER = re.compile(r'[-+]?\d*[.,]?\d+(e[-+]?\d+)?', re.IGNORECASE)
 
 
 def names_reader(table: ImageTable, column: str, findings: Findings) -> Callable[[str], list[str]]:
-    """A function that gives the names in a value of a label column. Ambiguities are noted.
+    """A function that returns the names in a value of a label column. Ambiguities are noted.
 
     Raises:
-        InputError: if the values are no names of classes.
+        InputError: if the values are no class names.
     """
     values = {row[column] for row in table.rows} - {''}
     of_structure = structure_reader(values, column, table.file)
@@ -45,10 +45,10 @@ def names_reader(table: ImageTable, column: str, findings: Findings) -> Callable
 def separator_in(
     table: ImageTable, label: str, values: Collection[str], findings: Findings
 ) -> str | None:
-    """The separator of labels in a value that may have several. Ambiguities are noted.
+    """The separator of labels in values with several. Ambiguities are noted.
 
     Raises:
-        InputError: if the values are no names of classes.
+        InputError: if the values are no class names.
     """
     plain = label.casefold()
     named = plain in LABEL_TITLES or not table.has_header
@@ -58,11 +58,11 @@ def separator_in(
     if mark is None:
         unclear = [value for value in values if re.search('[ ,]', value)]
         if several and unclear:
-            what = 'values with blanks or commas, each taken as one name; write | between several'
+            what = 'values with blanks or commas, each taken as one name; use | between several'
             findings.warn(what, f'{unclear[0]!r} in {table.file}')
         warn_merged(sorted(values), findings)
     elif mark in ', ':
-        what = f'several labels in a value, between which is {mark!r}; write | to be sure'
+        what = f'values with several labels separated by {mark!r}; use | to be sure'
         findings.warn(what, f'{next(value for value in values if mark in value)!r} in {table.file}')
     return mark
 
@@ -70,8 +70,8 @@ def separator_in(
 def _separator(values: Collection[str], plural: bool) -> str | None:
     """The separator of several labels in a value: ``|``, ``;``, a comma, or for a plural a space.
 
-    A comma or a blank may be within a name. It is taken if there are no more parts than values,
-    and if not all have as many parts: those are names of two words.
+    A comma or a blank can be part of a name. It separates if there are no more different parts than
+    values, and the number of parts varies; otherwise the values are names of two words.
     """
     for mark in '|;, ' if plural else '|;,':
         parts = [value.split(mark) for value in values]
@@ -93,11 +93,12 @@ def numbers_in(values: Collection[str]) -> set[float]:
 
 
 def are_measured(values: Collection[str], named: bool = False) -> bool:
-    """True for numbers whose order and distance count: many that count nothing, or fractions.
+    """True for numbers whose order and distance matter: fractions, or many that count nothing.
 
     Args:
         values: the different values.
-        named: whether they are said to be labels, so that 0, 1, 2 ... or 1, 2, 3 ... are classes.
+        named: whether the title says that they are labels, so 0, 1, 2 ... or 1, 2, 3 ... are
+            classes.
     """
     numbers = numbers_in(values)
     counted = named and numbers and min(numbers) in (0, 1) and max(numbers) < 2 * len(numbers)
@@ -106,7 +107,7 @@ def are_measured(values: Collection[str], named: bool = False) -> bool:
 
 
 def _check_names(table: ImageTable, column: str, values: Collection[str], counted: bool) -> None:
-    """Raise a ``InputError`` if the labels are measurements, or mostly another in each row."""
+    """Raise an ``InputError`` if the labels are measurements, or differ in most rows."""
     rows, measured = len(table.rows), are_measured(values, counted)
     if measured or (len(values) > max(MAX_UNCOUNTED_NUMBERS, rows / 2) and not counted):
         kind = 'numbers' if measured else f'values in {rows} rows'
@@ -114,8 +115,8 @@ def _check_names(table: ImageTable, column: str, values: Collection[str], counte
         hint = '' if counted else ', or if they are classes, call it label'
         raise UnclearError(
             f'the column {column!r} of {str(table.file)!r} has {len(values)} {kind} '
-            f"such as {first}, and a classifier learns names; write a few classes such as 'low' "
-            f"and 'high' in place of them{hint}.",
+            f"such as {first}, but labels must be names; write a few classes such as 'low' "
+            f"and 'high' instead{hint}.",
             format='table',
             labels=[table.file],
             columns={'class': column},

@@ -13,22 +13,22 @@ from .image_tree import Tree
 from .table_columns import ImageTable
 from .tables import NUMBER
 
-MAINLY = 0.95  # share of the lines
+MAINLY = 0.95  # fraction of the lines
 ROUNDED = 2.0  # pixels by which a box may exceed its image
-ROUNDED_SHARE = 0.01  # share of an image's side, by which fractions may exceed it
-MOST_LINES = 50  # that are looked at in a table
+ROUNDED_SHARE = 0.01  # fraction of a side by which fractions may exceed it
+MOST_LINES = 50  # number of lines that are checked in a table
 Names = tuple[str, str, str, str]
 EDGES: tuple[Names, Names] = ('left', 'top', 'right', 'bottom'), ('left', 'top', 'width', 'height')
 CENTER = ('x', 'y', 'width', 'height')
 
 
 class Cells(NamedTuple):
-    """Some rows of a table whose images are there.
+    """Some rows of a table whose images exist.
 
     Attributes:
-        titles: of the columns but those of images and their sizes.
+        titles: the titles of the columns except those for images and their sizes.
         rows: the values of each row in these columns.
-        sizes: width and height of the image of each in pixels, 0 if it cannot be read.
+        sizes: width and height in pixels of each row's image, 0 if it cannot be read.
     """
 
     titles: Sequence[str]
@@ -37,7 +37,7 @@ class Cells(NamedTuple):
 
 
 def cells_of(table: ImageTable, tree: Tree) -> Cells:
-    """The cells beside the names of images in at most :data:`MOST_LINES` rows."""
+    """The cells next to image names in at most :data:`MOST_LINES` rows."""
     rows = table.rows if table.has_header else table.rows[1:]
     rows = [rows[i] for i in evenly_spaced(len(rows), MOST_LINES)]
     found = [(row, images[0]) for row in rows if (images := table.match(row, tree.index))]
@@ -56,7 +56,7 @@ def sizes_of(images: Sequence[Path], tree: Tree) -> list[Sequence[int]]:
 
 
 def may_have_boxes(table: ImageTable, tree: Tree) -> bool:
-    """True for a table with titles of boxes, or without titles and with four numbers that fit."""
+    """True for a table with box titles, or without titles but with four matching numbers."""
     if table.has_header:
         return not BOX_TITLES.isdisjoint(map(str.casefold, table.others))
     cells = cells_of(table, tree)
@@ -64,14 +64,14 @@ def may_have_boxes(table: ImageTable, tree: Tree) -> bool:
 
 
 def likely_box(texts: np.ndarray, sizes: Sequence[Sequence[int]]) -> tuple[int, Names] | None:
-    """The first column of four that are a box, and their names; None without such columns.
+    """The index of the first of four box columns, and their names; None without such columns.
 
-    Four numbers in a row are a box if they lie in their images. Of several such rows the one with
-    the largest boxes counts.
+    Four consecutive columns are a box if it lies in the images. The ones with the largest boxes
+    count.
 
     Args:
         texts: the values (N, C).
-        sizes: width and height of the image of each line in pixels (N, 2).
+        sizes: width and height in pixels of each line's image (N, 2).
     """
     numeric, found = are_numeric(texts), []
     for start in range(texts.shape[1] - 3):
@@ -88,7 +88,7 @@ def are_numeric(texts: np.ndarray) -> list[bool]:
 
 
 def _are_sizes(cells: Sequence[str], sizes: Sequence[Sequence[int]]) -> bool:
-    """True for the cells of a column of the widths, or of the heights, of images."""
+    """True for the cells of a column with image widths or heights."""
     return any(
         all(cell == str(size[side]) for cell, size in zip(cells, sizes, strict=True))
         for side in (0, 1)
@@ -96,13 +96,13 @@ def _are_sizes(cells: Sequence[str], sizes: Sequence[Sequence[int]]) -> bool:
 
 
 def _boxes(numbers: np.ndarray, sizes: np.ndarray) -> list[tuple[Names, float]]:
-    """What four numbers (N, 4) may be in images of these sizes (N, 2), with the mean area."""
+    """The possible forms of boxes (N, 4) in images of these sizes (N, 2), with the mean area."""
     first, second = numbers[:, :2], numbers[:, 2:]
     if (numbers <= 1).all():
         within = (second > 0) & (np.abs(2 * first - 1) + second <= 1 + 2 * ROUNDED_SHARE)
         return [(CENTER, 1.0)] if within.all(axis=1).mean() >= MAINLY else []
     found: list[tuple[Names, float]] = []
-    corners = (second > first).all()  # rarely true of sizes
+    corners = (second > first).all()  # rarely true for sizes
     for names, sides in ((EDGES[0], second - first), (EDGES[1], second)):
         within = (first >= -ROUNDED) & (sides > 0) & (first + sides <= sizes + ROUNDED)
         if within.all(axis=1).mean() >= MAINLY and (names == EDGES[0]) == corners:

@@ -26,14 +26,13 @@ class Listing:
     """Images and annotations of a data set, checked against its files.
 
     Attributes:
-        form: the name of its format: ``'COCO'``, ``'folders of classes'``.
-        folder: of the data.
-        classes: names of the classes in the order of their numbers, those that have something to
-            train on.
+        form: the name of the format: ``'COCO'``, ``'folders of classes'``.
+        folder: the folder of the data.
+        classes: the names of the classes with training data, in the order of their numbers.
         parts: the images of each split. The test split may be empty.
-        held_out: whether ``val`` was drawn from the images to train on.
-        findings: what was noticed.
-        masks: the class of each value of the masks.
+        held_out: whether ``val`` was drawn from the training images.
+        findings: the findings of the readers.
+        masks: the class of each mask value.
         multi_label: whether an image may have several classes, or none.
         stuff: for panoptic data, the number of stuff classes, which are the last ones.
     """
@@ -55,7 +54,7 @@ class Listing:
 
     @cached_property
     def _folders(self) -> dict[str, Path]:
-        """The folders of the images, and where they are."""
+        """The folders of the images, and their location."""
         names = {folder_of(record.path) for part in self.parts.values() for record in part}
         return {name: Path(name).absolute() for name in names}
 
@@ -66,7 +65,7 @@ class Listing:
 
     @cached_property
     def _prefixes(self) -> dict[str, str]:
-        """The prefix of the image names of each folder, within :attr:`root`."""
+        """The prefix of image names in each folder, below :attr:`root`."""
         within = {name: place.relative_to(self.root) for name, place in self._folders.items()}
         return {
             name: f'{place.as_posix()}/' if place.parts else '' for name, place in within.items()
@@ -74,10 +73,10 @@ class Listing:
 
     @cached_property
     def bands(self) -> int:
-        """The number of bands of all images, 0 of photographs.
+        """The number of bands of all images, 0 for photographs.
 
         Raises:
-            InputError: if two images have different numbers of them.
+            InputError: if two images have different numbers of bands.
         """
         records = [record for part in self.parts.values() for record in part]
         known: dict[int, ImageRecord] = {
@@ -89,7 +88,7 @@ class Listing:
                 for bands, record in list(known.items())[:2]
             )
             raise InputError(
-                f'{one}, and {other}; a model takes one number of bands: take one of them '
+                f'{one}, and {other}; a model takes one number of bands: remove one of them '
                 'out of the folder.'
             )
         return next(iter(known), 0)
@@ -106,7 +105,7 @@ class Listing:
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Classes without an image to validate."""
+        """Classes without a validation image."""
         counts = self.counts(self.val)
         return tuple(name for name in self.classes if name not in counts)
 
@@ -122,7 +121,7 @@ class Listing:
         return np.array(sides, dtype=float).reshape(-1, 2)
 
     def name_of(self, record: ImageRecord) -> str:
-        """The path of an image within :attr:`root`, with ``/``."""
+        """The path of an image below :attr:`root`, with ``/``."""
         folder, _, name = str(record.path).rpartition(os.sep)
         return self._prefixes[folder] + name
 
@@ -172,12 +171,12 @@ class Listing:
 
 
 def is_encodable(text: str) -> bool:
-    """True if a name is UTF-8, so that a text file can hold it."""
+    """True if a name is UTF-8, so it can be written to a text file."""
     return text.isascii() or not any('\ud800' <= letter <= '\udfff' for letter in text)
 
 
 def readable(name: str) -> str:
-    """A name from a disk as that of a class.
+    """A folder name as a class name.
 
     Raises:
         InputError: if its encoding is not known, see :func:`~anyfolder.text.read_text`.

@@ -12,17 +12,17 @@ from anyfolder.sampling import evenly_spaced
 
 from .mask_values import lossy_kind, values_of
 
-GRID_SIDE = 64  # side in pixels to which maps are sampled before they are compared
+GRID_SIDE = 64  # side in pixels to which maps are subsampled for comparisons
 MAX_MAP_VALUES = 64  # distinct values in a label map; photographs have thousands
-MIN_FLAT_SHARE = 0.8  # share of a label map's pixels that equal their right neighbor
-MIN_MAIN_SHARE = 0.9  # share of a lossy binary map's pixels with its two main values
+MIN_FLAT_SHARE = 0.8  # fraction of a label map's pixels that equal their right neighbor
+MIN_MAIN_SHARE = 0.9  # fraction of a lossy binary map's pixels with its two main values
 COMPARED_MAPS = 8  # maximum number of maps sampled from a folder
-MIN_OVERLAP = 0.85  # intersection over union of regions in maps that nearly coincide
-MIN_REGION_SHARE = 0.005  # share of pixels; smaller regions are not compared
+MIN_OVERLAP = 0.85  # IoU of regions in maps that nearly coincide
+MIN_REGION_SHARE = 0.005  # fraction of pixels; smaller regions are not compared
 
 
 def is_label_map(path: Path) -> bool:
-    """True if a file has few values in flat regions, as no photograph has."""
+    """True if a file has few values in flat regions, unlike a photograph."""
     values = _values(path)
     if values is None or values.shape[1] < 2:
         return False
@@ -36,14 +36,14 @@ def is_label_map(path: Path) -> bool:
 
 
 def are_nearly_the_same(maps: Sequence[Path]) -> bool:
-    """True if the regions of all maps overlap, as those of a camera's field of view do."""
+    """True if the regions of all maps nearly coincide, like those of a camera's field of view."""
     grids = [grid for grid in map(_grid, _sample(maps)) if grid is not None]
     overlaps = [_overlap(one, other) for one, other in pairwise(grids)]
     return bool(overlaps) and float(np.median(overlaps)) >= MIN_OVERLAP
 
 
 def says_the_same(maps: Sequence[Path], others: Sequence[Path]) -> bool:
-    """True if maps have the regions of others, with one value for each value, such as a color.
+    """True if maps have the same regions as others, with one value for each of their values.
 
     Args:
         maps, others: two maps of each image.
@@ -62,8 +62,8 @@ def _sample(maps: Sequence[Path]) -> list[Path]:
 
 
 def _values(path: Path) -> np.ndarray | None:
-    """The values (H, W) of a map, None of a file that cannot be one."""
-    with suppress(Exception):  # any error of a decoder
+    """The values (H, W) of a map; None for a file that cannot be a map."""
+    with suppress(Exception):  # any decoder error
         return values_of(path)
     return None
 
@@ -76,7 +76,7 @@ def _grid(path: Path) -> np.ndarray | None:
 
 
 def _overlap(one: np.ndarray, other: np.ndarray) -> float:
-    """The intersection over union of the region of a value, of that where it is least."""
+    """The smallest IoU of the region of any value."""
     values, counts = np.unique(one, return_counts=True)
     large = values[counts >= MIN_REGION_SHARE * one.size]
     return min(

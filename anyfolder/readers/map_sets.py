@@ -1,7 +1,7 @@
-"""Folders of maps beside folders of images: which they are, and which of them are the labels.
+"""Find folders of maps next to folders of images, and those with the labels.
 
-A folder has the kind that its name says, or else its pixels. Maps are told apart by the folders
-that their image does not have: ``mask`` and ``1st_manual`` of DRIVE.
+The kind of a folder is determined by its name, or else by its pixels. Maps are distinguished by the
+folders that their image does not have, such as ``mask`` and ``1st_manual`` in DRIVE.
 """
 
 from collections import defaultdict
@@ -23,15 +23,15 @@ from .splits import split_of, without_split
 
 MAX_FOLDER_GROUPS = 64  # maximum number of groups of folders whose pixels are sampled
 FILES_PER_GROUP = 3  # files sampled from each group
-NAMES_PER_FOLDER = 50  # names compared with those of other folders
-Kind = str  # 'image', 'mask', 'other' or nothing
+NAMES_PER_FOLDER = 50  # number of names compared with those of other folders
+Kind = str  # 'image', 'mask', 'other' or empty
 Role = tuple[str, ...]  # the folders of a map that its image does not have
 MapsByRole = Mapping[Role, Mapping[Path, Path]]  # by image
 
 
 @cache
 def kind_by_name(folders: Folders) -> Kind:
-    """The kind of files by their folders, the innermost one first; nothing if none says it."""
+    """The kind of files by their folders, the innermost first; empty if no folder has one."""
     for part in reversed(folders):
         for kind, names in FOLDER_KINDS.items():
             if kind != 'label' and not names.isdisjoint({part.casefold(), without_split(part)}):
@@ -40,10 +40,10 @@ def kind_by_name(folders: Folders) -> Kind:
 
 
 def label_maps(tree: Tree, folders: Iterable[Folders]) -> list[Path]:
-    """The files in those of some folders that have maps of labels by their pixels.
+    """The files in the folders whose pixels are those of label maps.
 
-    Only folders are looked at that share names with another one, and of many folders that are in
-    one folder, a few.
+    Only folders that share names with another one are checked, and only a few of many folders in
+    one folder.
     """
     groups = defaultdict[str, list[Folders]](list)
     folders = sorted(folders)
@@ -65,9 +65,9 @@ def _without_splits(folders: Folders) -> Role:
 
 
 def share_names(tree: Tree, folders: Sequence[Folders]) -> bool:
-    """True if two of some folders have images of the same names, but for words that all have.
+    """True if two folders have images of the same names, except for words that all have.
 
-    Of a name such as ``3_hair`` the first word is enough, since an image may have several maps.
+    For a name such as ``3_hair``, the first word is enough, since an image can have several maps.
     """
     places = [folders[i] for i in evenly_spaced(len(folders), MAX_FOLDER_GROUPS)] if folders else []
     names = []
@@ -83,7 +83,7 @@ def share_names(tree: Tree, folders: Sequence[Folders]) -> bool:
 
 
 def role_of(map_: Path, image: Path, tree: Tree) -> Role:
-    """The folders that a map has and its image does not, but for splits."""
+    """The folders that a map has and its image does not, except splits."""
     own = {part.casefold() for part in tree.parts(image)}
     return tuple(part for part in _without_splits(tree.parts(map_)) if part.casefold() not in own)
 
@@ -91,16 +91,16 @@ def role_of(map_: Path, image: Path, tree: Tree) -> Role:
 def choose_labels(maps: MapsByRole, findings: Findings) -> Role:
     """The labels among several maps of each image.
 
-    Maps that are nearly the same for all images say nothing of them, and maps that are equal to
-    others but for their values or colors say nothing more.
+    Maps that are nearly the same for all images contain no labels, and maps that only differ from
+    others in values or colors are redundant.
 
     Raises:
-        InputError: if several are left, or none.
+        InputError: if several remain, or none.
     """
     roles = sorted(maps, key=lambda role: (kind_by_name(role) != 'mask', -len(maps[role]), role))
     constant = [role for role in roles if are_nearly_the_same([*maps[role].values()])]
     left = [role for role in roles if role not in constant] or roles
-    what = 'maps left out, which are nearly the same for all images, as a field of view is'
+    what = 'maps left out, since they are nearly the same for all images, like a field of view'
     _leave_out({role: maps[role] for role in roles if role not in left}, what, findings)
     first, *others = left
     for role in others:
@@ -113,10 +113,10 @@ def choose_labels(maps: MapsByRole, findings: Findings) -> Role:
             ]
             raise UnclearError(
                 f'which maps are the labels of {str(image)!r}: {str(examples[0])!r} or '
-                f'{str(examples[1])!r}? Keep these, and move the others out of the folder.',
+                f'{str(examples[1])!r}? Keep those, and move the others out of the folder.',
                 pairs=[*maps[first].items()],
             )
-        what = 'maps left out, which say the same as the others'
+        what = 'maps left out, since they repeat the others'
         _leave_out({role: maps[role]}, what, findings)
     return first
 

@@ -1,4 +1,4 @@
-"""The classes of masks, and the class of each of their values."""
+"""The classes of masks, and the class of each mask value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ NOT_LABELED = 255  # the number of pixels without a class
 
 @dataclass
 class MaskValues:
-    """The classes, and the class of each value of a mask.
+    """The classes, and the class of each mask value.
 
     Attributes:
-        classes: their names.
-        numbers: the number of the class of each value, 255 for none.
+        classes: the class names.
+        numbers: the class number of each value, 255 for none.
         by_color: whether masks with a palette are read by its colors.
     """
 

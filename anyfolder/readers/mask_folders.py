@@ -1,4 +1,4 @@
-"""Folders of images and masks: which belong together, and which class each value of a mask is."""
+"""Read folders of images and masks."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -22,16 +22,16 @@ from .records import ImageRecord, Records
 
 
 def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
-    """Read a folder of images and masks: in ``images`` and ``masks``, or masks beside their images.
+    """Read a folder of images and masks, in ``images`` and ``masks`` or side by side.
 
-    A mask has the name of its image, maybe with ``_mask`` behind it, or names differ in words that
-    all images, or all masks, have. For its values see :mod:`.mask_values`. Without masks, polygons
-    are drawn as masks, on a background class.
+    A mask has the name of its image, maybe followed by ``_mask``, or names only differ in words
+    that all images or all masks have. For mask values see :mod:`.mask_values`. Without masks,
+    polygons are drawn as masks on a background class.
 
     Raises:
-        InputError: if there are no such folders, if a mask has another size than its image as it
-            is seen, or values that are not classes, or if there are no images to train on or to
-            validate.
+        InputError: if there are no such folders, if a mask has another size than its image as
+            displayed, or values that are not classes, or if there are no training or no validation
+            images.
     """
     findings = Findings(skip_invalid)
     masked = masked_images(tree, findings)
@@ -48,7 +48,7 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
         if not probes:
             return []
         if are_nearly_the_same([record.mask for record in records if record.mask]):
-            what = 'masks that are nearly the same for all images, as a field of view is'
+            what = 'masks that are nearly the same for all images, like a field of view'
             findings.warn(what, records[0].mask)
         values = _values(probes, named, findings)
         for record in records:
@@ -77,7 +77,7 @@ def _probe(
     lengths = {len(one.counts) for one in probes.values()}
     counting = all(max(one.counts) < len(one.counts) for one in probes.values())
     if len(lengths) > 2 and counting and not named.numbers:
-        what = 'masks that count from 0 on, each to another number, maybe of objects, not classes'
+        what = 'masks that each count from 0 to another number, maybe objects instead of classes'
         findings.warn(what, next(iter(probes)))
     findings.check()
     return probes
@@ -96,26 +96,26 @@ def _values(
 
 
 def _compare_palettes(probes: Mapping[Path | None, MaskProbe], findings: Findings) -> None:
-    """Reject masks that have another color of a number than the first that has it."""
+    """Reject masks whose palettes disagree."""
     first: dict[int, tuple[tuple[int, ...], Path | None]] = {}
     for mask, probe in probes.items():
         for value, own in probe.palette.items():
             color, other = first.setdefault(value, (own, mask))
             if color != own:
                 findings.reject(
-                    'masks have other colors of one number in their palettes',
+                    'mask palettes have different colors for one number',
                     'save all with one palette, or as RGB',
                     f'{value} of {other} and {mask}',
                 )
 
 
 def _compare_orientation(record: ImageRecord, findings: Findings) -> None:
-    """Note a mask that may be drawn on the stored pixels of its image, where no size tells."""
+    """Note a mask that may fit the unrotated pixels of its image, if sizes do not show it."""
     assert record.mask is not None
     image, mask = header_of(record.path).orientation, header_of(record.mask).orientation
     sizes_tell = (image in ON_ITS_SIDE) != (mask in ON_ITS_SIDE) and len({*record.size}) > 1
     if image != mask and not sizes_tell:
         findings.warn(
-            'masks without the orientation (EXIF) of their image, both taken as they are seen',
+            'masks without the EXIF orientation of their image, both taken as displayed',
             record.mask,
         )

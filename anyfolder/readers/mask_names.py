@@ -1,4 +1,4 @@
-"""The names of the classes in masks, in files beside them."""
+"""The names of mask classes, in files next to the masks."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ class NamedValues(NamedTuple):
     Attributes:
         numbers: the name of each number.
         colors: the name of each color.
-        file: which one says it.
+        file: the file.
     """
 
     numbers: Mapping[int, str] = {}
@@ -48,10 +48,10 @@ class NamedValues(NamedTuple):
 
 
 def names_in_files(tree: Tree) -> NamedValues:
-    """The names of the classes: in a file known by its name, or of colors.
+    """The class names: in a file with a known name, or by color.
 
     Raises:
-        InputError: if that file is a table of something else.
+        InputError: if that file is a table about something else.
     """
     for name in MASK_NAME_FILES:
         read = {file: read_names(file) for file in tree.others if file.name.lower() == name}
@@ -61,7 +61,7 @@ def names_in_files(tree: Tree) -> NamedValues:
         file, found = next(iter(read.items()))
         if found.file is None:
             raise InputError(
-                f'{str(file)!r} has neither a value and a name on each line, nor the '
+                f'{str(file)!r} has neither a value and a name on each line nor the '
                 'columns name, r, g and b; write one of these.'
             )
         return found
@@ -91,14 +91,15 @@ def _in_json(tree: Tree, file: Path) -> NamedValues | None:
 
 
 def read_names(file: Path) -> NamedValues:
-    """The names of classes in a file, or nothing.
+    """The class names in a file, or nothing.
 
-    These are a name on each line, where LabelMe's first is that of pixels without a class; lines of
-    ``r g b name``, or of CVAT's ``labelmap.txt``, ``name:r,g,b:parts:actions``; or a table whose
-    header has a column of names, and one of numbers, one of colors or three of red, green and blue.
+    Supported are a name on each line, where LabelMe's first is for pixels without a class; lines of
+    ``r g b name``, or ``name:r,g,b:parts:actions`` as in CVAT's ``labelmap.txt``; and a table whose
+    header has a name column, and a number column, a color column or three columns for red, green
+    and blue.
 
     Raises:
-        InputError: for a color that is none, or that has two names.
+        InputError: for an invalid color, or a color with two names.
     """
     if file.suffix.lower() not in TABLE_SUFFIXES:
         lines = read_lines(file, LONGEST_IN_LIST)
@@ -127,7 +128,7 @@ def read_names(file: Path) -> NamedValues:
 
 
 def _columns(header: list[str], kinds: Sequence[str], taken: Sequence[int] = ()) -> list[int]:
-    """The columns whose title has such a word, in the order of the words."""
+    """The columns whose title contains one of these words, in the order of the words."""
     ranks = {
         i: min(map(kinds.index, words))
         for i, title in enumerate(header)
@@ -137,7 +138,7 @@ def _columns(header: list[str], kinds: Sequence[str], taken: Sequence[int] = ())
 
 
 def _colors(pairs: Iterable[Sequence[str]], file: Path) -> dict[int, str]:
-    """The names of colors, given as pairs of a color and its name."""
+    """The names of colors, from pairs of color and name."""
     found: dict[int, str] = {}
     for text, name in pairs:
         value = _color(text, file)
@@ -155,7 +156,7 @@ def _color(text: str, file: Path) -> int:
         with suppress(ValueError):
             return _value(*ImageColor.getrgb(word)[:3])
     raise InputError(
-        f'{text!r} in {str(file)!r} is no color, which is three numbers from 0 to 255 or '
+        f'{text!r} in {str(file)!r} is not a color; write three numbers from 0 to 255 or '
         '#rrggbb; correct it.'
     )
 

@@ -17,7 +17,7 @@ from .name_keys import first_word, keys_of
 from .records import Records
 from .split_lists import Lists, read_lists
 
-# Endings of mask names after the name of the image, and endings of image names in their place.
+# Endings of mask names after the image name, and endings of image names that they replace.
 MASK_WORDS = (
     'mask',
     'masks',
@@ -31,29 +31,30 @@ MASK_WORDS = (
 )
 MASK_ENDING = re.compile(rf'[_-]?({"|".join(MASK_WORDS)})$', re.IGNORECASE)
 IMAGE_ENDINGS = ('', '_sat', '_image', '_rgb')
-MIN_SHARED_IMAGES = 0.5  # share of a folder's images that another folder has maps of, too
+MIN_SHARED_IMAGES = 0.5  # fraction of a folder's images for which another folder also has maps
 
 
 class MaskedImages(NamedTuple):
     """The images of a folder and their masks.
 
     Attributes:
-        records: those with a mask, in the split of their folder.
+        records: the images with a mask, in the split of their folder.
         lists: the content of lists of images.
-        index: of all images, without masks.
-        unused: maps that are not the labels, as already noted.
+        index: an index of all images, without masks.
+        unused: maps that are not the labels, already noted.
     """
 
     records: Records
     lists: Lists
-    index: Index  # type: ignore[assignment]  # hides tuple's own, which nobody calls
+    index: Index  # type: ignore[assignment]  # hides tuple.index, which nobody calls
     unused: list[Path]
 
 
 def has_masks(tree: Tree) -> bool:
-    """True if a folder has images, masks and little else, in folders so named or side by side.
+    """True if a folder has mainly images and masks, in folders with such names or side by side.
 
-    Where names do not say what all folders are, their pixels do: classes may be called as masks.
+    If names do not show the kind of all folders, their pixels do, since classes can be named like
+    masks.
     """
     if array_masks(tree):
         return True
@@ -81,10 +82,10 @@ def has_masks(tree: Tree) -> bool:
 def masked_images(tree: Tree, findings: Findings) -> MaskedImages | None:
     """The images with a mask; None if a folder has no masks.
 
-    An image without a mask is rejected if it lies where others have one.
+    An image without a mask is rejected if others in its folder have one.
 
     Raises:
-        InputError: if an image has several maps that may be the labels.
+        InputError: if an image has several maps that can be the labels.
     """
     images, masks = _images_and_masks(tree)
     if not images:
@@ -103,7 +104,7 @@ def masked_images(tree: Tree, findings: Findings) -> MaskedImages | None:
     for image in images:
         own, mask = tree.split(image), mask_of_image.get(image)
         if (image not in lists.splits and (own or 'train') in listed) or image in pairs.unclear:
-            continue  # listed among the files that are left out
+            continue  # reported among the unused files
         if mask:
             records.append(tree.record(image, mask, own, mask=mask))
         elif own in ('val', 'test') and own not in with_masks:
@@ -134,7 +135,7 @@ def _images_and_masks(tree: Tree) -> tuple[list[Path], list[Path]]:
 
 
 def _masks_beside(tree: Tree) -> list[Path]:
-    """The masks in the folder of their image, named after it."""
+    """The masks next to their image, named after it."""
     masks = [path for path in tree.images if _is_named_mask(path)]
     stems = {(path.parent, path.stem) for path in tree.images} if masks else set()
     return [
@@ -145,9 +146,9 @@ def _masks_beside(tree: Tree) -> list[Path]:
 
 
 def _names(images: list[Path], masks: list[Path]) -> dict[Path, list[str]]:
-    """The names that the image of each mask may have, the likeliest first.
+    """The possible names of each mask's image, the likeliest first.
 
-    NAME.jpg.png is that of NAME.jpg, and mask_1.png that of img_1.jpg.
+    NAME.jpg.png is the mask of NAME.jpg, and mask_1.png that of img_1.jpg.
     """
     by_key: dict[str, set[str]] = defaultdict(set)
     for image, key in keys_of(images).items():
@@ -171,10 +172,10 @@ def _labels(
     index: Index,
     findings: Findings,
 ) -> tuple[list[Path], list[Path]]:
-    """The masks that are the labels, and others of the same images.
+    """The masks that are the labels, and other maps of the same images.
 
     Raises:
-        InputError: if that is not clear.
+        InputError: if that is ambiguous.
     """
     unnamed = {mask for mask in masks if kind_by_name(tree.parts(mask)) != 'mask'}
     maps: dict[Role, dict[Path, Path]] = defaultdict(dict)

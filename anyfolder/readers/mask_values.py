@@ -1,9 +1,9 @@
-"""The class of each value, gray or color of masks.
+"""The class of each number, gray or color in masks.
 
-Programs export masks in several ways. Values that are numbers of classes stay what they are, and
-255 is a pixel of no class. Few values far apart, such as 0 and 255, or 0 and 128, are grays:
-classes in their order. Colors are looked up in CVAT's ``labelmap.txt``, or are classes in the
-order of their values.
+Programs export masks in several ways. Class numbers stay unchanged, and 255 is a pixel without a
+class. A few values far apart, such as 0 and 255, or 0 and 128, are grays, which are classes in
+their order. Colors are looked up in CVAT's ``labelmap.txt``, or are classes in the order of their
+values.
 """
 
 import re
@@ -26,28 +26,29 @@ from .mask_classes import NOT_LABELED, MaskValues
 from .mask_names import FIRST_COLOR, NamedValues
 
 MAX_CLASSES = 254  # 255 marks pixels without a class
-# Smallest value that is a gray level, not a class number, in masks with few values.
+# Smallest value that is a gray level rather than a class number, in masks with few values.
 LEAST_GRAY = 100
 MAX_GRAY_VALUES = 8  # maximum number of gray levels in masks whose classes have no names
 DARK_AND_BRIGHT = {'0-127': 'class 0', '128-255': 'class 255'}
-MIN_TWO_GRAYS_SHARE = 0.9  # share of pixels with the two main grays in a smoothed binary mask
-EDGE_WINDOW = 5  # side in pixels of the window in which an edge is looked for
-STRIP = 1 << 22  # pixels of a mask that are looked at in one go
-ENOUGH = 1 << 16  # values of a photograph, which are not counted to the end
-LOOKED_AT = 1 << 28  # pixels times values that are searched for parts
+MIN_TWO_GRAYS_SHARE = 0.9  # fraction of pixels with the two main grays in a smoothed binary mask
+EDGE_WINDOW = 5  # side in pixels of the window that is searched for edges
+STRIP = 1 << 22  # pixels of a mask that are processed at once
+ENOUGH = 1 << 16  # number of values from which on a file is a photograph, and counting stops
+LOOKED_AT = 1 << 28  # maximum number of pixels times values that are searched for parts
 
-# First bytes of formats that are lossy, or may be.
+# First bytes of formats that are or can be lossy.
 LOSSY_FORMATS = {'JPEG': b'\xff\xd8', 'WebP': b'RIFF.*VP8 ', 'AVIF or HEIC': b'.{4}ftyp'}
 
 
 class MaskProbe(NamedTuple):
-    """Statistics of the values of masks.
+    """Statistics of mask values.
 
     Attributes:
-        counts: the pixels of each value, or color.
-        parts: into which these pixels fall, where some are near a lower and a higher value.
-        at_edges: those of these parts that have no other pixel.
-        palette: the color of each of these values, in a file that has a palette.
+        counts: the number of pixels of each value or color.
+        parts: the number of connected parts of these pixels, if some are near a lower and a higher
+            value.
+        at_edges: the number of parts with only such pixels.
+        palette: the color of each value, in a file with a palette.
     """
 
     counts: Counter[int]
@@ -63,7 +64,7 @@ def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
 
     Args:
         mask: the file.
-        by_color: whether the colors of a palette count rather than its numbers.
+        by_color: whether the colors of a palette count instead of its numbers.
 
     Returns:
         The values (H, W), in uint8 if the mode of the image holds no others, or in int32.
@@ -76,7 +77,7 @@ def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
         one_byte = stored.mode in ('L', '1') or (stored.mode == 'P' and not by_color)
         values = np.empty((height, width), np.uint8 if one_byte else np.int32)
         rows = max(STRIP // width, 1)
-        for top in range(0, height, rows):  # the colors of all of a large one may not fit in memory
+        for top in range(0, height, rows):  # the colors of a whole large mask may not fit in memory
             strip = stored.crop((0, top, width, min(top + rows, height)))
             values[top : top + rows] = np.asarray(strip) if one_byte else _wide_values_in(strip)
     return values
@@ -84,7 +85,7 @@ def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
 
 def _wide_values_in(image: Image.Image) -> np.ndarray:
     if image.mode == 'F' and (np.asarray(image) % 1).any():
-        raise ValueError('its values have fractions')
+        raise ValueError('its values are not integers')
     if image.mode.startswith(('I', 'F')):
         return np.asarray(image).astype(np.int32)
     colors = np.asarray(image.convert('RGBA'))
@@ -134,7 +135,7 @@ def _counts_in(values: np.ndarray) -> dict[int, int]:
 
 
 def lossy_kind(mask: Path) -> str:
-    """The kind of a file that changes values at edges: JPEG, WebP unless lossless, AVIF; or ''."""
+    """The lossy format of a file: JPEG, WebP unless lossless, AVIF; or ''."""
     with open(mask, 'rb') as file:
         start = file.read(64)
     return next(
@@ -145,50 +146,50 @@ def lossy_kind(mask: Path) -> str:
 def choose_classes(
     seen: MaskProbe, named: NamedValues, findings: Findings, lossy: Path | None = None
 ) -> MaskValues:
-    """The classes of masks of which this was seen; one of them may be of a :func:`lossy_kind`.
+    """The classes of masks with these statistics; one of the masks can be of a :func:`lossy_kind`.
 
     Raises:
-        InputError: if the values cannot be those of classes, or are not as many as the names.
+        InputError: if the values cannot be classes, or their number differs from that of the names.
     """
     counts, values = seen.counts, sorted(seen.counts)
     unnamed = len(values) > MAX_GRAY_VALUES and not (named.numbers or named.colors)
     if lossy and min(np.diff(values), default=0) < LEAST_GRAY:
         raise UnclearError(
             f'{str(lossy)!r} is a {lossy_kind(lossy)} file, which changes the values of '
-            f'masks at edges: they have {len(values)}, which are not the numbers of classes; save '
+            f'masks at edges: they have {len(values)} values, which are not class numbers; save '
             'masks as PNG.',
             classes=DARK_AND_BRIGHT if values[-1] < FIRST_COLOR else None,
         )
     if len(values) > MAX_CLASSES + 1 or (unnamed and _are_smoothed(counts)):
         raise UnclearError(
             f'the masks have {len(values)} values, up to {_word(values[-1])}, which are '
-            'not the numbers of classes; they may be smoothed or JPEG files, which change values: '
-            'save masks as PNG with the number of the class of each pixel, or name the classes in '
+            'not class numbers; they may be smoothed or JPEG files, which change values: '
+            'save masks as PNG with the class number of each pixel, or name the classes in '
             'classes.txt.',
             classes=DARK_AND_BRIGHT if values[-1] < FIRST_COLOR else None,
         )
     findings.warn_all(
-        'values of masks that are mainly at edges between two others, as interpolation makes them; '
-        'if so, resize masks by the nearest neighbor',
+        'mask values mainly at edges between two others, as created by interpolation; '
+        'if so, resize masks by nearest neighbor',
         (_word(value) for value, parts in seen.parts.items() if 2 * seen.at_edges[value] >= parts),
     )
     found = _by_name(values, named) or _in_order(values, [*named.numbers.values()], findings)
     empty = sorted({*range(len(found.classes))} - {*found.numbers.values()})
     findings.warn_all(
-        'classes of which no mask has a pixel: no pixel of', (found.classes[i] for i in empty)
+        'classes without a pixel in any mask: no pixel of', (found.classes[i] for i in empty)
     )
     without = [value for value, number in found.numbers.items() if number == NOT_LABELED]
     if without:
         share = sum(map(counts.__getitem__, without)) / sum(counts.values())
         findings.warn(
-            f'masks with pixels of no class, value {", ".join(map(_word, without))}',
+            f'masks with pixels without a class, value {", ".join(map(_word, without))}',
             f'{100 * share:.1f} % of all pixels',
         )
     return found
 
 
 def _by_name(values: list[int], named: NamedValues) -> MaskValues | None:
-    """The classes of colors or numbers that a file names, unless few numbers are grays.
+    """The classes of the colors or numbers that a file names, unless the numbers are grays.
 
     Raises:
         InputError: for a color without a name.
@@ -216,12 +217,12 @@ def _by_name(values: list[int], named: NamedValues) -> MaskValues | None:
 
 
 def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskValues:
-    """The classes of values, or of colors without names, in their order."""
+    """The classes of values or unnamed colors, in their order."""
     chosen = values if _are_grays(values) else [one for one in values if one != NOT_LABELED]
     if names and chosen[-1] >= FIRST_COLOR:
         raise UnclearError(
-            f'the masks have colors, such as {_word(chosen[-1])}, and the classes have '
-            'names in an order, which says nothing of colors; write class_dict.csv with the '
+            f'the masks have colors, such as {_word(chosen[-1])}, but the classes have '
+            'names without colors; write class_dict.csv with the '
             'columns name, r, g and b.',
             classes=_named_in_order(chosen, names),
         )
@@ -230,25 +231,25 @@ def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskVa
         if len(chosen) > 10:
             shown += ' ...'
         raise UnclearError(
-            f'the masks have the values {shown}, and {len(names)} classes have names, '
-            'from class 0; give as many names, or mark pixels of no class by 255.',
+            f'the masks have the values {shown}, but {len(names)} classes have names, '
+            'from class 0; name all of them, or mark pixels without a class by 255.',
             classes=_named_in_order(chosen, names),
         )
     if not names and len(values) == 2 and 0 < values[0] < LEAST_GRAY and NOT_LABELED in values:
         raise UnclearError(
             f'the masks have the values {values[0]} and {NOT_LABELED}, which may be two classes, '
-            'or one and pixels of no class; say it in classes.txt, or write 0 and 1.',
+            'or one class and unlabeled pixels; name the classes in classes.txt, or use 0 and 1.',
             classes={str(value): f'class {value}' for value in values},
         )
     classes = tuple(names) or tuple(f'class {_word(value)}' for value in chosen)
     if len(classes) < 2:
         raise InputError(
-            f'all pixels of all masks have the value {_word(values[0])}, so that there is '
-            'nothing to tell apart; look at how the masks were saved.'
+            f'all pixels of all masks have the value {_word(values[0])}, so there is '
+            'nothing to learn; check how the masks were saved.'
         )
     if chosen != list(range(len(chosen))):
         findings.warn_all(
-            'values of masks, taken as classes in this order',
+            'mask values, taken as classes in this order',
             (f'{_word(value)} is {name!r}' for value, name in zip(chosen, classes, strict=True)),
         )
     numbers = {value: number for number, value in enumerate(chosen)}
@@ -256,12 +257,12 @@ def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskVa
 
 
 def _named_in_order(values: list[int], names: list[str]) -> dict[str, str | None]:
-    """The name of each value in their order, as far as there are as many."""
+    """The name of each value in order, if their numbers are equal."""
     return {_word(value): name for value, name in zip_longest(values, names[: len(values)])}
 
 
 def _are_grays(values: list[int]) -> bool:
-    """True if few values are far apart, so that they are grays or colors, of which 255 is one."""
+    """True if there are few values far apart, which are grays or colors, including 255."""
     others = [value for value in values if value != NOT_LABELED]
     return len(values) <= MAX_GRAY_VALUES and (len(others) < 2 or max(others) >= LEAST_GRAY)
 

@@ -1,4 +1,4 @@
-"""Folders of one image each beside a folder of its masks, one for each object."""
+"""Folders with one image and a folder of its masks, one for each object."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -9,7 +9,7 @@ from anyfolder.wording import option
 from .image_tree import Tree
 from .map_sets import kind_by_name
 
-MEAN_MASKS = 2  # masks of an image below which one may cover all its pixels
+MEAN_MASKS = 2  # number of masks below which one may cover all pixels of the image
 
 
 def check_masks_of_objects(tree: Tree) -> None:
@@ -24,8 +24,8 @@ def check_masks_of_objects(tree: Tree) -> None:
         return
     [image], mask = whole[0]['image'], masks[0]
     raise UnclearError(
-        f'{str(image)!r} has several masks such as {str(mask)!r}, which may be of one object each; '
-        'join those of an image into one with a number for each class, or to find objects, give '
+        f'{str(image)!r} has several masks such as {str(mask)!r}, which may show one object each; '
+        'merge them into one mask with a number for each class, or to detect objects, give '
         f'{option("task", "instance")} and a layout with their class.',
         format='objects',
         images=f'**/{{name}}/{image.parent.name}/*',

@@ -1,4 +1,4 @@
-"""The files that name the classes: a YAML file such as YOLO's, ``classes.txt``, ``*.names``."""
+"""Find the files that name classes: a YAML file such as YOLO's, ``classes.txt``, ``*.names``."""
 
 import re
 from collections.abc import Iterator
@@ -21,21 +21,21 @@ NAME_FILES = (
     'names.txt',
     'wnids.txt',
 )  # patterns of files with a name on each line
-# Forms of a line with a class number: ``0: cat``, ``0 cat``, ``cat: 0``.
+# The forms of a line with a class number: ``0: cat``, ``0 cat``, ``cat: 0``.
 NUMBERED_LINES = (
     r'(?P<number>\d{1,9})(?:\s*[:,;]\s*|\s+)(?P<name>\S.*)',
     r'(?P<name>.*\S)\s*[:,;=]\s*(?P<number>\d{1,9})',
 )
-# The YAML file with the names of the classes, and its content.
+# The YAML file with the class names, and its content.
 Settings = tuple[Path, dict[str, Any]]
-Names = tuple[Path, list[str]]  # the file with the names of the classes, and these
+Names = tuple[Path, list[str]]  # the file with the class names, and the names
 
 
 def find_settings(tree: Tree) -> Settings | None:
-    """The YAML file with the names of the classes, and its content as text, or None.
+    """The YAML file with the class names, and its content as text, or None.
 
     Raises:
-        InputError: if a file is not YAML, or if several have other names.
+        InputError: if a file is not YAML, or if several have different names.
     """
     found: list[Settings] = []
     for file in tree.others:
@@ -49,13 +49,13 @@ def find_settings(tree: Tree) -> Settings | None:
 
 
 def find_names(tree: Tree, settings: Settings | None) -> Names | None:
-    """The file with the names of the classes, and the names, empty where a number has none.
+    """The file with the class names, and the names, which are empty for unnamed numbers.
 
     None without such a file.
 
     Args:
         tree: the files of the folder.
-        settings: from :func:`find_settings`.
+        settings: the result of :func:`find_settings`.
 
     Raises:
         InputError: if the names in a YAML file are not a list, or if two files differ.
@@ -87,7 +87,7 @@ def find_names(tree: Tree, settings: Settings | None) -> Names | None:
 
 
 def _in_json(tree: Tree) -> Iterator[Names]:
-    """The files of names by the numbers of classes, such as Hugging Face's ``id2label.json``."""
+    """The files with names by class number, such as Hugging Face's ``id2label.json``."""
     for file in tree.others:
         content = tree.contents.json(file) if file.suffix.lower() == '.json' else None
         if isinstance(content, dict) and content and all(map(str.isdecimal, content)):
@@ -97,7 +97,7 @@ def _in_json(tree: Tree) -> Iterator[Names]:
 
 
 def names_by_number(lines: list[str]) -> list[str]:
-    """The names in the order of the numbers beside them, where all have one, from 0 on."""
+    """The names in the order of their numbers, if all are numbered from 0 on."""
     order = range(len(lines))
     for form in NUMBERED_LINES:
         names = {

@@ -1,4 +1,4 @@
-"""File names without the words that all files of their folder share."""
+"""Shorten file names by the words that all files in a folder share."""
 
 import re
 from collections import Counter, defaultdict
@@ -15,8 +15,8 @@ TOKEN = re.compile(r'\d+|[^\W\d_]+')  # a number or a word
 def keys_of(paths: Iterable[Path]) -> dict[Path, str]:
     """The key of each file: ``21`` of ``21_training.tif`` and of ``21_manual1.gif``.
 
-    Names of an image and its maps often differ in words that all images, or all maps, have. The key
-    is empty if nothing else is left.
+    The names of an image and its maps often differ in words that all images, or all maps, share.
+    The key is empty if there are no other words.
     """
     in_folder = defaultdict[str, list[Path]](list)
     for path in paths:
@@ -25,7 +25,7 @@ def keys_of(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def first_word(key: str) -> str:
-    """The first word of a key, or number without zeros: 3 of ``00003 hair``."""
+    """The first word of a key, or the number without zeros: 3 for ``00003 hair``."""
     return key.split(' ', maxsplit=1)[0].lstrip('0') or '0'
 
 
@@ -36,7 +36,7 @@ def _keys(paths: list[Path]) -> dict[Path, str]:
 
 
 def _without(tokens: list[str], common: Mapping[str, int]) -> list[str]:
-    """The tokens without these. Of equal ones the last go: ``1_manual1`` is the first image."""
+    """The tokens without these. The last of equal tokens are removed: ``1_manual1`` is image 1."""
     left, kept = Counter(common), []
     for token in reversed(tokens):
         if left[token]:

@@ -1,4 +1,4 @@
-"""Images that are named by their folder: the frames of a video, or the pictures of a patient."""
+"""Images named by their folder: frames of a video, or pictures of a patient."""
 
 import os
 from collections import defaultdict
@@ -11,16 +11,16 @@ from .identity import ANY_KIND, NUMBER
 from .image_tree import Tree
 from .splits import split_of
 
-Folders = tuple[str, ...]  # names from the data's folder on
-LONGEST_SUFFIX = 5  # characters, as in .mpeg: a folder of frames may be named by its video
+Folders = tuple[str, ...]  # path parts below the data folder
+LONGEST_SUFFIX = 5  # characters, as in .mpeg: a folder of frames may be named after its video
 
 
 class NamedFolders:
-    """The folders of images, which lists and tables may name in place of each image.
+    """The folders of images that lists and tables can name instead of each image.
 
     Args:
-        tree: the files of the data.
-        but: names that are no such folder, since they are of classes.
+        tree: the files of the folder.
+        but: names of class folders, which do not count.
     """
 
     def __init__(self, tree: Tree, but: Container[str] = ()) -> None:
@@ -28,7 +28,7 @@ class NamedFolders:
 
     @cached_property
     def _by_tail(self) -> dict[str, list[Folders]]:
-        """Folders by each end of their path, as ``c``, ``b/c`` and ``a/b/c``."""
+        """Folders by each suffix of their path, as ``c``, ``b/c`` and ``a/b/c``."""
         places = {
             folders[: depth + 1]
             for folders in self._tree.images_in
@@ -49,9 +49,9 @@ class NamedFolders:
         return found
 
     def match(self, name: str) -> Sequence[Folders]:
-        """The folders of a name: ``seq/1``, or ``seq/1.avi`` of a video in frames.
+        """The folders with a name: ``seq/1``, or ``seq/1.avi`` for a video in frames.
 
-        Names of a split, or of what files are, such as ``images``, tell no folder from others.
+        Names of splits or kinds of files, such as ``images``, do not identify a folder.
         """
         parts = [part for part in nfc(name).replace('\\', '/').split('/') if part not in ('', '.')]
         stem, suffix = os.path.splitext(parts[-1]) if parts else ('', '')
@@ -64,7 +64,7 @@ class NamedFolders:
     def match_number(self, name: str) -> Sequence[Folders]:
         """The folders whose name is this number with other zeros: ``0007`` for 7 and 7.0.
 
-        None where folders of the number have several names, see :meth:`.Index.match_number`.
+        None if folders of the number have several names, see :meth:`.Index.match_number`.
         """
         number = NUMBER.fullmatch(name)
         names = self._numbered.get(int(number[1]), ()) if number else ()
@@ -72,7 +72,7 @@ class NamedFolders:
 
     @cached_property
     def _numbered(self) -> dict[int, set[str]]:
-        """The names of folders that are numbers, by these."""
+        """The folder names that are numbers, by number."""
         found = defaultdict[int, set[str]](set)
         for name in self._by_tail:
             if number := NUMBER.fullmatch(name):
@@ -84,7 +84,7 @@ class NamedFolders:
         return [image for place in folders for image in self._below[place]]
 
     def beside(self, folders: Sequence[Folders]) -> dict[Path, str]:
-        """The images in folders as deep as these are, and the path of that folder."""
+        """The images in folders at the depth of these, with the path of the folder."""
         depths = {*map(len, folders)}
         return {
             image: '/'.join(place)

@@ -1,4 +1,4 @@
-"""Objects in images, compared with the pixels."""
+"""Check objects against their images."""
 
 from collections.abc import Iterable
 from operator import sub
@@ -19,20 +19,18 @@ CORRECT = 'correct them'
 def check_instances(
     records: Records, findings: Findings, with_masks: bool = False, is_certain: bool = False
 ) -> None:
-    """Compare objects with their images: clip what is outside, reject what cannot be right.
+    """Check objects against their images: clip them, and reject invalid ones.
 
-    Afterward every box has finite sides of at least a pixel, as rounded, within its image, and an
-    area.
+    Afterward, every box has an area and finite sides of at least a rounded pixel within its image.
 
     Args:
-        records: images whose size is known, with objects as their files have them.
-        findings: gets what was clipped, left out or is wrong.
-        with_masks: whether polygons are needed, so that they are checked, too. They are dropped
-            otherwise.
+        records: images of known size, with objects as in their files.
+        findings: collects clipped and left-out objects and errors.
+        with_masks: whether polygons are needed and checked. Otherwise they are dropped.
         is_certain: see :func:`~.boxes_in_pixels.to_pixels`.
 
     Raises:
-        InputError: if all boxes are of another form than stated, see :mod:`.box_meaning`.
+        InputError: if the boxes have another form than stated, see :mod:`.box_meaning`.
     """
     to_pixels(records, findings, is_certain)
     for record in records:
@@ -41,7 +39,7 @@ def check_instances(
         record.instances = [found for found in record.instances if _fits(found, record, findings)]
         record.instances, repeated = without_repeats(record.instances)
         findings.warn_all(
-            'objects left out, since the same box of the class is there',
+            'objects left out, since the class has the same box twice',
             (found.origin for found in repeated),
         )
         findings.warn_all(
@@ -53,7 +51,7 @@ def check_instances(
 
 
 def without_repeats(instances: Iterable[Instance]) -> tuple[list[Instance], list[Instance]]:
-    """The first instance of each class and box, and all others."""
+    """The first instance of each class and box, and the duplicates."""
     first: dict[tuple, Instance] = {}
     repeated = [
         found
@@ -64,7 +62,7 @@ def without_repeats(instances: Iterable[Instance]) -> tuple[list[Instance], list
 
 
 def _fits(found: Instance, record: ImageRecord, findings: Findings) -> bool:
-    """Cut a box at the edges of its image; whether enough of it is left."""
+    """Clip a box to its image; return whether enough of it is left."""
     width, height = found.box[2:]
     cut = clipped(found.box, record.size)
     if min(cut[2:]) < LEAST - SLACK:
@@ -78,7 +76,7 @@ def _fits(found: Instance, record: ImageRecord, findings: Findings) -> bool:
         return False
     if max(map(abs, map(sub, cut, found.box))) > 1e-3:
         where = f'{rounded(found.box)} of {found.origin}'
-        findings.warn('boxes cut at the edges of their image', where)
+        findings.warn('boxes clipped to their image', where)
     found.box = cut
     if found.segmentation and not is_mask(found, record.size, findings):
         return False
@@ -87,7 +85,7 @@ def _fits(found: Instance, record: ImageRecord, findings: Findings) -> bool:
 
 
 def _complete_area(found: Instance, findings: Findings) -> None:
-    """Compute the area of an object whose file has none or one that cannot be right."""
+    """Compute the area of an object if its file has none or an invalid one."""
     _, _, width, height = found.box
     if not 0 < number_of(found.area) <= 1.01 * width * height + 1:
         if found.area is not None:
@@ -97,10 +95,10 @@ def _complete_area(found: Instance, findings: Findings) -> None:
 
 
 def _leave_out_boxes(record: ImageRecord, findings: Findings) -> None:
-    """Reject objects of an image that have no polygon."""
+    """Reject objects without a polygon."""
     for found in record.instances:
         if not found.segmentation:
-            what = 'objects have a box and no polygon'
+            what = 'objects have a box but no polygon'
             remedy = f'draw one, or give {option("task", "detection")}'
             findings.reject(what, remedy, found.origin)
     record.instances = [found for found in record.instances if found.segmentation]

@@ -1,4 +1,4 @@
-"""Labels of other tasks than classification, which a folder of classes does not have."""
+"""Find labels of other tasks than classification."""
 
 from anyfolder.errors import InputError
 from anyfolder.wording import option
@@ -10,19 +10,19 @@ from .mask_pairs import has_masks
 
 
 def check_other_labels(tree: Tree) -> None:
-    """Raise a ``InputError`` that names the task, for a folder with boxes, masks or depth.
+    """Raise an ``InputError`` that names the task, for a folder with boxes, masks or depth.
 
     Its folders of images and of maps would be taken for classes.
     """
     if formats := ' and '.join(found.name for found in formats_of(tree)):
         has, task = f'boxes as {formats}', 'detection'
     elif has_depth(tree):
-        has, task = 'images and maps of depth', 'depth'
+        has, task = 'images and depth maps', 'depth'
     elif has_masks(tree):
         has, task = 'images and masks', 'segmentation'
     else:
         return
     raise InputError(
-        f'{str(tree.folder)!r} has {has}; give {option("task", task)}, or to classify, a folder '
-        'that has folders of classes alone.'
+        f'{str(tree.folder)!r} has {has}; give {option("task", task)}, or for classification a '
+        'folder with only class folders.'
     )

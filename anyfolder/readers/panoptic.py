@@ -1,4 +1,4 @@
-"""COCO's panoptic form: ``panoptic_*.json``, and PNGs with a segment's number in each pixel."""
+"""COCO panoptic: ``panoptic_*.json``, and PNGs with the segment number of each pixel."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -30,17 +30,17 @@ SUFFIXES = ('.jpg', '.png')  # image suffixes for which MMDetection finds the PN
 
 @dataclass(slots=True)
 class Segment(Instance):
-    """A thing, or all of one kind of stuff, in an image.
+    """A thing, or all stuff of one class, in an image.
 
     Attributes:
-        number: its value in the PNG: red + 256 green + 65536 blue.
+        number: the value in the PNG: red + 256 green + 65536 blue.
     """
 
     number: int = 0
 
 
 def is_panoptic(content: Any) -> bool:
-    """True if this is the content of a file of panoptic annotations."""
+    """True if this is the content of a panoptic annotation file."""
     match content:
         case {'annotations': [{'segments_info': _}, *_]}:
             return True
@@ -48,7 +48,7 @@ def is_panoptic(content: Any) -> bool:
 
 
 def numbers_in(file: Path) -> np.ndarray:
-    """The number of the segment of each pixel (H, W); 0 is unlabeled."""
+    """The segment number of each pixel (H, W); 0 is unlabeled."""
     blue, green, red = np.moveaxis(
         decode(read_within(file, 'bytes of an image')).astype(np.int32), -1, 0
     )
@@ -56,14 +56,14 @@ def numbers_in(file: Path) -> np.ndarray:
 
 
 def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
-    """Read a folder with a file of panoptic annotations for each split, or for all.
+    """Read a folder with a panoptic annotation file for each split, or one for all.
 
-    The PNGs are in a folder of the name of that file, as COCO has them, or beside it. Boxes and
-    areas are taken from their pixels.
+    The PNGs are in a folder named after that file, as in COCO, or next to it. Boxes and areas are
+    computed from their pixels.
 
     Raises:
         InputError: if there is no such file, if images, PNGs and segments do not fit together, or
-            if a class has nothing to train on.
+            if a class has no training data.
     """
     files = {
         file: content
@@ -90,7 +90,7 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
             _compare(record, found, findings)
         return [record for record, _ in seen]
 
-    images = Index(tree.folder, [record.path for record in records])  # PNGs have their names
+    images = Index(tree.folder, [record.path for record in records])  # PNGs are named after them
     draft = Draft(
         SEGMENTS, 'COCO panoptic', tree, records, [*things, *stuff], used=files, listed=images
     )
@@ -109,7 +109,7 @@ def _records(
     }
     for name, is_thing in categories.values():
         if kinds.setdefault(name, is_thing) != is_thing:
-            raise ValueError(f'{name!r} is a thing and stuff')
+            raise ValueError(f'{name!r} is both a thing and stuff')
     records = {
         number: tree.record(
             tree.resolve(image.name, file, split, findings) or file,
@@ -126,8 +126,8 @@ def _records(
         record.mask = next(filter(os.path.isfile, places), None)
         if record.mask is None:
             findings.reject(
-                'PNGs of segments are not there',
-                'put them into a folder of the name of their file of annotations',
+                'PNGs of segments are missing',
+                'put them into a folder named after their annotation file',
                 str(places[0]),
             )
         elif record.path != file:
@@ -154,24 +154,24 @@ def _probe_all(png: Path) -> tuple[Sequence[int], dict[int, tuple]]:
 
 
 def _compare(record: ImageRecord, found: dict[int, tuple], findings: Findings) -> None:
-    """Take boxes and areas from the pixels, of which each number is counted."""
+    """Compute boxes and areas from the pixels."""
     kept: list[Instance] = []
     for segment in record.instances:
         assert isinstance(segment, Segment)
         if segment.number not in found:
-            findings.warn('segments left out, of which there is no pixel', segment.origin)
+            findings.warn('segments left out, since they have no pixel', segment.origin)
             continue
         segment.box, segment.area = found.pop(segment.number)
         kept.append(segment)
     record.instances = kept
     findings.warn_all(
-        'numbers in PNGs that are no listed segment, taken as no segment',
+        'numbers in PNGs that are not listed, taken as no segment',
         (f'{number} in {record.mask}' for number in found if number),
     )
 
 
 def as_panoptic(listing: Listing, part: Records) -> dict[str, Any]:
-    """Images with their segments, as the content of a file of panoptic annotations."""
+    """Images with their segments, as the content of a panoptic annotation file."""
     things = len(listing.classes) - (listing.stuff or 0)
     images, annotations = [], []
     for number, record in enumerate(part, 1):

@@ -22,13 +22,13 @@ def probe_maps(
     what: str,
     findings: Findings,
 ) -> Iterator[tuple[ImageRecord, Facts]]:
-    """The images whose map can be read and has their size, with its statistics.
+    """The images whose map is readable and has their size, with its statistics.
 
     Args:
         records: the images.
         probe: returns the shape (H, W) of a map and the facts needed about its values.
-        what: the maps, in the plural, for messages.
-        findings: gets the others.
+        what: the name of the maps, in the plural, for messages.
+        findings: collects the others.
     """
 
     def attempt(record: ImageRecord) -> tuple[Sequence[int], Facts] | str:
@@ -36,7 +36,7 @@ def probe_maps(
         try:
             with room_for(_claimed_pixels(record.mask)):
                 return probe(record.mask)
-        except Exception as error:  # noqa: BLE001  whatever a decoder trips over
+        except Exception as error:  # noqa: BLE001  decoders raise any error
             return first_line(error)
 
     with ThreadPoolExecutor(min(4, cores())) as pool:
@@ -49,14 +49,14 @@ def probe_maps(
             else:
                 size, seen = (f'{one[0]} x {one[1]}' for one in (found[0][::-1], record.size))
                 findings.reject(
-                    f'{what} have another size than their image as it is seen',
+                    f'{what} have another size than their image as displayed',
                     'make them equal',
                     f'{record.mask} with {size} pixels, and {record.path} with {seen}',
                 )
 
 
 def _claimed_pixels(file: Path) -> int:
-    """The pixels of a map by its header; of an array no more than its bytes."""
+    """The number of pixels of a map by its header; for an array at most its bytes."""
     try:
         width, height = seen_size(file)
     except Exception:  # noqa: BLE001  as above

@@ -1,6 +1,6 @@
 """The pixels of polygons: those whose center is inside, as pycocotools counts them.
 
-OpenCV and Pillow also fill the outline, which makes an object a pixel wider and higher.
+OpenCV and Pillow also fill the outline, which makes objects a pixel wider and higher.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ MOST_CROSSINGS = 1 << 22  # crossings of edges and pixel rows computed at once
 
 
 def draw_polygon(mask: np.ndarray, polygon: Sequence[float], value: int | bool) -> None:
-    """Set the pixels inside of a polygon to a value, by the even-odd rule.
+    """Set the pixels inside a polygon to a value, by the even-odd rule.
 
-    A line along the centers of a row crosses the outline at some points, and is inside from each
-    one of odd number to the next.
+    The line through the centers of a row crosses the outline at some points, and is inside from
+    each odd crossing to the next.
 
     Args:
-        mask: of pixels (H, W), which is changed. The center of the first one is at (0.5, 0.5).
-        polygon: ``[x, y, x, y, ...]`` in pixels, also beyond the mask.
+        mask: the pixels (H, W), which are changed. The center of the first one is at (0.5, 0.5).
+        polygon: ``[x, y, x, y, ...]`` in pixels, may exceed the mask.
     """
     starts = np.reshape(np.asarray(polygon, float), (-1, 2))
     ends = np.roll(starts, -1, axis=0)
@@ -30,7 +30,7 @@ def draw_polygon(mask: np.ndarray, polygon: Sequence[float], value: int | bool) 
     inner = mask[first.min() : last.max(), left : _first_center(starts[:, :1].max(), width)]
     if not inner.size:
         return
-    # Whether a pixel is the first one behind a crossing; the last column is beyond the mask.
+    # Whether a pixel is the first one after a crossing; the last column is beyond the mask.
     flips = np.zeros((inner.shape[0], inner.shape[1] + 1), np.uint8)
     for edges in np.array_split(np.arange(len(starts)), 1 + (last - first).sum() // MOST_CROSSINGS):
         rows, columns = _crossings(starts[edges], ends[edges], first[edges], last[edges])
@@ -41,17 +41,17 @@ def draw_polygon(mask: np.ndarray, polygon: Sequence[float], value: int | bool) 
 
 
 def _first_center(place: np.ndarray, most: int) -> np.ndarray:
-    """The first pixel whose center is not before a place, within 0 and a number."""
+    """The first pixel whose center is not before a position, clipped to 0 and a number."""
     return np.clip(np.ceil(place - 0.5), 0, most).astype(int)
 
 
 def _crossings(
     starts: np.ndarray, ends: np.ndarray, first: np.ndarray, last: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rows (K) and the places in x (K) where edges cross the centers of rows.
+    """The rows (K) and x positions (K) where edges cross the centers of rows.
 
     Args:
-        starts, ends: of the edges (N, 2).
+        starts, ends: the end points of the edges (N, 2).
         first, last: the rows (N) that each crosses, without the last one.
     """
     counts = last - first

@@ -24,14 +24,14 @@ class Probe(NamedTuple):
     """The facts that a probe found about an image.
 
     Attributes:
-        state: size of the file in bytes and time of its last change, by which it is known again;
-            nothing where a fault is of the machine.
-        size: width and height in pixels as it is seen.
-        bands: their number, 0 of a photograph.
-        bits: of a value of a photograph.
-        fault: why it cannot be read, or nothing.
-        digest: of the content, where the pixels were looked at.
-        values: the lowest and the highest value of a photograph of more than 8 bits, likewise.
+        state: file size in bytes and time of the last change, which identify the file; empty if the
+            fault lies in the machine.
+        size: width and height in pixels as displayed.
+        bands: the number of bands, 0 for a photograph.
+        bits: the bits per value of a photograph.
+        fault: the reason why it cannot be read, or empty.
+        digest: a digest of the content, if it was decoded.
+        values: the lowest and highest value of a decoded photograph with more than 8 bits.
     """
 
     state: Sequence[int] = ()
@@ -44,7 +44,7 @@ class Probe(NamedTuple):
 
 
 def state_of(file: str | int) -> list[int]:
-    """The state of a file that is there, see :class:`Probe`."""
+    """The state of an existing file, see :class:`Probe`."""
     found = os.stat(file)
     return [found.st_size, found.st_mtime_ns]
 
@@ -55,7 +55,7 @@ def digest_of(content: bytes) -> str:
 
 
 def probe_images(paths: Sequence[str], decoded: bool) -> list[Probe]:
-    """Probe images. The pixels of one that may be truncated are always decoded."""
+    """Probe images. Images that may be truncated are always decoded."""
     return [_probe(path, decoded) for path in paths]
 
 
@@ -72,7 +72,7 @@ def _probe(path: str, decoded: bool) -> Probe:
             file.seek(0)
             with room_for(size[0] * size[1] * max(bands, 1)):
                 probe = _decoded(file.read(), probe)
-    except Exception as error:  # noqa: BLE001  whatever a decoder trips over
+    except Exception as error:  # noqa: BLE001  decoders raise any error
         probe = probe._replace(fault=first_line(error))
         of_machine = isinstance(error, (MemoryError, ImportError)) or getattr(error, 'errno', None)
         return probe._replace(state=()) if of_machine else probe
@@ -89,14 +89,14 @@ def _decoded(content: bytes, probe: Probe) -> Probe:
         colors = values.reshape(*values.shape[:2], -1)[..., :3]  # without alpha
         probe = probe._replace(values=(float(np.nanmin(colors)), float(np.nanmax(colors))))
     if not probe.bands and probe.bits <= 16:
-        # A gray image is read as completely, in half the time. Of a file without an end, the
-        # colors tell what is missing.
+        # Reading as gray takes half the time. In a file without an end marker, colors show missing
+        # pixels.
         decode(content, 'grayscale' if has_end(BytesIO(content)) else 'color')
     return probe
 
 
 def main() -> None:
-    """Read lines of JSON with paths of images, and answer each with a line of their facts."""
+    """Read lines of JSON with image paths, and answer each line with their facts."""
     Image.MAX_IMAGE_PIXELS = json.loads(sys.argv[1])
     cv2.setNumThreads(1)
     for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""A cache of probed images, so that a folder of the same images is not decoded twice.
+"""A cache of probed images, so that a folder is not decoded twice.
 
 Each line of its file has the name of an image and its :class:`~.probe.Probe`. A line is valid until
 the image's size or modification time changes; the file, until OpenCV or Pillow is updated.
@@ -28,16 +28,16 @@ from anyfolder.wording import option
 from .probe import Probe, probe_images, state_of
 
 NAME = 'decoded_images.jsonl'  # in the work directory
-SAMPLE = 100  # images that are decoded where not all are
-BATCH = 32  # images of a task
-FEW = 1000  # images for which no process is started
+SAMPLE = 100  # number of images that are decoded by default
+BATCH = 32  # images per task of a process
+FEW = 1000  # up to this number of images, no process is started
 THREADS = 8  # threads that wait for the disk
-# Other versions may read other files.
+# Other versions may support other files.
 DECODERS = f'opencv {cv2.__version__}, pillow {PIL.__version__}'
 
 
 class ProbeCache:
-    """The images of a folder that were probed.
+    """The probed images of a folder.
 
     Args:
         folder: the folder of the data.
@@ -62,7 +62,7 @@ class ProbeCache:
 
     @property
     def summary(self) -> str:
-        """How many images were decoded, as a sentence."""
+        """The number of decoded images, as a sentence."""
         if self.decoded == self.images:
             return f'All {self.images} images were decoded.'
         remarks = [f'{self.unreadable} cannot be read'] * bool(self.unreadable)
@@ -96,7 +96,7 @@ class ProbeCache:
         return [probes.get(os.fspath(path)) for path in paths]
 
     def _cached(self, names: Iterable[str]) -> dict[str, Probe]:
-        """The cached results of these images, unless they have changed."""
+        """The cached results of unchanged images."""
         known = dict(self._lines())
         valid = {}
         for name in names if known else ():
@@ -164,8 +164,8 @@ def _probe_all(names: Sequence[str], decoded: bool) -> Generator[tuple[str, Prob
 def _decoders() -> Iterator[Callable[[Sequence[str]], Sequence[Probe]]]:
     """A function that lets processes decode images.
 
-    They share nothing with this one: a fork of its threads may hang, and a decoder that crashes
-    ends the process.
+    They share nothing with this process: a fork with threads can hang, and a crash in a decoder
+    ends its process.
     """
     command = [sys.executable, '-m', probe_images.__module__, json.dumps(Image.MAX_IMAGE_PIXELS)]
     # In a session of their own, they do not receive Ctrl-C.

@@ -1,7 +1,7 @@
 """The record of an image: its split, size and labels, as far as they are known.
 
-A reader makes one for each image from what its files say, :mod:`.build_listing` completes and
-checks it against the pixels, and a :class:`~.listing.Listing` has the final ones.
+A reader creates a record for each image from the files, :mod:`.build_listing` completes and checks
+it against the pixels, and a :class:`~.listing.Listing` has the final records.
 """
 
 from collections.abc import Sequence
@@ -14,21 +14,21 @@ from .splits import Split
 
 @dataclass(slots=True)
 class Instance:
-    """An object. As a file has it, its box is of any form; in a listing it is in pixels.
+    """An object. From a file, its box can have any form; in a listing it is in pixels.
 
     Attributes:
-        name: its class. Nothing for a region to be ignored, whatever its class.
-        box: left, top, width and height in pixels of the image as it is seen. As a file has it,
-            the numbers of its form, or nothing where there are only polygons.
+        name: the class. Empty for a region to be ignored, whatever its class.
+        box: left, top, width and height in pixels of the image as displayed. From a file, the
+            numbers of its form, or empty if there are only polygons.
         segmentation: COCO's polygons ``[[x, y, x, y, ...], ...]``, or its run lengths as a dict.
             None: only a box.
-        crowd: whether it is a group of objects, difficult or to be ignored, so that it is neither
-            trained on nor counted.
-        area: in pixels, as far as it is known.
-        degrees: by which the box is turned around its middle.
-        origin: the place where it is stated, for messages.
-        form: what the numbers of the box are, a key of :data:`~.geometry.BOX_FORMS`.
-        relative: whether box and polygons are shares of the width and height.
+        crowd: whether it is a group of objects, difficult or to be ignored: neither trained on nor
+            counted.
+        area: the area in pixels, if known.
+        degrees: the rotation of the box around its center.
+        origin: the place of the annotation, for messages.
+        form: the meaning of the numbers of the box, a key of :data:`~.geometry.BOX_FORMS`.
+        relative: whether box and polygons are fractions of the width and height.
         from_1: whether pixels are counted from 1, as in Pascal VOC, unless a corner is 0.
     """
 
@@ -57,16 +57,16 @@ class ImageRecord:
 
     Attributes:
         path: the file.
-        split: that its data set assigns it to, or None.
-        group: what it has in common with images that must be in the same split, such as a patient.
-        size: width and height in pixels as it is seen; ``(0, 0)`` before the file was read.
-        bands: the number of bands, 0 of a photograph; None before the file was read.
-        digest: of the content, of a file that was decoded.
-        stated: width and height by the annotation, ``(0, 0)`` where it states none.
-        labels: names of its classes.
-        instances: objects in it.
+        split: the split in its data set, or None.
+        group: a value shared by images that must stay in one split, such as a patient.
+        size: width and height in pixels as displayed; ``(0, 0)`` before the file was read.
+        bands: the number of bands, 0 for a photograph; None before the file was read.
+        digest: a digest of the content, if the file was decoded.
+        stated: width and height by the annotation, ``(0, 0)`` if not stated.
+        labels: the names of its classes.
+        instances: the objects in it.
         mask: the file with the class, or the depth, of each pixel, or None.
-        origin: the file that states it, for messages.
+        origin: the file with the annotation, for messages.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""Masks as COCO's run lengths: lists of numbers, or the text that pycocotools writes."""
+"""Masks as COCO run lengths: lists of numbers, or the text that pycocotools writes."""
 
 from itertools import accumulate
 from typing import Any
@@ -11,14 +11,14 @@ MOST_BITS = 60  # bits of a run length
 def mask_of(counts: Any, size: tuple[int, int]) -> np.ndarray:
     """The mask (H, W), bool, of run lengths for an image of this width and height.
 
-    The runs go down the columns, and the first is outside of the object.
+    Runs go down the columns, and the first is outside of the object.
 
     Args:
-        counts: their lengths, or pycocotools' text or bytes of them.
+        counts: the run lengths, or pycocotools' text or bytes.
         size: width and height in pixels.
 
     Raises:
-        ValueError: if they are not as many pixels as the image has.
+        ValueError: if they do not add up to the pixels of the image.
     """
     runs, (width, height) = _runs_of(counts, size), size
     inside = np.arange(len(runs)) % 2 == 1
@@ -26,7 +26,7 @@ def mask_of(counts: Any, size: tuple[int, int]) -> np.ndarray:
 
 
 def box_of_runs(counts: Any, size: tuple[int, int]) -> tuple[int, ...] | None:
-    """Left, top, width and height of the pixels of a mask, without making it; None without any.
+    """Left, top, width and height of the pixels of a mask, without decoding it; None if empty.
 
     Args:
         counts, size: see :func:`mask_of`.
@@ -48,7 +48,7 @@ def box_of_runs(counts: Any, size: tuple[int, int]) -> tuple[int, ...] | None:
 
 
 def _runs_of(counts: Any, size: tuple[int, int]) -> np.ndarray:
-    """The run lengths, compared with the number of pixels."""
+    """The run lengths, checked against the number of pixels."""
     runs = np.asarray(_runs_in(counts) if isinstance(counts, (str, bytes)) else counts, np.int64)
     pixels = size[0] * size[1]
     if runs.ndim != 1 or (runs < 0).any() or (runs > pixels).any():
@@ -61,9 +61,9 @@ def _runs_of(counts: Any, size: tuple[int, int]) -> np.ndarray:
 def _runs_in(text: str | bytes) -> list[int]:
     """The numbers in pycocotools' text.
 
-    A letter has five bits of a number, the lowest first, and a sixth that says whether more
-    follow; the last of a number has its sign. From the fourth on, a number is the difference from
-    the one two before it (``rleFrString`` in ``maskApi.c``).
+    A letter has five bits of a number, the lowest first, and a sixth for whether more follow; the
+    last letter has the sign. From the fourth on, a number is the difference from the one two before
+    it (``rleFrString`` in ``maskApi.c``).
     """
     letters = text.encode() if isinstance(text, str) else text
     numbers: list[int] = []
@@ -78,7 +78,7 @@ def _runs_in(text: str | bytes) -> list[int]:
             numbers.append(value - (1 << shift) if bits & 0x10 else value)
             value = shift = 0
     if shift:
-        raise ValueError('the text of the run lengths breaks off')
+        raise ValueError('the text of the run lengths is truncated')
     first, odd, even = numbers[:1], numbers[1::2], numbers[2::2]
     runs = [0] * len(numbers)
     runs[:1], runs[1::2], runs[2::2] = first, accumulate(odd), accumulate(even)

@@ -1,4 +1,4 @@
-"""The column of a table that says the split of each image, by names, flags or folds."""
+"""Find the column of a table with the split of each image, as names, flags or folds."""
 
 import re
 from collections import Counter
@@ -16,25 +16,25 @@ SPLIT_TITLES = ('split', 'set', 'subset', 'part', 'partition')
 CODED_TITLE = 'partition'  # CelebA's column of split codes
 SPLIT_CODES: dict[str, Split] = {'0': 'train', '1': 'val', '2': 'test'}
 SPLIT_FLAG = 'is_'  # prefix of a boolean column for one split, such as is_valid
-# A column of numbers of folds, of which each validates once, and a value of it.
+# The title of a column of fold numbers, and its values. Each fold validates once.
 FOLD_TITLE = re.compile(r'((cv|k)[ _-]?)?folds?([ _-]?(id|idx|no|number))?', re.IGNORECASE)
-LEAST_FOLDS = 3  # two may be the images to train on and to validate, in either order
+LEAST_FOLDS = 3  # two folds may be training and validation in either order
 FOLD = re.compile(r'(?:fold)?[ _-]?(\d{1,3})(?:\.0)?', re.IGNORECASE)
 
 
 class SplitColumn(NamedTuple):
-    """The column of splits in a table.
+    """The split column of a table.
 
     Attributes:
-        title: of the column.
-        codes: the splits of values that are not words, such as numbers of folds.
+        title: the title of the column.
+        codes: the splits of values that are not words, such as fold numbers.
     """
 
     title: str
     codes: Mapping[str, Split] = {}
 
     def said(self, row: Row) -> Split | None:
-        """The split that a row says."""
+        """The split in a row."""
         value, name = row[self.title], self.title.casefold()
         if name.startswith(SPLIT_FLAG) and (flag := split_in(name)):
             if value.casefold() in ON_CELLS:
@@ -44,12 +44,12 @@ class SplitColumn(NamedTuple):
 
 
 class FoldColumn(NamedTuple):
-    """A column of numbers of folds, of which each may validate once.
+    """A column of fold numbers. Each fold can be used for validation.
 
     Attributes:
-        title: of the column.
-        codes: the split of each value, where the first fold validates.
-        size: how many folds there are.
+        title: the title of the column.
+        codes: the split of each value, with the first fold for validation.
+        size: the number of folds.
     """
 
     title: str
@@ -58,12 +58,12 @@ class FoldColumn(NamedTuple):
 
 
 def split_column(file: Path, rows: Sequence[Row]) -> SplitColumn | None:
-    """The column of splits, if there is one: by its title, or because all its values are splits.
+    """The split column, if there is one: by its title, or because all its values are splits.
 
-    Of folds, the first one validates, and the others are to train on.
+    The first of several folds is for validation, the others for training.
 
     Raises:
-        InputError: if it has the name and no such value.
+        InputError: if a column has such a title, but other values.
     """
     named = next(filter(is_split_title, rows[0]), None)
     if named is None:
@@ -77,7 +77,7 @@ def split_column(file: Path, rows: Sequence[Row]) -> SplitColumn | None:
         values = Counter(row[named] for row in rows).most_common()
         raise UnclearError(
             f'the column {named!r} of {str(file)!r} has values such as '
-            f'{rows[0][named]!r}, none of which is train, val or test; write these, or rename the '
+            f'{rows[0][named]!r}, none of which is train, val or test; use these, or rename the '
             'column.',
             format='table',
             labels=[file],
@@ -88,7 +88,7 @@ def split_column(file: Path, rows: Sequence[Row]) -> SplitColumn | None:
 
 
 def fold_column(rows: Sequence[Row]) -> FoldColumn | None:
-    """The column of folds, None if its values are no numbers of these, or only one."""
+    """The column of folds; None if its values are not fold numbers, or only one."""
     title = next(filter(FOLD_TITLE.fullmatch, rows[0]), None)
     if title is None:
         return None
@@ -114,11 +114,11 @@ def fold_note(file: Path, rows: Sequence[Row]) -> tuple[str, str] | None:
     if not folds or (splits and splits.title != folds.title):
         return None
     what = (
-        'columns of folds, of which the first validates and the others are trained on; for '
-        "another one, write them into a layout's columns and splits"
+        'columns of folds, the first of which validates and the others are trained on; for '
+        'another fold, use columns and splits of a layout'
         if splits
-        else 'columns of two folds, which are not read, since either may be to validate; to read '
-        "one, write it into a layout's columns and splits"
+        else 'columns of two folds, not read, since either one may be for validation; to read '
+        'one, use columns and splits of a layout'
     )
     lines = {
         split: [one for one, own in folds.codes.items() if own == split]
@@ -128,7 +128,7 @@ def fold_note(file: Path, rows: Sequence[Row]) -> tuple[str, str] | None:
 
 
 def _is_split(value: str) -> bool:
-    """True for the name of a split, not for a path with one."""
+    """True for the name of a split, but not for a path with one."""
     return split_of(value) is not None and not {*'/\\.'} & {*value}
 
 

@@ -1,7 +1,7 @@
-"""The lines of a list of images: the split of each, and the names that it may mean.
+"""Read the lines of lists of images: the split and the possible names of each.
 
-A list is text with a name on each line, a table, or JSON. Its own name says the split of all, or
-each line says its own.
+A list is text with a name on each line, a table, or JSON. The split is given by the name of the
+list, or on each line.
 """
 
 import re
@@ -23,8 +23,8 @@ from .table_columns import find_table
 from .tables import TABLE_SUFFIXES
 
 LIST_SUFFIXES = ('.txt', '.lst', '.csv', '.tsv', '')
-NAME_GAP = re.compile(r'[\s,;]+')  # between a name and a label
-LAST_WORD = re.compile(r'(?<=[\s,;])[^\W_]+$')  # the last word of a line, after a name
+NAME_GAP = re.compile(r'[\s,;]+')  # separators of name and label
+LAST_WORD = re.compile(r'(?<=[\s,;])[^\W_]+$')  # the last word of a line, after the name
 # Words in names of files with a split on each line, and other words in names of lists.
 LINE_BY_LINE = {'split', 'splits', 'partition', 'partitions'}
 LIST_WORDS = {'list', 'lists', 'name', 'names', 'id', 'ids', 'file', 'files', 'filelist', 'index'}
@@ -32,11 +32,11 @@ CODED_LIST = 'list_eval_partition'  # CelebA's list, whose lines end in split co
 
 
 class SplitLine(NamedTuple):
-    """A line.
+    """A line of a list.
 
     Attributes:
-        split: of its images.
-        names: what it may name, the likeliest first, each with the label behind it.
+        split: the split of its images.
+        names: the possible names, the likeliest first, each with the label after it.
     """
 
     split: Split
@@ -44,7 +44,7 @@ class SplitLine(NamedTuple):
 
 
 def is_list_name(stem: str) -> bool:
-    """True if all words of a file's name are those of a list, as in ``test_list_2``."""
+    """True if all words of a file name are those of lists, as in ``test_list_2``."""
     words = words_in(stem)
     return split_in(stem) is not None and all(
         split_of(word) or word in LIST_WORDS | FILLERS for word in words
@@ -54,13 +54,13 @@ def is_list_name(stem: str) -> bool:
 def split_lines(
     tree: Tree, file: Path, folders: NamedFolders, findings: Findings
 ) -> Iterator[SplitLine]:
-    """The lines of a file, none if it is no list.
+    """The lines of a file; empty if it is not a list.
 
     Args:
         tree: the files of the folder.
         file: one of them.
-        folders: folders of images, which a table may name in place of images.
-        findings: gets a column of folds.
+        folders: folders of images, which a table can name instead of images.
+        findings: collects a column of folds.
 
     Raises:
         InputError: if the file cannot be read.
@@ -76,7 +76,7 @@ def split_lines(
 
 
 def _of_json(tree: Tree, file: Path) -> Iterator[SplitLine]:
-    """Names below the key of a split, names with a split as their value, or all in a file."""
+    """Names under the key of a split, names with a split as their value, or all names in a file."""
     content, split = tree.contents.json(file), split_in(file.stem)
     named = content.items() if isinstance(content, Mapping) else ()
     found = [(part, value) for key, value in named if (part := split_of(key))]
@@ -87,7 +87,7 @@ def _of_json(tree: Tree, file: Path) -> Iterator[SplitLine]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """All text in a value of JSON but its keys."""
+    """All text in a JSON value except keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, Mapping)):
@@ -98,7 +98,7 @@ def _strings(value: Any) -> Iterator[str]:
 def _of_table(
     tree: Tree, file: Path, folders: NamedFolders, findings: Findings
 ) -> Iterator[SplitLine]:
-    """The rows of a table of images, or of the folders that have these."""
+    """The rows of a table of images, or of folders of images."""
     split, table = split_in(file.stem), find_table(tree, file, folders)
     if not table or not (table.splits or split):
         return
@@ -112,7 +112,7 @@ def _of_table(
 
 
 def _of_text(file: Path) -> Iterator[SplitLine]:
-    """Lines of a name, maybe with a label behind it, or with its own split."""
+    """Lines with a name, maybe followed by a label or a split."""
     split, words = split_in(file.stem), {*words_in(file.stem)}
     if not (split or words & LINE_BY_LINE):
         return

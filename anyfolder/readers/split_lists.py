@@ -20,20 +20,27 @@ from .named_folders import Folders, NamedFolders
 from .split_lines import SplitLine, is_list_name, split_lines
 from .splits import SPLITS, Split, is_joint, split_in
 
-LABEL_SUFFIXES = ('.xml', '.json', '.txt', '.npy', '.mat')  # lists may name label files, not images
+LABEL_SUFFIXES = (
+    '.xml',
+    '.json',
+    '.txt',
+    '.npy',
+    '.mat',
+)  # lists can name label files instead of images
 PURPOSES: dict[Split, str] = dict(train='train on', val='validate', test='test')
 VOC_LISTS = 'ImageSets'  # Pascal VOC's folder of lists, with a subfolder for each task
 
 
 @dataclass
 class Lists:
-    """The content of lists.
+    """The content of the lists.
 
     Attributes:
-        splits: the split of each image; of several, the one furthest from training.
-        labels: what stands behind the name of an image.
-        groups: where lists name folders, that of each image, also in other folders as deep.
-        sources: the list that says the split of each image.
+        splits: the split of each image; if there are several, the one furthest from training.
+        labels: the text after the name of an image.
+        groups: if lists name folders, the folder of each image, also of images in other folders at
+            that depth.
+        sources: the list with the split of each image.
         files: the lists.
     """
 
@@ -63,22 +70,23 @@ def read_lists(
     task_folder: str = '',
     classes: Collection[str] = (),
 ) -> Lists:
-    """The lists that are named for splits, or are JSON with the names of splits as keys.
+    """Read the lists that are named after splits, or are JSON with splits as keys.
 
-    A line has a path, with or without its suffix, maybe with a label behind it, or the name of a
-    folder of images such as the frames of a video. A table may have a column of splits. Images to
-    train on and to validate in one list are to train on unless another one says that they validate.
+    A line has a path, with or without suffix, maybe followed by a label, or the name of a folder of
+    images such as the frames of a video. A table can have a split column. Images in a list for both
+    training and validation are for training unless another list has them for validation.
 
     Args:
         tree: the files of the folder.
-        findings: gets lines whose image is not there, and images in lists of two splits.
-        index: of the images that count. Default: of all.
-        used: files that are no lists, since they are annotations.
-        task_folder: of the task in ``ImageSets``, as ``Segmentation``; others there do not count.
-        classes: names of folders that are classes, of which a list says no split.
+        findings: collects lines whose image is missing, and images in lists of two splits.
+        index: the index of the images that count. Default: of all images.
+        used: annotation files, which are not lists.
+        task_folder: the folder of the task in ``ImageSets``, such as ``Segmentation``; other
+            folders there do not count.
+        classes: the names of class folders, which are not entries of lists.
 
     Raises:
-        InputError: if lists are of several divisions, in which an image is of another split each.
+        InputError: if there are lists of several divisions with different splits of an image.
     """
     reading = _Reading(index or tree.index, NamedFolders(tree, classes), findings, classes)
     for file in _candidates(tree, used, task_folder):
@@ -97,7 +105,7 @@ def _candidates(tree: Tree, used: Collection[Path | None], task_folder: str) -> 
 
 
 class _Reading:
-    """Lists while they are read."""
+    """The lists while they are read."""
 
     def __init__(
         self, index: Index, folders: NamedFolders, findings: Findings, classes: Collection[str]
@@ -105,7 +113,7 @@ class _Reading:
         self.index, self.folders, self.findings = index, folders, findings
         self.classes = {*classes}
         self.lists = Lists()
-        self.named: list[Folders] = []  # folders that lists name
+        self.named: list[Folders] = []  # folders named in lists
 
     def add(self, file: Path, lines: Sequence[SplitLine]) -> None:
         """Read the lines of a file."""
@@ -115,7 +123,7 @@ class _Reading:
             if not any(found):
                 found = self._by_number(file, lines)
             if not any(found) and is_list_name(file.stem):
-                what = 'lists left out, of which no line is an image or a folder of images'
+                what = 'lists left out, since no line is an image or a folder of images'
                 self.findings.warn(what, f'{next(iter(lines[0].names))!r} in {file}')
         for line, images in zip(lines, found, strict=True):
             for image, label in images:
@@ -132,7 +140,7 @@ class _Reading:
             if found := self._match(name, file):
                 image = self.index.only(found, file, self.findings, next(iter(line.names)))
                 return [(image, label)] if image else []
-        for name, label in islice(line.names.items(), 2):  # with one word behind it at most
+        for name, label in islice(line.names.items(), 2):  # followed by at most one word
             if folders := self.folders.match(name):
                 self.named += folders
                 return [(image, label) for image in self.folders.images(folders)]
@@ -145,9 +153,9 @@ class _Reading:
         return self.index.match(stem, file) if suffix.lower() in LABEL_SUFFIXES else ()
 
     def _by_start(self, lines: Sequence[SplitLine]) -> list[list[tuple[Path, str]]]:
-        """The images whose names begin with these lines, as ``video3_0001.jpg``, if all do.
+        """The images whose names begin with these lines, if all lines match: ``video3_0001.jpg``.
 
-        Names of classes are no such lines: what they list is not a split.
+        Class names do not count: a list of classes is not a split.
         """
         starts = [next(iter(line.names)) for line in lines]
         found = [self._starts.get(start, []) for start in starts]
@@ -160,7 +168,7 @@ class _Reading:
     def _by_number(self, file: Path, lines: Sequence[SplitLine]) -> list[list[tuple[Path, str]]]:
         """The images and folders whose names are these numbers with other zeros.
 
-        Numbers of which one stands on two lines are of classes rather than names.
+        If a number is on two lines, the numbers are classes rather than names.
         """
         names = [next(iter(line.names)) for line in lines]
         found: list[list[tuple[Path, str]]] = [[] for _ in lines]
@@ -175,7 +183,7 @@ class _Reading:
 
     @cached_property
     def _starts(self) -> dict[str, list[Path]]:
-        """The images by the beginnings of their names."""
+        """The images by the beginning of their name."""
         starts = defaultdict[str, list[Path]](list)
         for image in self.index.images:
             for end in re.finditer('[ _.-]', image.stem):
@@ -183,17 +191,17 @@ class _Reading:
         return starts
 
     def _say(self, image: Path, split: Split, label: str, file: Path) -> None:
-        """Note the split of an image in a list, the one furthest from training of several."""
+        """Note the split of an image in a list. Of several, the furthest from training counts."""
         known, other = self.lists.splits.get(image), self.lists.sources.get(image)
         if known and other and known != split and not (is_joint(file.stem) or is_joint(other.stem)):
             if _division(file) != _division(other):
                 raise UnclearError(
-                    f'{str(other)!r} has {image.name!r} to {PURPOSES[known]}, and '
+                    f'{str(other)!r} has {image.name!r} to {PURPOSES[known]}, but '
                     f'{str(file)!r} has it to {PURPOSES[split]}; keep the lists of one division of '
                     'the images, and move the others away.',
                     splits=_of_one_division(other),
                 )
-            what = 'images in lists of two splits, taken for the one furthest from training'
+            what = 'images in lists of two splits, assigned to the one furthest from training'
             self.findings.warn(what, f'{image} in {other.name} and {file.name}')
         if known is None or SPLITS.index(split) > SPLITS.index(known):
             self.lists.splits[image], self.lists.sources[image] = split, file
@@ -202,7 +210,7 @@ class _Reading:
 
 
 def _division(file: Path) -> tuple[Path, list[str]]:
-    """The key that the lists of one division share: their folder, and numbers in their names."""
+    """The common key of the lists of one division: their folder, and numbers in their names."""
     return file.parent, re.findall(r'\d+', file.stem)
 
 

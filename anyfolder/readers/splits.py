@@ -9,9 +9,12 @@ import numpy as np
 
 Split = Literal['train', 'val', 'test']
 SPLITS: tuple[Split, ...] = get_args(Split)
-HELD_OUT_SHARE, SEED = 0.1, 0  # validation share of training images where no split is given
+HELD_OUT_SHARE, SEED = (
+    0.1,
+    0,
+)  # fraction of training images held out for validation if no split is given
 
-# Words for splits in public data sets, in lower case, and words that do not tell splits apart:
+# Lower-case words for splits in public data sets, and words that do not distinguish splits:
 # train_images, val2017, TestSet, x_train.
 _WORDS = {
     kind: {*words.split()}
@@ -32,7 +35,7 @@ Item = TypeVar('Item')
 
 
 def words_in(name: str) -> list[str]:
-    """The words of a name, in small letters: ``'TrainSet_2017'`` has train and set."""
+    """The words of a name, in lower case: ``'TrainSet_2017'`` has train and set."""
     return [word.casefold() for word in re.findall(r'[A-Z]?[a-z]+|[A-Z]+(?![a-z])', name)]
 
 
@@ -52,7 +55,7 @@ def without_split(name: str) -> str:
 def split_in(stem: str) -> Split | None:
     """The split among a file name's words, as in ``person_keypoints_val2017``; test comes first.
 
-    Images to train on together with those to validate, as in ``train_val_list``, are to train on.
+    Images for both training and validation, as in ``train_val_list``, are for training.
     """
     found = {split for word in words_in(stem) if (split := split_of(word))}
     if is_joint(stem):
@@ -61,7 +64,7 @@ def split_in(stem: str) -> Split | None:
 
 
 def is_joint(stem: str) -> bool:
-    """True if a file name is that of the images to train on and to validate: ``train_val``."""
+    """True if a file name stands for both training and validation images: ``train_val``."""
     words = [word for word in words_in(stem) if word not in FILLERS]
     splits = [split_of(word) for word in words]
     return 'trainval' in words or ('train', 'val') in pairwise(splits)
@@ -78,7 +81,7 @@ def alike_parts(names: Iterable[str]) -> list[str]:
 
 
 def hold_out(items: list[Item], generator: np.random.Generator) -> tuple[list[Item], list[Item]]:
-    """The tenth of the items that is held out, at least one of two, and the others."""
+    """The held-out tenth of the items, at least one of two, and the others."""
     count = max(round(HELD_OUT_SHARE * len(items)), 1) if len(items) > 1 else 0
     held = set(generator.choice(len(items), count, replace=False).tolist())
     return [items[i] for i in sorted(held)], [item for i, item in enumerate(items) if i not in held]

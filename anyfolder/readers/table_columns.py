@@ -1,4 +1,4 @@
-"""Tables of images: the column that names them, and the meaning of the others."""
+"""Tables of images: the column with their names, and the meaning of the others."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -28,17 +28,16 @@ from .tables import FIRST_ROWS, OFF_CELLS, ON_CELLS, Row
 
 @dataclass
 class ImageTable:
-    """A table with a column of images, or of the folders that hold them.
+    """A table with a column of images, or of folders of images.
 
     Attributes:
         file: the table.
-        rows: its rows. A header that is one of them is among them.
-        images: the column with the names of images, or of folders of images.
-        folders: the folders that it may name.
-        within: the column with the folder of each image, where names alone fit several.
-        of_folders: whether names are of folders.
-        as_numbers: whether names are numbers, which those of images or folders are with other
-            zeros.
+        rows: the rows, including the first line if it is not a header.
+        images: the column with the names of images or folders of images.
+        folders: the folders that the table can name.
+        within: the column with the folder of each image, if names alone are ambiguous.
+        of_folders: whether the names are those of folders.
+        as_numbers: whether the names are numbers that images or folders have with other zeros.
     """
 
     file: Path
@@ -50,7 +49,7 @@ class ImageTable:
     as_numbers: bool = False
 
     def match(self, row: Row, index: Index, split: Split | None = None) -> Sequence[Path]:
-        """The images of a row: one, all in a folder, or several where the name is not clear."""
+        """The images of a row: one, all in a folder, or several if the name is ambiguous."""
         name = '' if self.of_folders else row[self.images]
         if self.within:
             name = f'{row[self.within]}/{name}'
@@ -65,14 +64,14 @@ class ImageTable:
 
     @cached_property
     def splits(self) -> SplitColumn | None:
-        """The column of splits, see :func:`split_column`."""
+        """The split column, see :func:`split_column`."""
         return split_column(self.file, self.rows)
 
     @cached_property
     def group_title(self) -> str:
-        """The column of what images have in common, such as their patient; nothing without one.
+        """The column of a group of images, such as the patient; empty without one.
 
-        It is neither that of labels nor the same in all rows.
+        It is not the label column, and not equal in all rows.
         """
         label = label_column(self.others)
         named = [name for name in self.others if GROUP_TITLE.fullmatch(name) and name != label]
@@ -81,16 +80,16 @@ class ImageTable:
 
     @property
     def has_header(self) -> bool:
-        """True if the table has names of its columns; else the first row serves as these, too."""
+        """True if the table has column titles; otherwise the first row also serves as titles."""
         return self.rows[0][self.images] != self.images
 
     def split_said(self, row: Row) -> Split | None:
-        """The split that a row says."""
+        """The split in a row."""
         return self.splits.said(row) if self.splits else None
 
     @cached_property
     def others(self) -> list[str]:
-        """The columns that may be of labels."""
+        """The columns that may have labels."""
         folds = fold_column(self.rows)
         taken = (
             self.images, self.within, self.splits and self.splits.title, folds and folds.title
@@ -99,7 +98,7 @@ class ImageTable:
 
     @cached_property
     def flags(self) -> list[str]:
-        """The columns of 0 and 1, if all others are such: one for each class."""
+        """The columns of 0 and 1, one for each class, if all other columns are such."""
         columns = self.others if self.has_header and len(self.others) > 1 else []
         named = not {*LABEL_TITLES}.isdisjoint(map(str.casefold, columns))
         cells = (row[name].casefold() for row in self.rows for name in columns)
@@ -107,14 +106,14 @@ class ImageTable:
 
     @property
     def is_of_classes(self) -> bool:
-        """True if columns are those of classes by their names or values, not as the only one."""
+        """True if there are class columns by their titles or values, not just a single column."""
         return bool(self.flags or label_columns(self.others))
 
     def labels(self) -> list[str]:
-        """The column of labels, or those of 0 and 1, one for each class.
+        """The label column, or the columns of 0 and 1, one for each class.
 
         Raises:
-            InputError: if there are several columns, and none is called so.
+            InputError: if there are several columns, and none has a title for labels.
         """
         if boxes := BOX_TITLES & {name.casefold() for name in self.others}:
             raise InputError(
@@ -126,7 +125,7 @@ class ImageTable:
         if label := label_column(self.others):
             return [label]
         raise UnclearError(
-            f'{str(self.file)!r} has the columns {", ".join(self.rows[0])}, and none of '
+            f'{str(self.file)!r} has the columns {", ".join(self.rows[0])}, but none of '
             'them is called label; rename the one with the classes.',
             format='table',
             labels=[self.file],
@@ -134,7 +133,7 @@ class ImageTable:
 
 
 def find_table(tree: Tree, file: Path, folders: NamedFolders | None = None) -> ImageTable | None:
-    """A table, if most of the first rows of a column are names of images, or of their folders."""
+    """A table, if most of the first values in a column are names of images or their folders."""
     is_json = file.suffix.lower() == '.json'
     rows = rows_in_json(tree.contents.json(file)) if is_json else tree.contents.rows(file)
     folders = folders or NamedFolders(tree)
@@ -142,7 +141,7 @@ def find_table(tree: Tree, file: Path, folders: NamedFolders | None = None) -> I
     names = [name for name in (rows[0] if rows else ()) if name.casefold() not in LABEL_TITLES]
 
     def rank(name: str) -> tuple[bool, bool]:
-        """Names with the suffix of an image are not numbers of rows, whatever their title."""
+        """The image column. Names with an image suffix are no row numbers, whatever their title."""
         return not _name_most(_has_suffix, name, tried), name.casefold() not in IMAGE_TITLES
 
     for column in sorted(names, key=rank):
@@ -163,11 +162,11 @@ def find_table(tree: Tree, file: Path, folders: NamedFolders | None = None) -> I
 
 
 def _with_numbers(tree: Tree, table: ImageTable, names: Sequence[str]) -> ImageTable | None:
-    """The table with its column of numbers that images or folders have with other zeros."""
+    """The table with a column of numbers that images or folders have with other zeros."""
     tried = table.rows[:FIRST_ROWS]
     named = [name for name in names if name.casefold() in IMAGE_TITLES]
     groups = [name for name in names if GROUP_TITLE.fullmatch(name)]
-    # Under other titles, such as BraTS21ID, a number of its own in each row is a name.
+    # Under other titles, such as BraTS21ID, unique numbers are names.
     keys = [name for name in names if len({row[name] for row in table.rows}) == len(table.rows)]
 
     def images(name: str) -> Sequence[Path]:
@@ -188,7 +187,7 @@ def _with_numbers(tree: Tree, table: ImageTable, names: Sequence[str]) -> ImageT
 
 
 def _name_most(match: Callable[[str], object], column: str, rows: Sequence[Row]) -> bool:
-    """True if something is found for the values of a column in most of some rows."""
+    """True if the values of a column match something in most of these rows."""
     return 2 * sum(bool(row[column] and match(row[column])) for row in rows) > len(rows)
 
 
@@ -197,7 +196,7 @@ def _has_suffix(name: str) -> bool:
 
 
 def _is_within(table: ImageTable, column: str, tree: Tree) -> bool:
-    """True for a column of folders that tells images of one name apart, as of frames of videos."""
+    """True for a column of folders that distinguishes images of one name, such as video frames."""
     table = replace(table, within=column)
     found = [table.match(row, tree.index) for row in table.rows[:FIRST_ROWS]]
     return 2 * sum(len(images) == 1 for images in found) > len(found)

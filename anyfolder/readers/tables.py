@@ -13,7 +13,7 @@ from anyfolder.limits import check_limit
 from anyfolder.text import lines_in, read_lines, read_text
 
 TABLE_SUFFIXES = ('.csv', '.tsv', '.jsonl')
-SEPARATORS = ',;\t|'  # between columns
+SEPARATORS = ',;\t|'  # separators of columns
 ON_CELLS, OFF_CELLS = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # in lower case
 FIRST_ROWS = 20  # rows from which the separator and the meaning of columns are inferred
 LINE_ABOVE = re.compile(r'\s*$|#|//|"?sep=(.)"?\s*$', re.IGNORECASE)  # lines before the header
@@ -27,8 +27,8 @@ def read_table(file: Path, most: int | None = None) -> list[list[str]]:
     """The lines of a CSV file, the header first.
 
     Args:
-        file: the file. Its first lines may be comments or Excel's ``sep=;``.
-        most: of its lines. Default: all.
+        file: the file. Its first lines can be comments or Excel's ``sep=;``.
+        most: the maximum number of lines. Default: all.
 
     Raises:
         InputError: if it is not a table, or exceeds a limit.
@@ -49,14 +49,14 @@ def read_table(file: Path, most: int | None = None) -> list[list[str]]:
         )
         check_limit(file, 'cells in a table', sum(1 + line.count(mark) for line in lines))
         rows = split(lines, mark)
-    if mark == ' ':  # the last column may have blanks in it
+    if mark == ' ':  # the last column may contain blanks
         width = min(map(len, rows[:FIRST_ROWS]), default=1)
         rows = [[*row[: width - 1], ' '.join(row[width - 1 :])] for row in rows]
     return [[value.strip() for value in row] for row in rows]
 
 
 def read_rows(file: Path) -> list[Row]:
-    """The rows by the names of the columns, without those that have none, as an index."""
+    """The rows by column title, without untitled columns, such as an index."""
     if file.suffix.lower() == '.jsonl':
         objects = read_objects(file)
         names = dict.fromkeys(key for row in objects for key in row)
@@ -66,7 +66,7 @@ def read_rows(file: Path) -> list[Row]:
         if further := [value for value in line[len(header) :] if value]:
             raise InputError(
                 f'row {number} of {str(file)!r} has more values than the header, such as '
-                f'{further[0]!r}; put values with a comma into quotes, or name the column.'
+                f'{further[0]!r}; quote values with a comma, or add a title for the column.'
             )
     columns = {
         name if header.index(name) == i else f'{name} {i}': i
@@ -82,15 +82,15 @@ def read_objects(file: Path) -> list[dict[str, Any]]:
     """The lines of a JSONL file.
 
     Raises:
-        InputError: if one is not an object of JSON.
+        InputError: if a line is not a JSON object.
     """
-    what = f'{str(file)!r} is not an object of JSON on each line'
+    what = f'{str(file)!r} does not have a JSON object on each line'
     with rejecting(what, 'correct or remove it', (ValueError, TypeError)):
         return [dict(json_in(line, file)) for line in read_lines(file)]
 
 
 def text_in_cell(value: Any) -> str:
-    """A value of JSON as in a CSV file; several labels with ``|`` between them."""
+    """A JSON value as in a CSV file; several labels are joined by ``|``."""
     if isinstance(value, list) and not any(isinstance(one, (list, dict)) for one in value):
         return '|'.join(map(str, value))
     if isinstance(value, (list, dict)):

@@ -1,4 +1,4 @@
-"""Text files that belong to one image each and hold only its class; a hint, not relied on."""
+"""Find text files with the class of one image each, for a hint to the user."""
 
 from pathlib import Path
 
@@ -8,15 +8,15 @@ from anyfolder.sampling import evenly_spaced
 from .findings import Findings
 from .image_tree import Tree
 
-MOST_TEXTS = 50  # that are read
+MOST_TEXTS = 50  # number of texts that are read
 
 
 def check_texts(tree: Tree) -> None:
-    """Raise an ``UnclearError`` if texts may have the classes of most images."""
+    """Raise an ``UnclearError`` if texts may contain the classes of most images."""
     if pairs := texts_of_classes(tree):
         image, text = pairs[0]
         raise UnclearError(
-            f'{str(text)!r} may have the class of {str(image)!r}, as others have of their images; '
+            f'{str(text)!r} may have the class of {str(image)!r}, as others do for their images; '
             'put the images of each class into a folder with its name.',
             format='table',
             pairs=pairs,
@@ -25,7 +25,7 @@ def check_texts(tree: Tree) -> None:
 
 
 def texts_of_classes(tree: Tree) -> list[tuple[Path, Path]]:
-    """Images with the text of each, if these have one line each, which several images share."""
+    """Images with their texts, if these have one line each that several images share."""
     texts = [file for file in tree.others if file.suffix.lower() == '.txt']
     found = tree.index.pair({file: [file.stem] for file in texts}, Findings(skip_invalid=True))
     pairs = [(image, file) for file, image in found.image_of.items()]

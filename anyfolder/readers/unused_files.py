@@ -1,4 +1,4 @@
-"""Report the files of a folder that were not read, so that nothing is left out silently."""
+"""Report unused files, so that nothing is left out silently."""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -14,13 +14,13 @@ from .records import Records
 def warn_unused(
     tree: Tree, records: Records, used: Iterable[Path | None], findings: Findings
 ) -> None:
-    """Note the files of a folder that were not read, by suffix, and the unused images.
+    """Note the unused files of a folder, by suffix, and the unused images.
 
     Args:
         tree: the files of the folder.
-        records: the images that are used, with their masks.
+        records: the used images, with their masks.
         used: other files that were read.
-        findings: gets the rest, and files whose encoding was guessed.
+        findings: collects the others, and files whose encoding was guessed.
     """
     of_images = chain.from_iterable((record.path, record.mask) for record in records)
     read = set(map(str, chain(of_images, used)))
@@ -36,6 +36,6 @@ def warn_unused(
             suffix = path.suffix.lower() or 'without a suffix'
             findings.warn(f'files left out, {suffix}', path.relative_to(tree.folder))
     findings.warn_all(
-        'images left out, of which nothing is said or which are in no list',
+        'images left out, since they have no label or list entry',
         (path.relative_to(tree.folder) for path in tree.images if str(path) not in read),
     )

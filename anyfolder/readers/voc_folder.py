@@ -1,4 +1,4 @@
-"""The folders of Pascal VOC: lists in ``ImageSets/Main`` say the splits of annotations."""
+"""Pascal VOC folders: lists in ``ImageSets/Main`` give the splits of annotations."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from .splits import SPLITS, Split, split_in
 
 
 def voc_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
-    """The annotations that are in a list of ``ImageSets/Main``, or all without such a list.
+    """The annotations in lists of ``ImageSets/Main``, or all without such a list.
 
     Raises:
         InputError: if no line of a list has an annotation.
@@ -29,7 +29,7 @@ def voc_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> For
     splits = dict(_listed(tree, lists, files, findings))
     if not splits:
         return FormatFolder(files, used=lists)
-    what = 'annotations left out, which are in no list'
+    what = 'annotations left out, since they are in no list'
     findings.warn_all(what, sorted({*files} - {*splits}))
     chosen = {file: root for file, root in files.items() if file in splits}
     return FormatFolder(chosen, splits=splits, used=[*lists, *files])
@@ -38,9 +38,9 @@ def voc_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> For
 def _listed(
     tree: Tree, lists: Sequence[Path], files: Iterable[Path], findings: Findings
 ) -> Iterator[tuple[Path, Split]]:
-    """The part of each annotation by the lists nearest to it, that furthest from training last.
+    """The split of each annotation by the lists nearest to it, the furthest from training last.
 
-    The list of a class has -1, 0 or 1 after each image.
+    A class list has -1, 0 or 1 after each image.
     """
     index = Index(tree.folder, [*files])
     for split in SPLITS:
@@ -60,4 +60,6 @@ def _listed(
             for line, found in lines.items():
                 yield from dict.fromkeys(found, split).items()
                 if not found:
-                    findings.warn(f'lines of {listing.name} left out, without an annotation', line)
+                    findings.warn(
+                        f'lines of {listing.name} left out, since they have no annotation', line
+                    )

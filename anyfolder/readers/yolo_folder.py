@@ -1,4 +1,4 @@
-"""The folders of YOLO: files of labels, the names of classes, and the places of the splits."""
+"""YOLO folders: label files, class names, and the folders of splits."""
 
 import os
 import re
@@ -22,11 +22,11 @@ from .split_lists import images_of
 from .splits import SPLITS, Split
 
 IS_OF_NAMES = re.compile('|'.join(map(translate, NAME_FILES)))
-LOST = Lost('files of labels left out, without an image of their name')
+LOST = Lost('label files left out, since no image has their name')
 
 
 def label_files(tree: Tree) -> dict[Path, list[str]]:
-    """The text files of the name of an image with their lines. Nothing if they are no labels.
+    """The text files named after images, with their lines; empty if they are not labels.
 
     Those beside folders that are called ``labels`` must have boxes.
 
@@ -34,7 +34,7 @@ def label_files(tree: Tree) -> dict[Path, list[str]]:
         tree: the files of the folder.
 
     Raises:
-        InputError: if a YAML file is damaged, or several name other classes.
+        InputError: if a YAML file is damaged, or several name different classes.
     """
     found = [file for file in _texts(tree) if tree.index.has(file.stem)]
     within = {file for file in found if _is_within(tree, file)}
@@ -46,17 +46,17 @@ def label_files(tree: Tree) -> dict[Path, list[str]]:
 
 
 def yolo_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
-    """The files of labels with the names of their classes and the form of their lines.
+    """The label files with their class names and the form of their lines.
 
     Images without such a file have no objects.
 
     Args:
         tree: the files of the folder.
-        files: from :func:`label_files`.
-        findings: gets what is unusual.
+        files: the result of :func:`label_files`.
+        findings: collects unusual forms.
 
     Raises:
-        InputError: if no file names the classes, or if it is not clear what the lines are.
+        InputError: if no file names the classes, or if the form of the lines is ambiguous.
     """
     settings = find_settings(tree)
     named = find_names(tree, settings)
@@ -64,7 +64,7 @@ def yolo_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Fo
         numbers = {line.split()[0] for lines in files.values() for line in lines if line.strip()}
         known = max((int(number) for number in numbers if number.isdecimal()), default=0)
         raise UnclearError(
-            f'{str(tree.folder)!r} has boxes as YOLO, and no file with the names of the '
+            f'{str(tree.folder)!r} has boxes as in YOLO, but no file with the names of the '
             'classes; add data.yaml with names: [...], or classes.txt with a name on each line.',
             format='yolo',
             labels=[*files],
@@ -90,7 +90,7 @@ def yolo_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Fo
 
 
 def _texts(tree: Tree) -> list[Path]:
-    """The text files but those that name classes."""
+    """The text files except those that name classes."""
     texts = (file for file in tree.others if file.suffix.lower() == '.txt')
     return [file for file in texts if not IS_OF_NAMES.match(file.name)]
 
@@ -106,7 +106,7 @@ def _has_boxes(tree: Tree, file: Path) -> bool:
 def _places(tree: Tree, settings: Settings, findings: Findings) -> Iterator[tuple[Path, Split]]:
     """The image folders and lists of each split that the YAML file names.
 
-    The end of a path of another machine is enough, as far as it is there.
+    For a path of another machine, the longest end that exists counts.
     """
     file, content = settings
     roots = [file.parent, file.parent / str(content.get('path') or ''), tree.folder]
@@ -118,14 +118,14 @@ def _places(tree: Tree, settings: Settings, findings: Findings) -> Iterator[tupl
             if found := next(filter(os.path.exists, tried), None):
                 yield found, split
             elif place not in ('null', '~'):
-                findings.warn(f'places that {file.name} names, which are not there', place)
+                findings.warn(f'paths in {file.name} that do not exist', place)
 
 
 def _places_of(split: Split, content: Mapping[str, Any], file: Path) -> Sequence[str]:
-    """The places of a split in the YAML file.
+    """The paths of a split in the YAML file.
 
     Raises:
-        InputError: if it is no text or list of texts, or exceeds a limit.
+        InputError: if it is not a text or list of texts, or exceeds a limit.
     """
     found = content.get(split) or content.get('valid' if split == 'val' else split) or []
     places = [found] if isinstance(found, str) else found
@@ -150,7 +150,7 @@ def _splits(
             named_for.setdefault(image, []).append(split)
     of_last = any({*splits} == {'train'} for splits in named_for.values())
     findings.warn_all(
-        f'images that are named for two parts, taken for the {"last" if of_last else "first"}',
+        f'images listed in two splits, assigned to the {"last" if of_last else "first"}',
         (image for image, splits in named_for.items() if len({*splits}) > 1),
     )
     return {image: splits[-1 if of_last else 0] for image, splits in named_for.items()}

@@ -29,7 +29,7 @@ MERGES = 'a0: &a0 {k: x}\n' + ''.join(
         ('x.json', '{"a":' * 200 + '1' + '}' * 200, 'more than 100 levels of JSON'),
         ('x.json', '9' * 10_000, 'not JSON'),
         ('x.json', '[1', 'not JSON'),
-        ('x.yaml', ALIASES, 'more than 250,000 values of YAML, with those that its aliases'),
+        ('x.yaml', ALIASES, 'more than 250,000 values of YAML, including those that its aliases'),
         ('x.yaml', MERGES, 'more than 250,000 values of YAML'),
         ('x.yaml', f'a: &a {"x" * 1_000_000}\nb: [{"*a, " * 100}*a]', 'values of YAML'),
         ('x.yaml', 'a: &a [*a]', 'values of YAML'),

@@ -107,7 +107,7 @@ def test_convert_for_programs(tmp_path, capsys):
     assert main(words) == 1
     said, error = capsys.readouterr()
     assert json.loads(said)['error'] == error[7:-1]
-    assert 'is there already; give a folder that is not there.' in error
+    assert 'already exists; give a new folder.' in error
 
 
 def test_flags_are_named_where_a_format_does_not_fit(tmp_path, capsys):
@@ -115,7 +115,7 @@ def test_flags_are_named_where_a_format_does_not_fit(tmp_path, capsys):
     words = ['convert', str(tmp_path / 'in'), str(tmp_path / 'out'), '--to', 'voc']
     assert main(words) == 1
     error = capsys.readouterr().err
-    assert error.endswith('but for detection; give --task detection, or another --to.\n')
+    assert error.endswith('only for detection; give --task detection, or another --to.\n')
 
 
 def test_show_draws_a_sheet_and_writes_nothing_else(tmp_path, capsys, monkeypatch):
@@ -138,7 +138,7 @@ def test_show_writes_nothing_into_what_it_reads(tmp_path, capsys, out):
     (tmp_path / 'way').symlink_to(tmp_path / 'in')
     before = tree_of(tmp_path)
     assert main(['show', str(tmp_path / 'in'), '--out', str(tmp_path / out)]) == 1
-    assert 'which is read; give a place outside of it.' in capsys.readouterr().err
+    assert 'which is read; give a path outside of it.' in capsys.readouterr().err
     assert tree_of(tmp_path) == before
 
 

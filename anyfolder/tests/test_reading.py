@@ -106,7 +106,7 @@ def test_errors_name_the_folder_and_arguments(tmp_path):
     write_depth(tmp_path)
     for file in (tmp_path / 'depth').iterdir():
         file.write_bytes(b'')
-    with rejects('maps of depth cannot be read .*leave them out by skip_invalid=True') as error:
+    with rejects('depth maps cannot be read .*leave them out by skip_invalid=True') as error:
         anyfolder.read(tmp_path, 'depth')
     assert str(tmp_path) in str(error.value)
 

@@ -61,7 +61,7 @@ def test_the_first_unknown_letters_of_a_long_line_are_shown(tmp_path):
 )
 def test_an_unknown_encoding_is_an_error_that_shows_what_it_may_be(tmp_path, text, encoding):
     (tmp_path / 'x.txt').write_bytes(f'dog\n{text}\n'.encode(encoding))
-    shown = rf"x.txt' is not UTF-8, and may have .*{text.split()[0]}' \({encoding}\)"
+    shown = rf"x.txt' is not UTF-8, and may contain .*{text.split()[0]}' \({encoding}\)"
     with rejects(f'{shown}.*save it as UTF-8'):
         read_text(tmp_path / 'x.txt')
 

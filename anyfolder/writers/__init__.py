@@ -1,1 +1,1 @@
-"""Write a dataset in another format, so that reading it again gives the same."""
+"""Write a dataset in another format, so that reading it back gives the same data."""

@@ -1,4 +1,4 @@
-"""Write a dataset in another format; losses are stated before, and the result is checked after."""
+"""Write a dataset in another format. Losses are stated first, and the result is checked."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ Writer = Callable[[Dataset, Sequence[PlacedImage], Path, bool], None]
 
 
 class Drop(NamedTuple):
-    """Objects that a format cannot hold: their name in the plural, and a test for them."""
+    """Objects that a format cannot hold: a name in the plural, and a test."""
 
     what: str
     leaves: Callable[[Dataset, Object], bool]
@@ -35,12 +35,12 @@ class Target(NamedTuple):
     """A format that can be written.
 
     Attributes:
-        name: as people call it.
-        tasks: that it has labels for.
-        write: writes a dataset into a folder, with images as copies or links.
-        drops: objects that it cannot hold.
-        unfit: why it cannot hold a dataset at all, or nothing.
-        ordered: whether it says the order of the classes.
+        name: the common name of the format.
+        tasks: the tasks of its labels.
+        write: writes a dataset to a folder, with images as copies or links.
+        drops: the objects that it cannot hold.
+        unfit: returns why it cannot hold a dataset at all, or empty text.
+        ordered: whether it preserves the order of classes.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Target(NamedTuple):
 
 
 def _has_no_polygon(data: Dataset, found: Object) -> bool:
-    """True for an object that is not one polygon, where polygons are written."""
+    """True for an object that is not a single polygon, if polygons are written."""
     one = isinstance(found.segmentation, list) and len(found.segmentation) == 1
     return data.task == 'instance' and not one
 
@@ -65,7 +65,7 @@ TARGETS = {
         write_yolo,
         (
             Drop('objects marked as crowd or to be ignored', lambda data, found: found.crowd),
-            Drop('objects of several polygons or of run lengths', _has_no_polygon),
+            Drop('objects with several polygons or run lengths', _has_no_polygon),
         ),
     ),
     'voc': Target('Pascal VOC', ('detection',), write_voc, ordered=False),
@@ -84,7 +84,7 @@ class Conversion(NamedTuple):
         data: the data to write.
         target: the format.
         out: the folder.
-        sentences: one for each loss or change.
+        sentences: a sentence for each loss or change.
     """
 
     data: Dataset
@@ -93,13 +93,13 @@ class Conversion(NamedTuple):
     sentences: Sequence[str]
 
     def write(self, copy: bool = False) -> Dataset:
-        """Write the folder, completely or not at all, and return what reading it gives.
+        """Write the folder, completely or not at all, and return the dataset read back.
 
         Args:
-            copy: whether images are copied, rather than links to those that were read.
+            copy: whether images are copied instead of linked.
 
         Raises:
-            InputError: if it cannot be written, or if reading it again gives other data.
+            InputError: if it cannot be written, or if reading it back gives other data.
         """
         placed = [*placed_images(self.data)]
         with new_folder(self.out, durable=False) as folder:
@@ -114,35 +114,35 @@ class Conversion(NamedTuple):
             differs = str(error).replace(str(folder), str(self.out)).partition(';')[0]
         if differs:
             raise InputError(
-                f'{self.target.name} cannot hold this data: reading it again gives other data '
+                f'{self.target.name} cannot hold this data: reading it back gives other data '
                 f'({differs.rstrip(".")}); nothing was written, give another {option("to")}.'
             )
 
 
 def plan_conversion(data: Dataset, out: str | Path, to: str, lossy: bool = False) -> Conversion:
-    """Find out what a format can store of a dataset. Nothing is written.
+    """Determine how much of a dataset a format can hold. Nothing is written.
 
     Args:
         data: the dataset.
-        out: the folder, which is not there or is empty.
+        out: the folder, which must not exist or be empty.
         to: a key of :data:`TARGETS`.
         lossy: whether objects that the format cannot hold are left out, rather than an error.
 
     Raises:
-        InputError: if the format cannot hold the data, if there is such a folder, or if it lies in
-            what was read.
+        InputError: if the format cannot hold the data, if the folder exists, or if it is inside the
+            data.
     """
     if to not in TARGETS:
         raise InputError(f'{option("to", to)} is not one of {", ".join(TARGETS)}.')
     target, out = TARGETS[to], Path(out)
     check_path(out)
     if os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
-        raise InputError(f'{str(out)!r} is there already; give a folder that is not there.')
+        raise InputError(f'{str(out)!r} already exists; give a new folder.')
     check_outside(data, out)
     if data.task not in target.tasks:
         tasks = ' or '.join(option('task', task) for task in target.tasks)
         raise InputError(
-            f'{target.name} has no labels for {data.task}, but for '
+            f'{target.name} has no labels for {data.task}, only for '
             f'{" and ".join(target.tasks)}; give {tasks}, or another {option("to")}.'
         )
     if unfit := target.unfit(data):
@@ -163,12 +163,12 @@ def plan_conversion(data: Dataset, out: str | Path, to: str, lossy: bool = False
             data = _without(data, leaves)
             if not data.classes:
                 raise InputError(
-                    f'{target.name} cannot hold {lost} {what}, and no other object is there to '
+                    f'{target.name} cannot hold {lost} {what}, and no other object remains to '
                     f'train on; give another {option("to")}.'
                 )
     if not target.ordered and [*data.classes] != sorted(data.classes):
         sentences.append(
-            f'{target.name} has no order of classes: read again, they are in that of the alphabet.'
+            f'{target.name} has no order of classes: read back, they are in alphabetical order.'
         )
     return Conversion(data, target, out, sentences)
 
@@ -199,15 +199,15 @@ def convert(
 ) -> Dataset:
     """Read a folder and write it in another format.
 
-    Reading ``out`` again gives the same splits, classes, objects and maps, which is checked before
-    the folder is there.
+    The folder only appears after ``out`` was read back with the same splits, classes, objects and
+    maps.
 
     Args:
-        folder: of the data, or a dataset that was read.
-        out: the folder that is written, completely or not at all. It must not be there.
+        folder: the folder of the data, or a dataset that was read.
+        out: the folder to write, completely or not at all. It must not exist.
         to: a key of :data:`TARGETS`.
         task, **options: see :func:`anyfolder.read`.
-        copy: whether images are copied, rather than links.
+        copy: whether images are copied instead of linked.
         lossy: whether objects that the format cannot hold are left out, rather than an error.
 
     Returns:
@@ -215,7 +215,7 @@ def convert(
 
     Raises:
         InputError: as :func:`anyfolder.read` does, if the format cannot hold the data, if ``out``
-            is there or lies in what is read, or if it cannot be written.
+            exists or is inside the data, or if it cannot be written.
     """
     data = folder if isinstance(folder, Dataset) else read(folder, task, **options)
     return plan_conversion(data, out, to, lossy).write(copy)

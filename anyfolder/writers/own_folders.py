@@ -1,4 +1,4 @@
-"""Refuse to write into a folder that is read, directly or through links."""
+"""Reject output inside a folder that is read, directly or through links."""
 
 import os
 from contextlib import suppress
@@ -9,20 +9,20 @@ from anyfolder.errors import InputError
 
 
 def check_outside(data: Dataset, out: Path) -> None:
-    """Raise a ``InputError`` if a path lies in a folder that a dataset was read from.
+    """Raise an ``InputError`` if a path is inside a folder that a dataset was read from.
 
-    These are its folder and whatever links in it lead to.
+    These are its folder and the targets of links in it.
     """
     real = Path(os.path.realpath(out))
     for folder in real_folders(data):
         if folder == real or folder in real.parents:
             raise InputError(
-                f'{str(out)!r} lies in {str(folder)!r}, which is read; give a place outside of it.'
+                f'{str(out)!r} is inside {str(folder)!r}, which is read; give a path outside of it.'
             )
 
 
 def check_no_source(data: Dataset, file: Path) -> None:
-    """Raise a ``InputError`` if a file is one of those that a dataset was read from."""
+    """Raise an ``InputError`` if a file is one of those that a dataset was read from."""
     check_outside(data, file)
     if not file.exists():
         return
@@ -30,11 +30,13 @@ def check_no_source(data: Dataset, file: Path) -> None:
     for _, image in data.images():
         for source in filter(None, (image.path, image.mask)):
             if os.path.samestat(os.stat(source), there):
-                raise InputError(f'{str(file)!r} is {str(source)!r}, which is read; give another.')
+                raise InputError(
+                    f'{str(file)!r} is {str(source)!r}, which is read; give another file.'
+                )
 
 
 def real_folders(data: Dataset) -> set[Path]:
-    """The folder of a dataset, and those that links in it lead to, without links in their paths."""
+    """The folder of a dataset and the targets of links in it, with resolved paths."""
     waiting, seen = [os.path.realpath(data.source)], set[str]()
     found = {Path(waiting[0])}
     while waiting:

@@ -1,4 +1,4 @@
-"""The name of each image in a folder that is written, and the image as a link or a copy there."""
+"""Name the images in an output folder, and link or copy them."""
 
 import os
 import re
@@ -13,13 +13,13 @@ from anyfolder.errors import InputError
 from anyfolder.readers.splits import Split, split_of
 from anyfolder.wording import option
 
-UNUSUAL = re.compile(r'[^\w.+@() -]')  # letters that a list or a table may not hold
-# Names of files that are no labels of an image.
+UNUSUAL = re.compile(r'[^\w.+@() -]')  # characters that lists and tables cannot contain
+# File names that are not labels of an image.
 TAKEN = {'classes', 'labels', 'names', 'data', 'labelmap', '_classes', 'annotations', 'images'}
 
 
 class PlacedImage(NamedTuple):
-    """An image of a split and its file name, whose stem no other image has."""
+    """An image of a split and its file name with a unique stem."""
 
     split: Split
     image: Image
@@ -27,15 +27,15 @@ class PlacedImage(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """The name of its files of labels, without the suffix."""
+        """The name of its label file, without the suffix."""
         return os.path.splitext(self.name)[0]
 
 
 def placed_images(data: Dataset) -> Iterator[PlacedImage]:
-    """All images with names of their own, however many folders they come from.
+    """All images with unique names, even if they come from several folders.
 
-    A name stays as it is where that is possible. The folder of the image comes before it where
-    another image has it, and then a number.
+    A name stays unchanged if possible. If another image has it, the folder of the image is put
+    before it, and then a number.
     """
     taken: set[str] = set()
     for split, image in data.images():
@@ -51,10 +51,10 @@ def placed_images(data: Dataset) -> Iterator[PlacedImage]:
 
 
 def place_file(source: Path, target: Path, copy: bool) -> None:
-    """A link to a file, or a copy of it.
+    """Link to a file, or copy it.
 
     Raises:
-        InputError: if links cannot be made there, as on Windows without this right.
+        InputError: if links cannot be created there, as on Windows without permission.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     if copy:
@@ -64,6 +64,6 @@ def place_file(source: Path, target: Path, copy: bool) -> None:
         target.symlink_to(os.path.realpath(source))
     except (OSError, NotImplementedError) as error:
         raise InputError(
-            f'no link to {str(source)!r} can be made at {str(target.parent)!r} ({error}); give '
+            f'no link to {str(source)!r} can be created in {str(target.parent)!r} ({error}); give '
             f'{option("copy", True)}.'
         ) from error

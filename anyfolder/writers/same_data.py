@@ -1,4 +1,4 @@
-"""Whether a dataset that was read again is the one that was written."""
+"""Compare a dataset that was read back with the one that was written."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,24 +11,24 @@ from anyfolder.sampling import evenly_spaced
 
 from .placed_images import PlacedImage
 
-MAX_MAPS = 200  # maps whose pixels are compared
+MAX_MAPS = 200  # number of maps whose pixels are compared
 MAX_SHIFT = 0.05  # pixels, by which a rounded coordinate may differ
 
 
 def difference(data: Dataset, placed: Sequence[PlacedImage], again: Dataset) -> str:
-    """The first difference of two datasets in words, nothing if they are the same.
+    """The first difference of two datasets in words; empty if they are equal.
 
     Args:
         data: the data that was written.
-        placed: its images, with their names there.
-        again: the data that was read.
+        placed: its images, with their new names.
+        again: the data that was read back.
     """
     if {*data.classes} != {*again.classes}:
         first = min({*data.classes} ^ {*again.classes})
         return f'the class {first!r} is only in one of them'
     found = {image.path.stem: (split, image) for split, image in again.images()}
     if len(found) != len(placed):
-        return f'{len(found)} images in place of {len(placed)}'
+        return f'{len(found)} images instead of {len(placed)}'
     compared = {*evenly_spaced(len(placed), MAX_MAPS)}
     for number, (split, image, name) in enumerate(placed):
         other = found.get(Path(name).stem)
@@ -44,7 +44,7 @@ def difference(data: Dataset, placed: Sequence[PlacedImage], again: Dataset) -> 
 
 
 def _is_drawn(data: Dataset, image: Image) -> bool:
-    """True if a mask is drawn from polygons, so that its classes are only known by its pixels."""
+    """True if a mask is drawn from polygons, so its classes are only known from its pixels."""
     return data.task == 'segmentation' and image.mask is None
 
 

@@ -10,13 +10,13 @@ from anyfolder.terminal import printable
 from .placed_images import PlacedImage, place_file
 from .write_coco import IGNORED
 
-BETWEEN_LABELS = {*'|;,'}  # in a column of labels, from which a reader takes several
+BETWEEN_LABELS = {*'|;,'}  # separators in a label column, at which a reader splits labels
 
 
 def unfit_folders(data: Dataset) -> str:
-    """Why folders cannot hold the classes, if they cannot."""
+    """The reason why folders cannot hold the classes, or empty."""
     if data.multi_label:
-        return 'an image may have several classes or none, and lies in one folder'
+        return 'an image can have several classes or none, but is in one folder'
     for name in data.classes:
         if name.startswith('.') or not {*'/\\\0'}.isdisjoint(name) or printable(name) != name:
             return f'the class {name!r} cannot be the name of a folder'
@@ -32,8 +32,8 @@ def write_folders(data: Dataset, placed: Sequence[PlacedImage], out: Path, copy:
 def write_table(data: Dataset, placed: Sequence[PlacedImage], out: Path, copy: bool) -> None:
     """Write ``labels.csv``, with a row for each image, or for each box.
 
-    Labels are one column, or one of 0 and 1 for each class where an image may have several, or
-    where the name of a class has a sign that stands between two.
+    Labels are one column, or a column of 0 and 1 for each class if an image can have several, or if
+    a class name contains a separator.
     """
     for one in placed:
         place_file(one.image.path, out / 'images' / one.split / one.name, copy)

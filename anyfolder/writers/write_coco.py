@@ -1,4 +1,4 @@
-"""COCO: ``annotations/instances_train.json`` beside ``train/``, or with PNGs of segments."""
+"""COCO: ``annotations/instances_train.json`` next to ``train/``, or with PNGs of segments."""
 
 import json
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from anyfolder.dataset import Dataset, Object
 
 from .placed_images import PlacedImage, place_file
 
-IGNORED = 'ignored'  # the category of regions that are of no class
+IGNORED = 'ignored'  # the category of regions without a class
 
 
 def write_coco(data: Dataset, placed: Sequence[PlacedImage], out: Path, copy: bool) -> None:
-    """Write objects, or of panoptic data segments, with a file for each split."""
+    """Write objects, or segments for panoptic data, with a file for each split."""
     is_panoptic = data.task == 'panoptic'
     kind = 'panoptic' if is_panoptic else 'instances'
     (out / 'annotations').mkdir(parents=True)
@@ -61,7 +61,7 @@ def _annotation(found: Object, number: int) -> dict[str, Any]:
 
 
 def _text_counts(segmentation: Any) -> Any:
-    """A segmentation for JSON, which has no bytes."""
+    """A segmentation for JSON, which cannot hold bytes."""
     counts = segmentation.get('counts') if isinstance(segmentation, dict) else None
     return dict(segmentation, counts=counts.decode()) if isinstance(counts, bytes) else segmentation
 

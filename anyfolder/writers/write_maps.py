@@ -14,7 +14,7 @@ from .placed_images import PlacedImage, place_file
 def write_maps(data: Dataset, placed: Sequence[PlacedImage], out: Path, copy: bool) -> None:
     """Write ``images`` with ``masks`` as PNG, or with ``depth`` as ``.npy``, by split.
 
-    Pixels of masks are numbers of the classes in ``classes.txt``, 255 where there is none.
+    Mask pixels are the numbers of classes in ``classes.txt``, 255 for none.
     """
     kind = 'depth' if data.task == 'depth' else 'masks'
     for one in placed:

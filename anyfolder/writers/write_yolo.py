@@ -9,12 +9,12 @@ from anyfolder.dataset import Dataset, Image
 
 from .placed_images import PlacedImage, place_file
 
-# Without it, whether values behind a box are keypoints is judged by the looks of all lines.
+# Without it, readers guess from all lines whether values after a box are keypoints.
 POLYGONS = 'kpt_shape: [0, 2]  # no keypoints: what follows a class is a polygon\n'
 
 
 def write_yolo(data: Dataset, placed: Sequence[PlacedImage], out: Path, copy: bool) -> None:
-    """Write a line for each object: its class and its box or polygon as shares of the image."""
+    """Write a line for each object: its class and its box or polygon as fractions of the image."""
     for one in placed:
         place_file(one.image.path, out / 'images' / one.split / one.name, copy)
         file = out / 'labels' / one.split / f'{one.stem}.txt'
@@ -23,7 +23,7 @@ def write_yolo(data: Dataset, placed: Sequence[PlacedImage], out: Path, copy: bo
     splits = dict.fromkeys(one.split for one in placed)
     names = yaml.safe_dump(dict(names=[*data.classes]), allow_unicode=True, sort_keys=False)
     text = ''.join(f'{split}: images/{split}\n' for split in splits) + names
-    # It has no path, so that the folder may move.
+    # There is no path, so that the folder can be moved.
     (out / 'data.yaml').write_text(text + POLYGONS * (data.task == 'instance'), encoding='utf-8')
 
 

@@ -34,7 +34,7 @@ def check(at: str, dataset: dict) -> None:
 
 @pytest.fixture
 def dataset(tmp_path):
-    """The config of a data set, for names of classes and entries of its only annotation."""
+    """The config of a data set, for class names and entries of its only annotation."""
 
     def make(classes: tuple[str, ...], categories=NAMES, with_mask=False, **entries) -> dict:
         content = dict(

@@ -21,7 +21,7 @@ ALIASES = 'a0: &a0 [x, x]\n' + ''.join(
         (
             'x.yaml',
             ALIASES + MODEL,
-            'more than 250,000 values of YAML, with those that its aliases',
+            'more than 250,000 values of YAML, including those that its aliases',
         ),
         ('x.json', '[' * 100_000, 'more than 100 levels of JSON|is not JSON'),
         ('x.yaml', '- a', 'has a list, where settings'),

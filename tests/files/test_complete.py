@@ -27,7 +27,7 @@ def test_on_a_full_disk_the_old_file_stays(tmp_path, full_disk, suffix, old):
     path = tmp_path / f'file{suffix}'
     if old:
         path.write_text('old')
-    kept = 'the file that was there is unchanged' if old else 'nothing was left there'
+    kept = 'the previous file is unchanged' if old else 'nothing was left there'
     with (
         rejects(rf'file{suffix}.* cannot be written \(.*\); {kept}') as error,
         replacing(path) as beside,

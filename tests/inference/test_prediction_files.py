@@ -100,7 +100,7 @@ def predict(path: Path, count: int, then: Exception | None = None) -> None:
 def test_on_a_full_disk_the_earlier_table_stays(tmp_path, full_disk, suffix):
     path = tmp_path / f'found{suffix}'
     path.write_text('old')
-    with rejects(r'\(File too large\); the file that was there is unch'):
+    with rejects(r'\(File too large\); the previous file is unch'):
         predict(path, 3000)
     assert [file.read_text() for file in tmp_path.iterdir()] == ['old']
 

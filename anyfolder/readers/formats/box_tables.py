@@ -1,4 +1,4 @@
-"""Tables with a box in each row: Open Images, and whatever has columns of images and corners."""
+"""Tables with a box in each row: Open Images, and any with columns for images and corners."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ CORNERS = ('xmin', 'ymin', 'xmax', 'ymax'), ('x1', 'y1', 'x2', 'y2'), ('bbox',)
 CLASSES = {*LABEL_TITLES, 'labelname', 'classname', 'name'}
 OPEN_IMAGES = {'imageid', 'labelname', 'xmin', 'isgroupof'}
 NUMBER = re.compile(r'[-+.\deE]*\d[-+.\deE]*')
-ONLY_CLASS = 'object'  # class of a table without a column of classes
+ONLY_CLASS = 'object'  # the class in a table without a class column
 
 
 def is_open_images(rows: Sequence[Row], file: Path) -> bool:
@@ -26,24 +26,24 @@ def is_open_images(rows: Sequence[Row], file: Path) -> bool:
 
 
 def is_box_table(rows: Sequence[Row], file: Path) -> bool:
-    """True if these rows have a column of images, and four of corners or one of boxes."""
+    """True if these rows have an image column, and four columns of corners or one of boxes."""
     titles = _titles(rows)
     return _image_column(titles) is not None and _box_columns(titles) is not None
 
 
 def parse_box_table(rows: Sequence[Row], file: Path) -> Parsed:
-    """The images of a table. One whose row has no box has no object there.
+    """The images of a table. A row without a box is an image without that object.
 
-    Corners are left, top, right, bottom, and a column of boxes is left, top, width, height. Where
-    all numbers are from 0 to 1, they are shares of the width and height, as in Open Images.
+    Corners are left, top, right, bottom; a box column has left, top, width, height. If all numbers
+    are from 0 to 1, they are fractions of the width and height, as in Open Images.
 
     Raises:
-        ValueError: if a number is none.
-        InputError: if a column of splits has none of their names.
+        ValueError: if a value is not a number.
+        InputError: if a split column has unknown names.
     """
     titles, images, faults = _titles(rows), dict[str, ParsedImage](), dict[str, Fault]()
     image, columns = _image_column(titles), _box_columns(titles)
-    if not (image and columns):  # there is no row
+    if not (image and columns):  # there are no rows
         return Parsed([])
     others = ((name, title) for name, title in titles.items() if title != image)
     label = next((title for name, title in others if name in CLASSES), '')

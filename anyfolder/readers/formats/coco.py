@@ -12,7 +12,7 @@ BOXES = {'bbox', 'segmentation'}
 
 
 def is_coco(content: Any, file: Path) -> bool:
-    """True if this is the content of a file of COCO with boxes, or with categories and no box."""
+    """True if this is the content of a COCO file with boxes, or with categories and no box."""
     match content:
         case {'images': _, 'annotations': [_, *_] as objects}:
             return any(isinstance(one, Mapping) and BOXES & one.keys() for one in objects)
@@ -22,24 +22,24 @@ def is_coco(content: Any, file: Path) -> bool:
 
 
 def parse_coco(content: Json, file: Path) -> Parsed:
-    """The images that a file of COCO lists, and the names of its categories in their order.
+    """The images in a COCO file, and the names of its categories in order.
 
-    Categories are distinguished by name: two with one name are one class, and one without an
-    object, like Roboflow's first, is not a class.
+    Categories are distinguished by name: two with the same name are one class, and one without
+    objects, like Roboflow's first, is not a class.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError: if the file is not complete.
+        KeyError, TypeError, ValueError, AttributeError: if the file is incomplete.
     """
     images, faults = images_by_id(content['images']), list[Fault]()
     categories = categories_of(content)
     names = {key_of(category['id']): text_of(category['name']) for category in categories}
     if len(names) < len(categories):
-        raise ValueError('two categories have one id')
+        raise ValueError('two categories have the same id')
     for i, found in enumerate(content['annotations']):
         origin = f'annotation {found.get("id", i)!r} in {file}'
         image_id, category_id = key_of(found['image_id']), key_of(found['category_id'])
         if image_id not in images:
-            what = 'annotations are of images that their file does not list'
+            what = 'annotations belong to images that their file does not list'
             faults.append(Fault(what, f'{found["image_id"]!r} of {origin}', 'add the images'))
         elif category_id not in names:
             what = 'annotations have a category that their file does not list'
@@ -53,7 +53,7 @@ def images_by_id(images: Sequence[Json]) -> dict[str, ParsedImage]:
     """The images of a file by their ids, see :func:`~.json_values.key_of`.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError: if one has no id or no name, or two have
+        KeyError, TypeError, ValueError, AttributeError: if an image has no id or name, or two have
             the same.
     """
     found: dict[str, ParsedImage] = {}
@@ -70,7 +70,7 @@ def images_by_id(images: Sequence[Json]) -> dict[str, ParsedImage]:
 
 
 def categories_of(content: Json) -> Sequence[Json]:
-    """The categories, which some files have as names by ids, ids by names, or objects by either."""
+    """The categories, which some files store as names by id, ids by name, or objects by either."""
     found = content['categories']
     if not isinstance(found, Mapping):
         return found
@@ -97,7 +97,7 @@ def _instance(name: str, found: Json, origin: str) -> Instance:
         mask or None,
         are_ignored(properties),
         found.get('area'),
-        # CVAT has it in the attributes, other programs beside the box.
+        # CVAT stores it in the attributes, other programs next to the box.
         next((value for key, value in properties if key == 'rotation' and value), None),
         origin,
     )

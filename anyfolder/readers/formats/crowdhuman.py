@@ -7,7 +7,7 @@ from ..records import Instance
 from .json_values import Json, is_yes
 from .parsed import Parsed, ParsedImage
 
-PERSON = 'person'  # the other tag, mask, is of crowds, reflections and the like
+PERSON = 'person'  # the other tag, mask, is for crowds, reflections and similar regions
 
 
 def is_crowdhuman(content: Sequence[Json], file: Path) -> bool:
@@ -19,7 +19,7 @@ def parse_crowdhuman(content: Sequence[Json], file: Path) -> Parsed:
     """The images of such a file, with the box of each whole body.
 
     Raises:
-        KeyError, TypeError, AttributeError: if a line has no ID, or a box is not complete.
+        KeyError, TypeError, AttributeError: if a line has no ID, or a box is incomplete.
     """
     images = []
     for number, line in enumerate(content, 1):

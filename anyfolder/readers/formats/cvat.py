@@ -22,13 +22,12 @@ def is_cvat(root: ET.Element, file: Path) -> bool:
 
 
 def parse_cvat(root: ET.Element, file: Path) -> Parsed:
-    """The images of a file, and the names of its labels in their order.
+    """The images of a file, and the names of its labels in order.
 
-    Masks of run lengths, points and open lines are left out. A shape that is outside of a frame is
-    none.
+    Run-length masks, points and open lines are left out, and so are shapes outside of a frame.
 
     Raises:
-        KeyError, TypeError, ValueError: if a shape is not complete.
+        KeyError, TypeError, ValueError: if a shape is incomplete.
     """
     names = [node.text or '' for node in root.iterfind('meta//labels/label/name')]
     images, faults = dict[str, ParsedImage](), list[Fault]()

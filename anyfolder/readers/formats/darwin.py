@@ -12,7 +12,7 @@ from .parsed import Fault, Parsed, ParsedImage
 
 
 def is_darwin(content: Any, file: Path) -> bool:
-    """True if this is the content of such a file, of an image."""
+    """True if this is the content of such a file about an image."""
     match content:
         case {'item': {'name': str(), 'slots': [{}, *_]}, 'annotations': [*_]}:
             return True
@@ -20,7 +20,7 @@ def is_darwin(content: Any, file: Path) -> bool:
 
 
 def darwin_image(content: Json) -> str:
-    """The name of the image that a file is of."""
+    """The name of the image of a file."""
     return str(content['item']['name'])
 
 
@@ -28,7 +28,7 @@ def parse_darwin(content: Json, file: Path) -> Parsed:
     """The image of a file. Tags, lines and keypoints have no box and are left out.
 
     Raises:
-        KeyError, TypeError, ValueError: if an annotation is not complete.
+        KeyError, TypeError, ValueError: if an annotation is incomplete.
     """
     found, faults = list[Instance](), list[Fault]()
     for one in content['annotations']:

@@ -11,7 +11,7 @@ from .parsed import Fault, Parsed, ParsedImage
 
 
 def is_datumaro(content: Any, file: Path) -> bool:
-    """True if this is the content of a file of Datumaro with a box or a polygon."""
+    """True if this is the content of a Datumaro file with a box or a polygon."""
     match content:
         case {'items': [*items], 'categories': {'label': {'labels': [*_]}}}:
             return any(_is_shape(one) for item in items for one in item['annotations'])
@@ -19,10 +19,10 @@ def is_datumaro(content: Any, file: Path) -> bool:
 
 
 def parse_datumaro(content: Json, file: Path) -> Parsed:
-    """The images of a file. Keypoints and open lines have points, too, but are no polygons.
+    """The images of a file. Keypoints and open lines also have points, but are not polygons.
 
     Raises:
-        KeyError, TypeError, ValueError, IndexError: if an image or an object is not complete.
+        KeyError, TypeError, ValueError, IndexError: if an image or an object is incomplete.
     """
     names = [text_of(label['name']) for label in content['categories']['label']['labels']]
     images, faults = [], []
@@ -40,7 +40,7 @@ def parse_datumaro(content: Json, file: Path) -> Parsed:
 
 
 def _is_shape(one: Json) -> bool:
-    """True for an object of a class with a box or a polygon."""
+    """True for an object with a class and a box or a polygon."""
     has_shape = one.get('bbox') or (one.get('type') == 'polygon' and one.get('points'))
     return bool(has_shape) and one.get('label_id') is not None
 

@@ -21,7 +21,7 @@ def parse_deepfashion2(content: Json, file: Path) -> Parsed:
     """The image of such a file, with the box and polygons of each item.
 
     Raises:
-        KeyError, TypeError: if an item is not complete.
+        KeyError, TypeError: if an item is incomplete.
     """
     objects = [
         Instance(

@@ -15,19 +15,19 @@ NO_BOX = 'objects without a box left out'
 
 
 def is_list(content: Any, file: Path, key: str) -> bool:
-    """True if images of a list have objects with boxes by this key.
+    """True if images in a list have objects with boxes under this key.
 
     Raises:
-        ValueError: if the properties of an image's objects are not as many as these.
+        ValueError: if the numbers of an image's objects and of their properties differ.
     """
     return any(any(map(_has_box, objects_of(entry, key))) for entry in _entries(content))
 
 
 def parse_list(content: Any, file: Path, key: str) -> Parsed:
-    """The images of a list with their objects by this key.
+    """The images of a list with their objects under this key.
 
     Raises:
-        KeyError, TypeError, ValueError: if an image or an object is not complete.
+        KeyError, TypeError, ValueError: if an image or an object is incomplete.
     """
     images, faults = [], []
     for entry in _entries(content):
@@ -43,16 +43,16 @@ def parse_list(content: Any, file: Path, key: str) -> Parsed:
 
 
 def _entries(content: Any) -> Sequence[Json]:
-    """The images of a list, which newer files of BDD100K call frames."""
+    """The images of a list, which newer BDD100K files call frames."""
     found = content.get('frames') if isinstance(content, Mapping) else content
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
 def objects_of(entry: Json, key: str) -> Sequence[Json]:
-    """The objects of an image. Hugging Face has a list of each property in place of each object.
+    """The objects of an image. Hugging Face stores a list per property instead of per object.
 
     Raises:
-        ValueError: if these lists are not equally long.
+        ValueError: if these lists have different lengths.
     """
     found = entry.get(key) or []
     if isinstance(found, Mapping):
@@ -62,7 +62,7 @@ def objects_of(entry: Json, key: str) -> Sequence[Json]:
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
-# The form of a box by its key, and the keys of its numbers; without these it is a list of four.
+# The form of a box by its key, and the keys of its numbers; without keys it is a list of four.
 BOXES = {
     'coordinates': ('center', ('x', 'y', 'width', 'height')),
     'box2d': ('xyxy', ('x1', 'y1', 'x2', 'y2')),

@@ -1,4 +1,4 @@
-"""Values in untrusted annotations: a name may be null, a number text, a flag ``'yes'``."""
+"""Values in untrusted annotations: a name can be null, a number text, a flag ``'yes'``."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 Json = Mapping[str, Any]  # an object of JSON
-# Keys of an object that is neither trained on nor counted, and of what such keys are nested in.
+# Keys that mark an object as neither trained on nor counted, and keys that contain such keys.
 IGNORED = ('iscrowd', 'is_crowd', 'crowd', 'ignore', 'difficult')
-MOST_KEYS = 1000  # different keys that are remembered in small letters
+MOST_KEYS = 1000  # maximum number of keys cached in lower case
 NESTED = {'attributes', 'flags', 'extra', 'properties', 'other_data'}
 
 
@@ -28,7 +28,7 @@ def number_of(value: Any) -> float:
 
 
 def key_of(number: Any) -> str:
-    """An id as it is compared: some files have 1 in one place, and '1' or 1.0 in another."""
+    """A comparable id: some files have 1 in one place, and '1' or 1.0 in another."""
     return str(number).strip().removesuffix('.0')
 
 
@@ -38,7 +38,7 @@ def is_yes(value: Any) -> bool:
 
 
 def properties_of(found: Mapping[Any, Any]) -> list[tuple[str, Any]]:
-    """The keys and values of an object, and of what is nested in it such as attributes."""
+    """The keys and values of an object, and of nested objects such as attributes."""
     properties = []
     for key, value in found.items():
         name = _in_small_letters(key)
@@ -68,12 +68,12 @@ def first_of(found: Json, keys: Sequence[str]) -> Any:
     """The value of the first of these keys that exists.
 
     Raises:
-        KeyError: if none is.
+        KeyError: if none exists.
     """
     return found[next((key for key in keys if key in found), keys[0])]
 
 
 def stated_size(width: Any, height: Any) -> tuple[float, float]:
-    """The size that an annotation states, as numbers or text; (0, 0) if a side is no size."""
+    """The size that an annotation states, as numbers or text; (0, 0) if a side is invalid."""
     sides = number_of(width), number_of(height)
     return sides if all(side and math.isfinite(side) for side in sides) else (0, 0)

@@ -13,13 +13,13 @@ from .json_values import Json, stated_size, text_of
 from .parsed import Fault, Parsed, ParsedImage
 
 ANNOTATIONS = ('annotations', 'completions')  # keys of a task; the second is from old versions
-# Keys of the classes of a region, each in a list. The last one is of a shape that has another id.
+# Keys for the classes of a region, each in a list. The last one is for a shape with another id.
 LABELS = ('rectanglelabels', 'polygonlabels', 'ellipselabels', 'labels')
-TURNED = 'boxes with a rotation, taken as the upright rectangle around them'
+TURNED = 'rotated boxes, replaced by the upright rectangle around them'
 
 
 class Task(NamedTuple):
-    """An image and what was drawn on it.
+    """An image and its annotations.
 
     Attributes:
         image: its URL or path.
@@ -39,10 +39,10 @@ def is_label_studio(content: Any, file: Path) -> bool:
 def parse_label_studio(content: Any, file: Path) -> Parsed:
     """The images of an export with boxes, polygons and ellipses, the first annotation of each.
 
-    Images without an annotation are left out. An empty one says that there is no object.
+    Images without an annotation are left out. An empty annotation means that there is no object.
 
     Raises:
-        KeyError, TypeError, ValueError: if a region is not complete.
+        KeyError, TypeError, ValueError: if a region is incomplete.
     """
     images, faults = [], []
     for task in tasks_in(content):
@@ -51,7 +51,7 @@ def parse_label_studio(content: Any, file: Path) -> Parsed:
             faults.append(Fault('images without an annotation left out', origin))
             continue
         if len(task.annotations) > 1:
-            faults.append(Fault('annotations left out, beside the first of their image', origin))
+            faults.append(Fault('annotations left out after the first of their image', origin))
         image = ParsedImage(task.image)
         for region in task.annotations[0]:
             names = _names_of(region)
@@ -59,8 +59,8 @@ def parse_label_studio(content: Any, file: Path) -> Parsed:
                 faults.append(Fault(NO_BOX, origin))
                 continue
             if region.get('image_rotation'):
-                what = 'objects were drawn on images that were turned in Label Studio'
-                faults.append(Fault(what, origin, 'turn them back there, and export again'))
+                what = 'objects were drawn on images that were rotated in Label Studio'
+                faults.append(Fault(what, origin, 'rotate them back there, and export again'))
             if region.get('rotation') and 'points' not in region:
                 faults.append(Fault(TURNED, origin))
             image.stated = stated_size(region.get('original_width'), region.get('original_height'))
@@ -70,13 +70,13 @@ def parse_label_studio(content: Any, file: Path) -> Parsed:
 
 
 def tasks_in(content: Any) -> Iterator[Task]:
-    """The images of an export; nothing of other content."""
+    """The images of an export; empty for other content."""
     for one in content if isinstance(content, list) else ():
         if not isinstance(one, Mapping):
             continue
         key = next((key for key in ANNOTATIONS if isinstance(one.get(key), list)), '')
         if key and isinstance(one.get('data'), Mapping):
-            # The ground truth comes first, and cancelled annotations do not count.
+            # The ground truth comes first; cancelled annotations do not count.
             found = sorted(one[key], key=lambda each: not each.get('ground_truth'))
             kept = (each for each in found if not each.get('was_cancelled'))
             yield Task(_image_in(one['data']), [_regions(each['result']) for each in kept])
@@ -86,15 +86,15 @@ def tasks_in(content: Any) -> Iterator[Task]:
 
 
 def _image_in(data: Json) -> str:
-    """The image of a task, by the key ``image`` or as the first text."""
+    """The image of a task, by the key ``image`` or else the first text."""
     texts = {key: value for key, value in data.items() if isinstance(value, str)}
     return next((texts[key] for key in ('image', 'img', *texts) if key in texts), '')
 
 
 def _regions(result: Sequence[Any]) -> list[Json]:
-    """The values of the results of an annotation, which JSON-MIN has bare, with their sizes.
+    """The values of the results in an annotation, which JSON-MIN stores directly, with their sizes.
 
-    A shape whose class is a result of the same id is left to this.
+    A shape is left out if another result of the same id has its class.
     """
     found = [one for one in result if isinstance(one, Mapping)]
     labeled = {one.get('id') for one in found if one.get('type') == 'labels'}
@@ -114,7 +114,7 @@ def _has_shape(region: Json) -> bool:
 
 
 def _instance(region: Json, name: str, origin: str) -> Instance:
-    """An object, in shares of the image unless it is turned."""
+    """An object, in fractions of the image unless it is rotated."""
     if not region.get('rotation') and not {'points', 'radiusX'} & region.keys():
         box = [region[key] / 100 for key in ('x', 'y', 'width', 'height')]
         return Instance(name, box, origin=origin, relative=True)
@@ -135,7 +135,7 @@ def _instance(region: Json, name: str, origin: str) -> Instance:
 
 
 def _turned(points: Sequence[float], center: Sequence[float], region: Json) -> list[float]:
-    """Points in percent around one of them, turned clockwise, in pixels."""
+    """Points in percent, rotated clockwise around one of them, in pixels."""
     scales = [region[key] / 100 for key in ('original_width', 'original_height')]
     angle = math.radians(region['rotation'])
     cos, sin = math.cos(angle), math.sin(angle)

@@ -15,12 +15,12 @@ from .parsed import Fault, Parsed, ParsedImage
 
 
 def is_labelme(content: Any, file: Path) -> bool:
-    """True if this is the content of a file of LabelMe."""
+    """True if this is the content of a LabelMe file."""
     return isinstance(content, Mapping) and isinstance(content.get('shapes'), list)
 
 
 def labelme_image(content: Json) -> str:
-    """The name of the image that a file is of, maybe with folders of another machine."""
+    """The name of the image of a file, maybe with folders of another machine."""
     return str(content.get('imagePath') or '')
 
 
@@ -28,14 +28,14 @@ def parse_labelme(content: Json, file: Path) -> Parsed:
     """The image of a file. Shapes with the same label and ``group_id`` are one object.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError: if a shape is not complete.
+        KeyError, TypeError, ValueError, AttributeError: if a shape is incomplete.
     """
     groups: dict[Any, list[Sequence[float]]] = {}
     difficult, faults = set(), list[Fault]()
     for i, shape in enumerate(content['shapes']):
         polygons = _polygons(shape)
         if shape.get('shape_type') == 'rotation':
-            what = 'boxes with a rotation, taken as the upright rectangle around them'
+            what = 'rotated boxes, replaced by the upright rectangle around them'
             faults.append(Fault(what, f'{shape.get("direction")} radians of {file}'))
         if not polygons:
             faults.append(Fault(f'shapes left out, {shape.get("shape_type")}', str(file)))
@@ -54,7 +54,7 @@ def parse_labelme(content: Json, file: Path) -> Parsed:
 
 
 def _polygons(shape: Json) -> list[list[float]]:
-    """The polygons ``[x, y, x, y, ...]`` of a shape, none of one without an area."""
+    """The polygons ``[x, y, x, y, ...]`` of a shape; empty for a shape without an area."""
     points = [(float(x), float(y)) for x, y in shape['points']]
     kind = shape.get('shape_type') or 'polygon'
     if kind == 'mask' and shape.get('mask'):

@@ -1,4 +1,4 @@
-"""Polygons around what is not black in a small PNG, as labeling programs store masks."""
+"""Polygons around the non-black pixels of a small PNG, as labeling programs store masks."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,8 @@ def outlines_of(content: bytes, corner: Sequence[float]) -> list[list[float]]:
     """The polygons ``[x, y, x, y, ...]`` of a mask, without its holes.
 
     Args:
-        content: of the PNG.
-        corner: its left upper corner in the image, in pixels.
+        content: the bytes of the PNG.
+        corner: its upper left corner in the image, in pixels.
 
     Raises:
         ValueError: if it is not an image.

@@ -10,12 +10,13 @@ from ..splits import Split
 
 @dataclass(slots=True)
 class ParsedImage:
-    """An image with its content in an annotation file.
+    """An image as an annotation file describes it.
 
     Attributes:
-        name: as written, maybe with folders. Nothing where the name of the file tells the image.
-        objects: in it, each in the form that it is written in.
-        stated: its width and height by the file, ``(0, 0)`` where it says nothing.
+        name: the name as written, maybe with folders. Empty if the name of the file identifies the
+            image.
+        objects: the objects in the image, each in the form of the file.
+        stated: width and height by the file, ``(0, 0)`` if not stated.
         split: the split of this image, if the file states one.
     """
 
@@ -26,12 +27,12 @@ class ParsedImage:
 
 
 class Fault(NamedTuple):
-    """Something that is wrong in a file, or left out of it.
+    """An error in a file, or an omission.
 
     Attributes:
-        what: in the plural: ``'parts of objects left out'``.
-        example: where, and the value.
-        remedy: what to do about what is wrong. Nothing: it is only left out.
+        what: the fault, in the plural: ``'parts of objects left out'``.
+        example: the place and the value.
+        remedy: the remedy for an error. Empty for an omission.
     """
 
     what: str
@@ -44,9 +45,9 @@ class Parsed:
     """The content of an annotation file.
 
     Attributes:
-        images: that it is about.
-        names: of the classes, if the file gives them an order.
-        faults: what is wrong or left out.
+        images: the images.
+        names: the class names, if the file gives them an order.
+        faults: errors and omissions.
     """
 
     images: Sequence[ParsedImage]

@@ -1,4 +1,4 @@
-"""Formats of single public data sets, which are only read if a layout names them."""
+"""Formats of single public data sets, only read if a layout names them."""
 
 from .crowdhuman import is_crowdhuman, parse_crowdhuman
 from .deepfashion2 import is_deepfashion2, parse_deepfashion2

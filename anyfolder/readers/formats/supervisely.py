@@ -1,4 +1,4 @@
-"""Supervisely: ``ann/NAME.jpg.json``, a file for each image with figures of classes."""
+"""Supervisely: ``ann/NAME.jpg.json``, a file for each image with figures."""
 
 import zlib
 from base64 import b64decode
@@ -30,8 +30,8 @@ def parse_supervisely(content: Json, file: Path) -> Parsed:
     """The image of a file, with rectangles, polygons and bitmaps.
 
     Raises:
-        KeyError, TypeError, ValueError: if a figure is not complete.
-        LimitError: if a bitmap unpacks to far more than it is.
+        KeyError, TypeError, ValueError: if a figure is incomplete.
+        LimitError: if a bitmap unpacks to far more than its size.
     """
     found, faults = list[Instance](), list[Fault]()
     for one in content['objects']:
@@ -60,7 +60,7 @@ def _flat(points: Sequence[Sequence[float]]) -> list[float]:
 
 
 def _of_bitmap(bitmap: Json, file: Path) -> list[list[float]]:
-    """The polygons of a bitmap, a packed PNG in base64."""
+    """The polygons of a bitmap, a compressed PNG in base64."""
     packed, unpacker = b64decode(bitmap['data']), zlib.decompressobj()
     try:
         content = unpacker.decompress(packed, int(limit(UNPACKED) * len(packed)))

@@ -1,4 +1,4 @@
-"""The formats of annotations that are read: a row for each."""
+"""The supported annotation formats, one row each."""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,21 +24,22 @@ JSON, LISTS = ('.json',), ('.json', '.jsonl')
 
 
 class Format(NamedTuple):
-    """A format of annotations.
+    """An annotation format.
 
-    Content is what a suffix stands for: JSON, the root of XML, the lines of a text, the rows of a
-    table by their columns. The functions take it with the file, which they only name in messages.
+    The content depends on the suffix: JSON, the root of XML, the lines of a text, or the rows of a
+    table by column. The functions take it with the file, which they only name in messages.
 
     Attributes:
-        name: of the format, as people call it.
-        suffixes: of its files, in small letters.
-        is_one: whether this is the content of a file of the format. It may see the first row only.
-        parse: gives what the file says. It raises ``KeyError``, ``TypeError``, ``ValueError`` or
-            ``AttributeError`` where the content is not complete.
-        unit: what of the content may not be complete, for messages.
-        image: where a file is of one image, the name in it of this image, or nothing. None: a file
-            lists images.
-        is_strict: whether it is wrong if that name is one image and the name of the file another.
+        name: the common name of the format.
+        suffixes: the suffixes of its files, in lower case.
+        is_one: returns whether content belongs to the format. It may get only the first row.
+        parse: returns the parsed file. It raises ``KeyError``, ``TypeError``, ``ValueError`` or
+            ``AttributeError`` if the content is incomplete.
+        unit: the part of the content that can be incomplete, for messages.
+        image: for files of one image each, returns the name of the image in the file, or empty.
+            None: a file lists images.
+        is_strict: whether it is an error if that name and the name of the file are different
+            images.
     """
 
     name: str
@@ -51,8 +52,8 @@ class Format(NamedTuple):
 
 
 YOLO = Format('YOLO', ('.txt',), are_labels, parse_yolo, 'a line', image=lambda labels: '')
-# The first row that takes a file reads it. Tables, which many folders have beside their
-# annotations, and JSONL are only read where no other file is of a format.
+# The first row that accepts a file reads it. Tables, which many folders have in addition to
+# annotations, and JSONL are only read if no other file belongs to a format.
 FORMATS = (
     Format('COCO', JSON, is_coco, parse_coco),
     Format('LabelMe', JSON, is_labelme, parse_labelme, 'a shape', labelme_image, is_strict=True),

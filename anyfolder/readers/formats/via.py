@@ -20,15 +20,15 @@ ONLY_CLASS = 'object'  # class of regions without an attribute
 
 
 def is_via(content: Any, file: Path) -> bool:
-    """True if this is the content of a project or an export of VIA with a region."""
+    """True if this is the content of a VIA project or export with a region."""
     return any(SHAPE in region for image in _images(content) for region in _regions(image))
 
 
 def parse_via(content: Any, file: Path) -> Parsed:
-    """The images of a project or an export. Points and open lines are no objects.
+    """The images of a project or an export. Points and open lines are not objects.
 
     Raises:
-        KeyError, TypeError, ValueError: if a region is not complete.
+        KeyError, TypeError, ValueError: if a region is incomplete.
     """
     images = list(_images(content))
     attribute = _attribute([region for image in images for region in _regions(image)])
@@ -48,7 +48,7 @@ def parse_via(content: Any, file: Path) -> Parsed:
 
 
 def is_via_table(rows: Sequence[Row], file: Path) -> bool:
-    """True if these rows are of a table that VIA exports."""
+    """True if these rows belong to a table exported by VIA."""
     return any(f'region_{SHAPE}' in row for row in rows[:1])
 
 
@@ -56,7 +56,7 @@ def parse_via_table(rows: Sequence[Row], file: Path) -> Parsed:
     """The images of a table, whose cells hold JSON.
 
     Raises:
-        InputError, KeyError, TypeError, ValueError: if a row is not complete.
+        InputError, KeyError, TypeError, ValueError: if a row is incomplete.
     """
     images: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -79,7 +79,7 @@ def _images(content: Any) -> Iterable[Json]:
 
 
 def _regions(image: Json) -> Sequence[Json]:
-    """The regions of an image: a list, or in the first version an object by their numbers."""
+    """The regions of an image: a list, or in version 1 an object by number."""
     found = image['regions']
     found = [*found.values()] if isinstance(found, Mapping) else found
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
@@ -121,7 +121,7 @@ def _instance(region: Json, attribute: str | None, origin: str) -> Instance | No
 
 
 def _class_in(value: Any) -> str:
-    """The class in an attribute: text, or the only checkbox that is on."""
+    """The class in an attribute: text, or the only checked checkbox."""
     if not isinstance(value, Mapping):
         return text_of(value)
     chosen = [str(name) for name, on in value.items() if is_yes(on)]

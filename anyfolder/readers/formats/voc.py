@@ -15,12 +15,12 @@ MIDDLE = ('cx', 'cy', 'w', 'h')  # roLabelImg's
 
 
 def is_voc(root: ET.Element, file: Path) -> bool:
-    """True if this is the root of an annotation of VOC."""
+    """True if this is the root of a VOC annotation."""
     return root.tag == 'annotation'
 
 
 def voc_image(root: ET.Element) -> str:
-    """The name of the image that an annotation is of; many tools leave that of another machine."""
+    """The name of the image of an annotation; many tools leave one from another machine."""
     return (root.findtext('filename') or '').strip()
 
 
@@ -28,10 +28,10 @@ def parse_voc(root: ET.Element, file: Path) -> Parsed:
     """The image of an annotation. Its corners may be counted from 1, see :class:`Instance`.
 
     Raises:
-        ValueError: if an object is not complete.
+        ValueError: if an object is incomplete.
     """
     stated = stated_size(root.findtext('size/width'), root.findtext('size/height'))
-    deleted = root.findall('object[deleted="1"]')  # LabelMe in the browser marks deletion so
+    deleted = root.findall('object[deleted="1"]')  # as LabelMe in the browser marks it
     objects = [_instance(node, file) for node in root.iterfind('object') if node not in deleted]
     faults = [
         Fault(f'{what} objects left out', f'{node.findtext("name")!r} in {file}')

@@ -1,4 +1,4 @@
-"""WIDER FACE: lists of ``wider_face_split``, with the boxes of all images one after another."""
+"""WIDER FACE: lists in ``wider_face_split`` with the boxes of all images, one after another."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,15 +11,15 @@ INVALID = 7  # the place of the flag of faces that are too hard to count
 
 
 def is_wider_face(lines: Sequence[str], file: Path) -> bool:
-    """True if a path, the number of its boxes and ten numbers follow each other."""
+    """True if a path, a number of boxes and ten numbers follow each other."""
     return len(lines) > 2 and lines[1].strip().isdecimal() and len(lines[2].split()) == 10
 
 
 def parse_wider_face(lines: Sequence[str], file: Path) -> Parsed:
-    """The images of such a list. One without a face has a line of zeros in place of boxes.
+    """The images of such a list. An image without a face has a line of zeros instead of boxes.
 
     Raises:
-        ValueError: if a number of boxes, or a box, is not there.
+        ValueError: if a number of boxes or a box is missing.
     """
     images, faults, line = [], [], 0
     while line < len(lines):
@@ -27,7 +27,7 @@ def parse_wider_face(lines: Sequence[str], file: Path) -> Parsed:
         count = int(lines[line + 1]) if line + 1 < len(lines) else 0
         rows = lines[line + 2 : line + 2 + max(count, 1)]
         if len(rows) < count:
-            raise ValueError(f'line {line + 2} counts {count} boxes, and {len(rows)} follow')
+            raise ValueError(f'line {line + 2} announces {count} boxes, but {len(rows)} follow')
         for number, row in enumerate(rows[:count], line + 3):
             origin = f'line {number} of {file}'
             values = row.split()
@@ -38,7 +38,7 @@ def parse_wider_face(lines: Sequence[str], file: Path) -> Parsed:
             else:
                 faults.append(Fault('faces without a side left out', f'{row!r}, {origin}'))
         images.append(image)
-        # The line of zeros is not in all of its editions.
+        # Not all editions of the data set have the line of zeros.
         empty = count == 0 and rows and len(rows[0].split()) > 1 and '/' not in rows[0]
         line += 2 + (1 if empty else count)
     return Parsed(images, [FACE], faults)

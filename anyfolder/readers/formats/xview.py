@@ -1,4 +1,4 @@
-"""xView: GeoJSON, whose features have the box of an object in pixels of an image."""
+"""xView: GeoJSON whose features have the box of an object in pixels of an image."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ def parse_xview(content: Json, file: Path) -> Parsed:
     """The images of such a file. Classes are numbers.
 
     Raises:
-        KeyError, TypeError, AttributeError: if a feature is not complete.
+        KeyError, TypeError, AttributeError: if a feature is incomplete.
     """
     images: dict[str, ParsedImage] = {}
     for number, feature in enumerate(content['features'], 1):

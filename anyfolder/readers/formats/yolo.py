@@ -1,4 +1,4 @@
-"""YOLO: a text file for each image, with a class and normalized a box or a polygon on each line."""
+"""YOLO: a text file for each image, with a class and a normalized box or polygon on each line."""
 
 import math
 import re
@@ -18,9 +18,9 @@ class YoloLabels(NamedTuple):
     """A label file with the class names and line form of its folder.
 
     Attributes:
-        lines: of the file.
-        named: the file with the names of the classes, and these.
-        form: what the numbers of a line are.
+        lines: the lines of the file.
+        named: the file with the class names, and the names.
+        form: the meaning of the numbers in a line.
     """
 
     lines: Sequence[str]
@@ -34,7 +34,7 @@ def are_labels(lines: Sequence[str], file: Path) -> bool:
 
 
 def parse_yolo(labels: YoloLabels, file: Path) -> Parsed:
-    """The image of a file of labels. Its values are shares of the width and height."""
+    """The image of a label file. Values are fractions of the width and height."""
     objects, faults = [], []
     for number, line in enumerate(labels.lines, 1):
         found = _instance(line, labels, f'line {number} of {file}')
@@ -56,7 +56,7 @@ def _instance(line: str, labels: YoloLabels, origin: str) -> Instance | Fault:
         values = values[:-1]  # with a score
     numbers = values if box is None else box
     if not (numbers and label.is_integer() and all(map(math.isfinite, numbers))):
-        what = 'lines are not a class and 4 numbers, or a polygon'
+        what = 'lines are neither a class and 4 numbers nor a polygon'
         return Fault(what, f'{line!r}, {origin}', 'correct them')
     if not (0 <= label < len(names) and names[int(label)]):
         what = f'lines have a class that {file.name} does not name'

@@ -1,4 +1,4 @@
-"""Tell boxes, polygons and poses apart in YOLO's labels, from all lines of a folder."""
+"""Tell boxes, polygons and poses apart in YOLO labels, from all lines of a folder."""
 
 import re
 from collections import defaultdict
@@ -12,32 +12,32 @@ from anyfolder.errors import UnclearError
 
 from .parsed import Fault
 
-MAINLY = 0.9  # share of keypoints in their box, and of boxes in the image
-SCATTER = 0.5  # spread of size minus middle over that of middle; 0.1 for polygons
-BEYOND = 0.05  # share of the image by which rounding may exceed it
-COUNT = re.compile(r'\d{1,4}')  # number of keypoints, or of values of each
-# Keys of a layout of lines with a box, behind which nothing is read.
+MAINLY = 0.9  # fraction of keypoints in their box, and of boxes in the image
+SCATTER = 0.5  # spread of size minus center over that of the center; 0.1 for polygons
+BEYOND = 0.05  # fraction of the image by which rounding may exceed it
+COUNT = re.compile(r'\d{1,4}')  # number of keypoints, or of values per keypoint
+# Keys of a layout for lines with a box, after which nothing is read.
 BOXES_ALONE = dict(
     format='table',
     columns=['class', 'x', 'y', 'width', 'height', '...'],
     units=['relative', 'center'],
 )
-FEW = 10  # lines of one length, from which on their looks are believed beside other lengths
+FEW = 10  # number of lines of one length from which on their meaning counts next to other lengths
 
 
 class LineForm(NamedTuple):
     """The meaning of the numbers after a class.
 
     Attributes:
-        first: of five numbers, the first of the box: 1 behind a score, 0 before it.
-        behind: how many follow a box that are of no polygon. 0: more numbers are a polygon.
+        first: the index of the box in five numbers: 1 after a score, 0 before it.
+        behind: how many numbers follow a box. 0: more numbers are a polygon.
     """
 
     first: int = 0
     behind: int = 0
 
     def box_in(self, values: list[float]) -> list[float] | None:
-        """The middle and size of a box, nothing of a line that is none, or None of a polygon."""
+        """The center and size of a box; empty for an invalid line, None for a polygon."""
         if len(values) == 5:
             return values[self.first :][:4]
         if len(values) in (4, 4 + self.behind):
@@ -46,18 +46,19 @@ class LineForm(NamedTuple):
 
 
 def line_form(lines: Sequence[str], keypoints: Any = None) -> tuple[LineForm, list[Fault]]:
-    """The form of the lines of a folder, by ``kpt_shape`` or by the looks of all.
+    """The form of the lines in a folder, by ``kpt_shape`` or inferred from all lines.
 
     Args:
-        lines: of all files of labels.
-        keypoints: ``kpt_shape`` of the YAML file, the number of keypoints and of values of each.
+        lines: the lines of all label files.
+        keypoints: ``kpt_shape`` of the YAML file, the number of keypoints and of values per
+            keypoint.
 
     Returns:
         The form, and the lines that are read in an unusual one.
 
     Raises:
-        InputError: if there are keypoints by these looks, or two values whose meaning is not
-            clear, and no ``kpt_shape``.
+        InputError: if there seem to be keypoints, or two ambiguous values, and there is no
+            ``kpt_shape``.
     """
     rows = _rows_by_length(lines)
     scored = rows.pop(5, np.zeros((0, 5)))
@@ -68,14 +69,14 @@ def line_form(lines: Sequence[str], keypoints: Any = None) -> tuple[LineForm, li
         case [str(points), str(values)] if COUNT.fullmatch(points) and COUNT.fullmatch(values):
             return LineForm(first, int(points) * int(values)), faults
     if {*rows} == {6} and _are_boxes(rows[6]).mean() > MAINLY and not (rows[6][:, 5] % 1).any():
-        return LineForm(first, 2), faults  # a score, and the number of a track
+        return LineForm(first, 2), faults  # a score and a track number
     if len(rows) == 1 or min(map(len, rows.values()), default=0) >= FEW:
         _check_poses(rows, max(lines, key=lambda line: len(line.split())))
     return LineForm(first), faults
 
 
 def _rows_by_length(lines: Sequence[str]) -> dict[int, np.ndarray]:
-    """The numbers behind the class of lines (N, values), by how many there are, more than a box."""
+    """The numbers after the class (N, values) in lines with more than a box, by their count."""
     rows = defaultdict[int, list[list[float]]](list)
     for line in lines:
         _, *values = line.split()
@@ -93,10 +94,10 @@ def _are_boxes(values: np.ndarray) -> np.ndarray:
 
 
 def _begin_with_boxes(values: np.ndarray) -> bool:
-    """True if rows (N, 4 or more) are boxes in the image and no polygons.
+    """True if rows (N, 4 or more) are boxes in the image, not polygons.
 
-    The first two points of a polygon, read as a box, are no box within the image, or lie near each
-    other, wherever the polygon is.
+    The first two points of a polygon, read as a box, are not a box within the image, or are near
+    each other, wherever the polygon is.
     """
     middle, size = values[:, :2], values[:, 2:4]
     scatter, scatter_of_middle = (part.var(axis=0).sum() for part in (size - middle, middle))
@@ -104,16 +105,16 @@ def _begin_with_boxes(values: np.ndarray) -> bool:
 
 
 def _check_poses(rows: Mapping[int, np.ndarray], longest: str) -> None:
-    """Raise a ``InputError`` if what follows boxes is no polygon by the looks of all lines."""
+    """Raise an ``InputError`` if the numbers after boxes do not seem to be polygons."""
     dimensions = [_dimensions(values) for values in rows.values()]
     if all(dimensions):
         counts = [(length - 4) // each for length, each in zip(rows, dimensions, strict=True)]
         remedy = f'add kpt_shape: [{counts[0]}, {dimensions[0]}] to data.yaml'
         if len(rows) > 1:
-            remedy = 'remove what follows the box in each line'
+            remedy = 'remove the numbers after the box in each line'
         raise UnclearError(
-            f'the labels are of a box and {" or ".join(map(str, counts))} keypoints by '
-            f'their looks, such as {longest!r}; {remedy}, and the boxes are read, or kpt_shape: '
+            f'the labels seem to be a box and {" or ".join(map(str, counts))} keypoints, '
+            f'such as {longest!r}; {remedy} to read the boxes, or add kpt_shape: '
             '[0, 2] if they are polygons.',
             **BOXES_ALONE,
         )
@@ -123,16 +124,16 @@ def _check_poses(rows: Mapping[int, np.ndarray], longest: str) -> None:
     if len(short) < FEW or _begin_with_boxes(short):
         raise UnclearError(
             f'lines of a class and six numbers, such as {longest!r}, may be a box and '
-            'two more values, or a polygon of three points; remove what follows the box, or '
+            'two more values, or a polygon of three points; remove the numbers after the box, or '
             'add kpt_shape: [0, 2] to data.yaml if they are polygons.',
             **BOXES_ALONE,
         )
 
 
 def _dimensions(values: np.ndarray) -> int:
-    """The number of values of a keypoint, if there are some behind boxes; 0 for polygons.
+    """The number of values per keypoint if keypoints follow boxes; 0 for polygons.
 
-    These are points with a visibility of 0, 1 or 2, or most of them lie in the box.
+    Keypoints have a visibility of 0, 1 or 2, or most of them lie in the box.
     """
     middle, size, behind = values[:, None, :2], values[:, None, 2:4], values[:, 4:]
     if behind.shape[1] % 3 == 0 and np.isin(behind[:, 2::3], (0, 1, 2)).all():

@@ -62,7 +62,7 @@ def test_yolo_with_left_upper_corners_is_one_question(tmp_path):
         scene.text(f'labels/{i}.txt', f'0 {starts[i][0] / 100} {starts[i][1] / 100} 0.4 0.4')
     scene.text('classes.txt', 'bar')
     sentence, _, lines = str(refusal_of(tmp_path, 'detection')).partition('such as:\n\n')
-    assert 'seem to be left, top, width, height in place of center x' in sentence
+    assert 'seem to be left, top, width, height instead of center x' in sentence
     (tmp_path / 'anyfolder.yaml').write_text(lines)
     found = anyfolder.read(tmp_path, task='detection')
     for image in chain(*found.splits.values()):

@@ -135,9 +135,7 @@ def test_a_class_without_a_name_is_an_error(scene):
 def test_lines_that_do_not_fit_are_an_error(scene):
     write_lines(scene, 'cat 5 6 25 16', columns='[class, left, top, right, bottom]')
     scene.text('notes/3.lbl', 'cat 5 6 25 16', 'cat 5 6 25')
-    with rejects(
-        r'do not have the columns that the layout names \(1, the first is line 2 of .*3.lbl'
-    ):
+    with rejects(r'do not have the columns of the layout \(1, the first is line 2 of .*3.lbl'):
         read(scene, 'detection')
 
 
@@ -168,7 +166,7 @@ def test_splits_by_folders_lists_patterns_and_columns(scene, images):
     )  # fmt: skip
     found = read(scene, 'classification')
     assert (sizes_of(found), found.classes) == ([4, 2, 0], ('x', 'y'))
-    left_out = ('lines of a.txt left out, whose image is not there', 1)
+    left_out = ('lines of a.txt left out, since their image is missing', 1)
     assert (left_out in notes_of(found)) == ('lists' in SPLITS[images])
 
 
@@ -176,10 +174,10 @@ def test_a_list_or_a_split_that_is_not_there_is_an_error(scene):
     scene.images('a/1.jpg', 'b/2.jpg', 'a/3.jpg', 'b/4.jpg')
     start = 'format: folders', "images: '{class}/*'"
     lay_out(scene, *start, 'splits: {train: train.txt}')
-    with rejects("splits: train: 'train.txt' is no list that is there, no pattern of images"):
+    with rejects("splits: train: 'train.txt' is not an existing list, a pattern of images"):
         read(scene, 'classification')
     lay_out(scene, 'format: folders', "images: '{split}/{class:\\d+}.jpg'")
-    with rejects(r"the split 'a' is none of train, val and test; add splits"):
+    with rejects(r"the split 'a' is not train, val or test; add splits"):
         read(scene, 'classification')
 
 
@@ -241,9 +239,7 @@ def test_values_and_colors_of_masks(scene):
     assert found.masks.by_color
     assert found.masks.numbers[0] == 255
     lay_out(scene, *start, "classes: {'#ff0000': red, 0: ~}")
-    with rejects(
-        r"names no class of the value 7 of masks; name it in classes, or all others by '\*'"
-    ):
+    with rejects(r"names no class for the mask value 7; name it in classes, or all others by '\*'"):
         read(scene, 'segmentation')
 
 

@@ -76,5 +76,5 @@ def test_lines_of_json(tmp_path):
 
 
 def test_a_file_without_such_columns(tmp_path):
-    with rejects(r"has no line with the columns class, x, y, but such as 'a b c d'"):
+    with rejects(r"has no line with the columns class, x, y, but lines such as 'a b c d'"):
         rows(tmp_path, 'a b c d\n', 'class', 'x', 'y')

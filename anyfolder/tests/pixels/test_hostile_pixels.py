@@ -49,8 +49,8 @@ WIDE += [(273, 4, 1, 8), (279, 4, 1, 8)]
         (tiff(WIDE), 'too many pixels'),
         (tiff([*WIDE[:6], (277, 3, 1, 4), WIDE[6]]), 'values in an image of bands'),
         (tiff([*WIDE[:5], (270, 2, 2**31, 0), *WIDE[5:]]), 'claim more bytes than the file'),
-        (b'II*\0\xff\xff\xff\x7f', 'damaged, or it is cut short'),
-        (b'II*\0\x08\0\0\0\xff\xff', 'damaged, or it is cut short'),
+        (b'II*\0\xff\xff\xff\x7f', 'damaged, or it is truncated'),
+        (b'II*\0\x08\0\0\0\xff\xff', 'damaged, or it is truncated'),
         (npy((1000, 1000, 4)), 'and is cut short'),
         (npy((2**20, 2**20, 3)), 'and is cut short'),
         (npy((4, 4, 4), '|O'), 'is not .H, W, bands.'),
@@ -147,14 +147,14 @@ def test_hdf5_that_has_no_values(tmp_path):
         'wide': 'values in an image of bands',
         'long': 'more than 100,000 slices',
         'deep': 'more than 20 times the bytes',
-        'image': 'no array with values in this file',
-        'link': 'no array with values in this file',
+        'image': 'not an array with values in this file',
+        'link': 'not an array with values in this file',
     }.items():
         with pytest.raises(ValueError, match=words):
             read_slice(path, 0, name)
     with pytest.raises(KeyError):
         read_slice(path, 0, 'none')
-    with pytest.raises(ValueError, match='no array with values'):
+    with pytest.raises(ValueError, match='not an array with values'):
         number_of_slices(path)
     assert read_slice(path, 1, 'real').all()
 

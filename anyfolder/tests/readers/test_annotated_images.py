@@ -69,7 +69,7 @@ def test_names_are_compared_as_people_read_them(tmp_path):
 def test_an_image_that_is_not_there_is_named(tmp_path):
     write_coco(tmp_path)
     rename_images(tmp_path, lambda stem: f'{"x" if stem == "0" else stem}.jpg')
-    with rejects(r"images of .* or are in another part of the data \(1, the first is 'x.jpg'"):
+    with rejects(r"images of .* are missing, or are in another split \(1, the first is 'x.jpg'"):
         read(tmp_path)
 
 
@@ -129,7 +129,7 @@ def test_the_name_of_the_file_counts_before_the_name_in_it(tmp_path):
     replace(tmp_path / 'Annotations/001.xml', '<size>', '<filename>002.jpg</filename><size>')
     found = read(tmp_path)
     assert sorted(record.path.stem for record in found.train) == ['000', '001', '002', '003']
-    what = 'annotations that say the filename of another image, taken for that of their own'
+    what = 'annotations that name another image, taken for the image of their own name'
     assert (what, 1) in notes_of(found)
 
 
@@ -163,21 +163,21 @@ def test_two_names_in_labelme_are_a_question(tmp_path):
             '1.json',
             '"points"',
             '"point"',
-            r"1\.json' has a shape that is not complete in the format of LabelMe \(KeyError",
+            r"1\.json' has a shape that is incomplete for the format LabelMe \(KeyError",
         ),
         (
             write_voc,
             'Annotations/001.xml',
             'xmin',
             'left',
-            r"001\.xml' has an object that is not complete in the format of Pascal VOC \(",
+            r"001\.xml' has an object that is incomplete for the format Pascal VOC \(",
         ),
         (
             write_coco,
             TRAIN,
             '"categories"',
             '"classes"',
-            "has an image or a box that is not complete in the format of COCO .*'categories'",
+            "has an image or a box that is incomplete for the format COCO .*'categories'",
         ),
     ],
 )

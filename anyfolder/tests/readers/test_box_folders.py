@@ -115,9 +115,9 @@ def test_boxes_of_another_form_than_coco_has_are_one_sentence(tmp_path, change, 
 @pytest.mark.parametrize(
     ('as_written', 'words'),
     [
-        (lambda x, y, w, h: (x - w / 2, y - h / 2, w, h), 'left, top, width, height in place of'),
+        (lambda x, y, w, h: (x - w / 2, y - h / 2, w, h), 'left, top, width, height instead of'),
         (lambda x, y, w, h: (x - w / 2, y - h / 2, x + w / 2, y + h / 2), 'left, top, right'),
-        (lambda x, y, w, h: (x * 64, y * 48, w * 64, h * 48), 'have values in pixels in place'),
+        (lambda x, y, w, h: (x * 64, y * 48, w * 64, h * 48), 'have values in pixels instead'),
     ],
 )
 def test_boxes_of_another_form_than_yolo_has_are_one_sentence(tmp_path, as_written, words):
@@ -143,7 +143,7 @@ def test_what_is_wrong_can_be_left_out(tmp_path):
         read(tmp_path)
     found = read(tmp_path, skip_invalid=True)
     assert {name for name, *_ in boxes_of(found)} == {'square'}
-    what = 'left out, since they are wrong: boxes lie outside of their image'
+    what = 'left out as invalid: boxes lie outside of their image'
     assert found.findings.rows()[0][:2] == (what, 10)
 
 
@@ -154,7 +154,7 @@ def test_few_strays_in_many_are_said_and_no_error(tmp_path):
     file.write_text(file.read_text().replace('[30, 40, 30, 4]', '[30, 40, 0, 0]', 2))
     found = read(tmp_path)
     assert sum(boxes_of(found).values()) == 198
-    what = 'left out, since they are wrong: boxes have a side of less than a pixel'
+    what = 'left out as invalid: boxes have a side of less than a pixel'
     assert found.findings.rows()[0][:2] == (what, 2)
     file.write_text(file.read_text().replace('[30, 40, 30, 4]', '[30, 40, 0, 0]', 1))
     with rejects(r'boxes have a side of less than a pixel \(3, '):
@@ -243,7 +243,7 @@ def test_what_is_difficult_teaches_nothing(tmp_path):
 def test_names_that_no_object_has_are_named(tmp_path):
     labelimg_yolo(tmp_path)
     write(tmp_path, 'labels/classes.txt', 'circle\nsquare\nother')
-    what = 'names of classes left out, which no object to train on has'
+    what = 'class names left out, since no training object has them'
     assert (what, 1, ['other']) in read(tmp_path).findings.rows()
 
 
@@ -256,7 +256,7 @@ def test_two_formats_in_one_folder_are_not_guessed_about(tmp_path):
 
 def test_a_folder_without_boxes_says_what_is_looked_for(tmp_path):
     save(tmp_path, '0.png', np.zeros((4, 4), np.uint8))
-    with rejects('has no boxes: neither Annotations.* with the names of the images; put the boxes'):
+    with rejects('has no boxes: no Annotations.* with the names of the images; put the boxes'):
         read(tmp_path)
 
 
@@ -265,7 +265,7 @@ def test_files_of_another_format_are_named(tmp_path, change):
     """As the classes of iNaturalist, and results of a detector, which are a list."""
     write_coco(tmp_path)
     write(tmp_path, TRAIN, change((tmp_path / TRAIN).read_text()))
-    with rejects(f'of the images, and of another form {TRAIN}; put the boxes'):
+    with rejects(f'of the images, but files of another form: {TRAIN}; put the boxes'):
         read(tmp_path)
 
 
@@ -287,7 +287,7 @@ def test_a_table_may_have_no_column_of_classes(tmp_path):
     assert found.classes == ('object',)
     assert sum(boxes_of(found).values()) == 7
     change(tmp_path / 'train.csv', '64,48', '99,48')
-    with rejects('images have another size than their annotation says'):
+    with rejects('image sizes differ from their annotation'):
         read(tmp_path)
 
 
@@ -299,6 +299,6 @@ def test_numbers_that_lost_their_zeros_find_their_images(tmp_path):
     write(tmp_path, 'boxes.csv', '\n'.join(rows))
     found = read_annotated_folder(Tree(tmp_path))
     assert boxes_of(found) == WANTED
-    assert ('numbers taken for images or folders whose names have other zeros', 10) in notes_of(
+    assert ('numbers matched to images or folders whose names have other zeros', 10) in notes_of(
         found
     )

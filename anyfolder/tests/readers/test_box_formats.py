@@ -43,10 +43,10 @@ def test_properties_of_unequal_length_are_an_error(tmp_path):
     hugging_face(tmp_path)
     path = tmp_path / 'train/metadata.jsonl'
     path.write_text(path.read_text().replace('["square", "bar"]', '["bar"]', 1))
-    with rejects(r'jsonl.* an image or a box that is not complete in the format of Hugging Face'):
+    with rejects(r'jsonl.* an image or a box that is incomplete for the format Hugging Face'):
         names(tmp_path)
     path.write_text('[1]\n{')
-    with rejects('is not an object of JSON on each line'):
+    with rejects('does not have a JSON object on each line'):
         names(tmp_path)
 
 

@@ -59,20 +59,20 @@ def test_the_stated_meaning_is_believed_where_it_fits(form, relative, largest):
 @pytest.mark.parametrize(
     ('written', 'stated', 'words'),
     [
-        ('xywh', 'center', 'left, top, width, height in place of center x, .*; add half of'),
-        ('center', 'xywh', 'center x, center y, width, height in place of left.*; subtract half'),
-        ('xyxy', 'xywh', 'left, top, right, bottom in place of left.*; subtract left from right'),
-        ('xyxy', 'center', 'left, top, right, bottom in place of center.*; write their center'),
-        ('xywh', 'xyxy', 'left, top, width, height in place of left, top, right.*; add left'),
-        ('center', 'xyxy', 'center x, .* in place of left, top, right.*; write the center minus'),
-        ('xxyy', 'xyxy', 'left, right, top, bottom in place of .*; write left, top, right, bottom'),
-        ('xxyy', 'xywh', 'left, right, top, bottom in place of .*; write left, top, width, height'),
+        ('xywh', 'center', 'left, top, width, height instead of center x, .*; add half of'),
+        ('center', 'xywh', 'center x, center y, width, height instead of left.*; subtract half'),
+        ('xyxy', 'xywh', 'left, top, right, bottom instead of left.*; subtract left from right'),
+        ('xyxy', 'center', 'left, top, right, bottom instead of center.*; write the center'),
+        ('xywh', 'xyxy', 'left, top, width, height instead of left, top, right.*; add left'),
+        ('center', 'xyxy', 'center x, .* instead of left, top, right.*; write the center minus'),
+        ('xxyy', 'xyxy', 'left, right, top, bottom instead of .*; write left, top, right, bottom'),
+        ('xxyy', 'xywh', 'left, right, top, bottom instead of .*; write left, top, width, height'),
     ],
 )
 def test_a_form_that_fits_all_is_named_with_the_remedy(written, stated, words, relative):
     with rejects(rf'the boxes seem to be {words}') as error:
         check_meaning(records(boxes(), written, stated, relative, relative))
-    assert 'do not lie in their image otherwise, the first is [' in str(error.value)
+    assert 'do not lie in their image, the first is [' in str(error.value)
 
 
 def test_rows_before_columns_are_told_by_images_that_are_not_square():
@@ -86,7 +86,7 @@ def test_rows_before_columns_are_told_by_images_that_are_not_square():
 def test_units_that_fit_all_are_named_with_the_remedy(form, count):
     with rejects('have values from 0 to 1, .*; multiply them by the width and height'):
         check_meaning(records(boxes(count), form, form, as_shares=True))
-    with rejects('have values in pixels in place of shares .*; divide them by the width and'):
+    with rejects('have values in pixels instead of fractions .*; divide them by the width and'):
         check_meaning(records(boxes(count), form, form, relative=True))
 
 
@@ -128,7 +128,7 @@ def test_tiny_boxes_tell_their_form_too(written, stated):
 def test_one_stray_in_many_changes_nothing():
     found = boxes(300)
     found[7] = 600, 400, 300, 300
-    with rejects('seem to be left, top, width, height in place of center'):
+    with rejects('seem to be left, top, width, height instead of center'):
         check_meaning(records(found, 'xywh', 'center'))
 
 

@@ -78,7 +78,7 @@ def test_pixels_that_are_stated_to_count_from_1_do_beside_a_corner_at_0():
 def test_a_turned_box_is_named():
     _, findings = moved(Instance('a', BOX, degrees=30, origin='line 3'))
     [(what, count, examples)] = findings.rows()
-    assert what == 'boxes with a rotation, taken as the upright rectangle around them'
+    assert what == 'rotated boxes, replaced by the upright rectangle around them'
     assert (count, examples) == (1, ['30 degrees of line 3'])
 
 

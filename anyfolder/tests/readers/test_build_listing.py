@@ -113,7 +113,7 @@ def test_classes_without_an_image_to_train_on_are_named_where_too_few_are_left(t
     for record in found.records:
         record.split = dict(a='train', b='test')[record.labels[0]]
     with rejects(
-        r"one class to train on, 'a' \(to validate or test alone: 'b'\), and a classifier"
+        r"one class to train on, 'a' \(only for validation or test: 'b'\), and a classifier"
     ):
         build_listing(found, Findings())
 
@@ -131,7 +131,7 @@ def test_crowds_are_nothing_to_train_on(tmp_path):
 def test_classes_are_in_the_order_of_the_names_and_have_something_to_train_on(tmp_path):
     found = build_listing(draft(tmp_path, BOXES, *'abababab', names=['c', 'b', 'a']), Findings())
     assert found.classes == ('b', 'a')
-    what = 'names of classes left out, which no object to train on has'
+    what = 'class names left out, since no training object has them'
     assert notes_of(found) == [(what, 1)]
 
 
@@ -157,8 +157,8 @@ def test_a_class_that_only_the_held_out_have_is_named(tmp_path, task):
     found = build_listing(draft(tmp_path, task, *labels), Findings())
     assert found.classes == ('a', 'b')
     what = {
-        BOXES: 'objects left out, of a class of which no other is there',
-        ONE_LABEL: 'classes of which there is nothing to train on, only to validate',
+        BOXES: 'objects left out, since no other has their class',
+        ONE_LABEL: 'classes with validation data, but no training data',
     }[task]
     assert notes_of(found) == [(what, 1)]
 
@@ -167,7 +167,7 @@ def test_a_class_to_validate_that_is_not_trained_on_is_an_error(tmp_path):
     found = draft(tmp_path, BOXES, *'ababac')
     for record in found.records:
         record.split = 'val' if record.instances[0].name == 'c' else 'train'
-    with rejects("'5.json', to validate, has the class 'c', of which there is nothing to train on"):
+    with rejects("'5.json', to validate, has the class 'c', which has no training data"):
         build_listing(found, Findings())
 
 
@@ -180,7 +180,7 @@ def test_files_that_nothing_was_read_from_are_named(tmp_path):
     listing = build_listing(found, Findings())
     assert notes_of(listing) == [
         ('files left out, .md', 1),
-        ('images left out, of which nothing is said or which are in no list', 1),
+        ('images left out, since they have no label or list entry', 1),
     ]
 
 

@@ -43,9 +43,9 @@ def test_a_tenth_of_each_class_is_held_out(tmp_path):
     assert found.classes == ('digit 0', 'digit 1', 'digit 2')
     assert (found.held_out, found.unseen) == (True, ())
     assert notes_of(found) == {
-        'folders within those of classes, whose images are of the class': 1,
+        'folders within those of classes, whose images belong to the class': 1,
         'files left out, .txt': 1,
-        'images left out, of which nothing is said or which are in no list': 1,
+        'images left out, since they have no label or list entry': 1,
     }
     for name in found.classes:
         assert [
@@ -115,8 +115,8 @@ def test_parts_have_the_names_that_public_sets_have(tmp_path, train, val):
     ]
     assert found.unseen == ('digit 2',)
     assert notes_of(found) == {
-        'images left out, of which nothing is said or which are in no list': 2,
-        'images to validate or test that are copies of one to train on': 2,
+        'images left out, since they have no label or list entry': 2,
+        'validation or test images that are copies of a training image': 2,
     }
 
 
@@ -136,9 +136,7 @@ def test_images_without_classes_to_test_are_left_out(tmp_path):
     write_digits(tmp_path, per_class=2, classes=1).joinpath('digit 0').rename(tmp_path / 'test')
     found = read(tmp_path)
     assert found.parts['test'] == []
-    assert notes_of(found) == {
-        'images left out, of which nothing is said or which are in no list': 2
-    }
+    assert notes_of(found) == {'images left out, since they have no label or list entry': 2}
 
 
 def test_parts_may_lie_within_the_classes(tmp_path):
@@ -184,14 +182,14 @@ def test_files_are_images_by_their_content(tmp_path):
     assert notes_of(found) == {
         'files left out, .mp4': 1,
         'images left out, since they cannot be read': 1,
-        'images to validate or test that are copies of one to train on': 1,  # .jpe of .jfif
+        'validation or test images that are copies of a training image': 1,  # .jpe of .jfif
     }
 
 
 def test_classes_that_differ_by_case_are_named(tmp_path):
     write_digits(tmp_path, per_class=4, classes=2)
     (tmp_path / 'digit 1').rename(tmp_path / 'Digit 0')
-    row = ('classes whose names differ in case, blanks, look-alike letters or (1) alone', 1)
+    row = ('classes whose names only differ in case, blanks, look-alike letters or (1)', 1)
     assert read(tmp_path).findings.rows() == [(*row, ["'digit 0' and 'Digit 0'"])]
 
 
@@ -324,14 +322,14 @@ def no_val(folder: Path) -> None:
         (only_val, "has the folder 'val' and no folder 'train'"),
         (
             foreign_class,
-            "to validate, has the class 'digit 2', of which there is nothing to train on",
+            "to validate, has the class 'digit 2', which has no training data",
         ),
         (lambda folder: None, 'has too few images of any class to hold one out; add some, or'),
         (
             halves,
-            "are 'part1' and 'part2' in .* classes or parts of the data",
+            "are 'part1' and 'part2' in .* classes or splits of the data",
         ),
-        (named_halves, "are 'seg_test' and 'seg_train' in .* classes or parts of the data"),
+        (named_halves, "are 'seg_test' and 'seg_train' in .* classes or splits of the data"),
         (flat_parts, 'are not in folders of classes'),
         (no_val, "val' has no images in folders of the classes"),
     ],
@@ -358,7 +356,7 @@ def test_what_cannot_be_trained_on_is_one_sentence(tmp_path, spoil, words):
 def test_folders_that_have_the_classes_in_them_are_a_question(tmp_path, folders):
     for folder in folders:
         write_digits(tmp_path / folder, per_class=1)
-    with rejects('classes or parts of the data'):
+    with rejects('classes or splits of the data'):
         read(tmp_path)
 
 
@@ -432,7 +430,7 @@ def test_copies_of_an_image_in_two_classes_are_named(tmp_path, part):
     first = next(tmp_path.rglob('digit 0/001.png'))
     shutil.copy(first, tmp_path / part / 'digit 1/copy.png')
     found = notes_of(read(tmp_path))
-    assert found['copies of one image with other labels, as of two classes'] == 1
+    assert found['copies of one image with different labels'] == 1
 
 
 def test_names_of_folders_that_look_the_same_are_one_class(tmp_path):
@@ -477,7 +475,7 @@ def test_the_folder_of_the_data_beside_others_is_a_question(tmp_path):
     write_digits(tmp_path / 'data/train')
     write_digits(tmp_path / 'data/test')
     write_digits(tmp_path / 'sample')
-    with rejects('classes or parts of the data'):
+    with rejects('classes or splits of the data'):
         read(tmp_path)
 
 
@@ -511,9 +509,7 @@ def test_numbered_folders_of_images_are_no_classes(tmp_path):
 
 def test_a_table_that_says_other_classes_than_the_folders_is_a_question(tmp_path):
     in_two_folders(tmp_path, 'cats', 'dogs', 'xyz')
-    with rejects(
-        r"labels\.csv' says the class '.' of .*, which lies in the folder '.*; if the tab"
-    ):
+    with rejects(r"labels\.csv' has the class '.' for .*, which is in the folder '.*; if the tab"):
         read(tmp_path)
 
 
@@ -537,7 +533,7 @@ def test_folders_of_results_are_classes_only_if_they_have_images_alone(tmp_path,
     found = read_class_folders(Tree(tmp_path))
     assert ('Output' in found.classes) == (not with_table)
     warnings = [row[0] for row in found.findings.rows()]
-    assert any('named as results' in what for what in warnings)
+    assert any('named as program output' in what for what in warnings)
 
 
 @pytest.mark.parametrize('name', ['test', 'val'])
@@ -558,7 +554,7 @@ def test_a_folder_with_all_classes_again_is_left_out(tmp_path):
     found = read(tmp_path)
     assert found.classes == ('digit 0', 'digit 1', 'digit 2')
     assert len(found.train + found.val) == 12
-    assert notes_of(found)['folders left out, which have the images of all classes again'] == 1
+    assert notes_of(found)['folders left out, since they have the images of all classes again'] == 1
 
 
 @pytest.mark.parametrize('change', [{'name': 'other.png'}, {'bytes': b'a'}])
@@ -571,7 +567,7 @@ def test_a_folder_with_other_images_of_all_classes_is_a_question(tmp_path, chang
     else:
         image.write_bytes(image.read_bytes() + change['bytes'])
     shutil.move(tmp_path.parent / 'more', tmp_path / 'more')
-    with rejects("more' has the folders of all classes again, with other images such as .*digit 1"):
+    with rejects("more' has folders of all classes again, with other images such as .*digit 1"):
         read(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Names of classes that look the same."""
+"""Class names that look the same."""
 
 import pytest
 
@@ -57,5 +57,5 @@ def test_merged_names_are_named():
     findings = Findings()
     warn_merged(['car', 'car ', 'c\u00a0ar', 'c ar'], findings)
     assert findings.rows() == [
-        ('names of classes that look the same, taken as one', 1, ["'c\\xa0ar' and 'c ar'"])
+        ('class names that look the same, taken as one', 1, ["'c\\xa0ar' and 'c ar'"])
     ]

@@ -74,7 +74,7 @@ def test_a_narrow_range_beside_a_wide_one_is_named(tmp_path):
     write(tmp_path, ramp(0, 65535), '{}_wide.png')
     tree = Tree(tmp_path)
     rows = [row[:2] for row in read_class_folders(tree).findings.rows()]
-    assert ('dark or pale images of 16 bits beside others; save all with one range', 8) in rows
+    assert ('dark or pale images of 16 bits next to others; save all with one range', 8) in rows
     assert tree.probes.window is None
 
 
@@ -90,7 +90,7 @@ def test_images_of_which_none_can_be_read_are_one_sentence(tmp_path):
 )
 def test_values_of_32_bits_are_refused_with_their_window(tmp_path, kind, high, window):
     tree = Tree(write(tmp_path, ramp(0, high, kind), '{}.tif'))
-    with rejects(rf'values of 32 bits.*where \({window}\) becomes'):
+    with rejects(rf'32 bits per value.*where \({window}\) becomes'):
         read_class_folders(tree)
 
 
@@ -100,7 +100,9 @@ def test_beside_images_of_8_bits_no_window_is_applied(tmp_path):
     tree = Tree(tmp_path)
     rows = read_class_folders(tree).findings.rows()
     assert tree.probes.window is None
-    assert [count for what, count, _ in rows if 'save all images with as many bits' in what] == [8]
+    assert [
+        count for what, count, _ in rows if 'save all with the same number of bits' in what
+    ] == [8]
 
 
 def test_one_image_of_32_bits_can_be_left_out(tmp_path):

@@ -1,4 +1,4 @@
-"""Maps of depth belong to images by their names, in the layouts of public data."""
+"""Depth maps belong to images by their names, in the layouts of public data."""
 
 import numpy as np
 import pytest
@@ -62,11 +62,11 @@ def test_layouts(layout, tmp_path):
 
 
 def test_what_cannot_be_right_is_a_sentence(tmp_path):
-    with rejects('must have images, and maps of depth in a folder'):
+    with rejects('must have images, and depth maps of the same names in'):
         read_depth_folder(Tree(tmp_path))
     for i in range(4):
         write(tmp_path, f'images/{i}.jpg', f'depth/{i}.png', value=65000)
-    with rejects('the depth is 65,000 m in the middle'):
+    with rejects('the median depth is 65,000 m'):
         read_depth_folder(Tree(tmp_path), scale=1.0)
     write(tmp_path, 'images/4.jpg', 'depth/4.png', size=(8, 6))
     with rejects('another size than their image'):
@@ -83,4 +83,4 @@ def test_images_without_a_map_are_noted(tmp_path):
         write(tmp_path, f'images/{i}.jpg', f'depth/{i}.png')
     (tmp_path / 'depth/2.png').unlink()
     listing, _ = read_depth_folder(Tree(tmp_path))
-    assert 'images left out, which have no map of depth' in listing.findings.warnings
+    assert 'images left out, since they have no depth map' in listing.findings.warnings

@@ -12,7 +12,7 @@ from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.depth_folders import read_depth_folder
 from anyfolder.readers.image_tree import Tree
 
-FAR = 'maps of depth with values far beyond the others, taken as pixels without depth'
+FAR = 'depth maps with values far beyond the others, taken as pixels without depth'
 
 
 def read(folder, change, dtype='float32', scale=None):
@@ -84,7 +84,7 @@ def test_a_map_of_that_value_alone_has_no_known_pixel(tmp_path):
 
     listing, found = read(tmp_path, change)
     assert (found.farthest, found.median) == (pytest.approx(3.15), pytest.approx(2.2, abs=0.1))
-    assert ('maps of depth without a known pixel', 1) in notes_of(listing)
+    assert ('depth maps without a known pixel', 1) in notes_of(listing)
 
 
 @pytest.mark.parametrize(
@@ -120,16 +120,16 @@ def test_two_maps_of_an_image_are_one_sentence_about_them(tmp_path):
     for path in (tmp_path / 'depth').iterdir():
         other = np.asarray(Image.open(path)) + np.uint16(7)
         Image.fromarray(other).save(tmp_path / 'depth_vis' / path.name)
-    with rejects(r'two files of labels \(6, the first is .*depth/0.png and .*depth_vis/0.png\)'):
+    with rejects(r'two label files \(6, the first is .*depth/0.png and .*depth_vis/0.png\)'):
         read_depth_folder(Tree(tmp_path))
     for path in (tmp_path / 'depth_vis').iterdir():
         Image.fromarray((np.asarray(Image.open(path)) // 13).astype(np.uint8)).save(path)
     listing, _ = read_depth_folder(Tree(tmp_path))
-    assert ('pictures of depth with 8 bits left out, beside a map of depth', 6) in notes_of(listing)
+    assert ('8-bit pictures of depth left out, next to a depth map', 6) in notes_of(listing)
     assert {one.mask.parent.name for one in listing.train} == {'depth'}
 
 
 def test_images_and_maps_of_depth_are_no_classes(tmp_path):
     write_depth(tmp_path)
-    with rejects('has images and maps of depth; give task=.depth'):
+    with rejects('has images and depth maps; give task=.depth'):
         read_class_folders(Tree(tmp_path))

@@ -59,7 +59,7 @@ def test_classes_in_yaml_stay_text(tmp_path):
 
 def test_what_is_not_complete_is_one_sentence():
     with (
-        rejects("'a.json' has a shape that is not complete in the format of LabelMe .KeyError: .*"),
+        rejects("'a.json' has a shape that is incomplete for the format LabelMe .KeyError: .*"),
         reading('a.json', 'a shape', 'LabelMe'),
     ):
         {}['points']

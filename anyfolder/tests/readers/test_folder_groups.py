@@ -16,10 +16,10 @@ from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.mask_folders import read_mask_folder
 
-WHOLE = 'folders kept whole in train or val, as those of a patient or a video'
+WHOLE = 'folders kept whole in train or val, like those of a patient or a video'
 DIVIDED = (
-    'folders whose images are divided between train and val; if each is of one patient or video, '
-    "name it {group} in a layout's images"
+    'folders whose images are divided between train and val; if each has one patient or video, '
+    "write {group} for the folder in a layout's images"
 )
 SIDES = 48, 64
 BOX = 4, 5, 30, 25
@@ -199,8 +199,8 @@ TOGETHER = (
     'names'
 )
 OF_NAMES = (
-    'names of images that begin alike, divided between train and val; if they are of one patient '
-    "or video, name what they share {group} in a layout's images"
+    'image names that begin alike, divided between train and val; if they belong to one patient '
+    "or video, write {group} for their common part in a layout's images"
 )
 FRAMES = [
     'vid{k:02}_frame{i:03}.png',

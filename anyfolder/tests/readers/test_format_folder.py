@@ -31,7 +31,7 @@ def test_of_several_files_those_with_boxes_are_read(tmp_path):
     assert sizes_of(found) == [3, 2, 1]
     notes = dict(notes_of(found))
     assert notes['files left out, .json'] == 1
-    assert notes['files left out, since another has the boxes of these images'] == 1
+    assert notes['files left out, since another one has the boxes of these images'] == 1
 
 
 def in_batches(folder, *batches):
@@ -54,7 +54,7 @@ def test_files_of_one_split_that_say_different_things_of_an_image_are_an_error(t
     in_batches(tmp_path, range(10), range(5))
     file = tmp_path / 'job_1.json'
     file.write_text(file.read_text().replace('"square"', '"star"'))
-    with rejects(r'have two files of labels.*job_0.*job_1'):
+    with rejects(r'have two label files.*job_0.*job_1'):
         read(tmp_path)
 
 
@@ -95,5 +95,5 @@ def test_the_classes_of_supervisely_are_in_the_order_of_its_meta_file(tmp_path):
     found = read(tmp_path)
     assert list(found.classes) == names[::-1]
     notes = dict(notes_of(found))
-    assert notes['names of classes left out, which no object to train on has'] == 1
+    assert notes['class names left out, since no training object has them'] == 1
     assert 'files left out, .json' not in notes

@@ -42,9 +42,7 @@ def test_one_class_of_several_numbered_folders_is_a_question(tmp_path):
     paths = patients(tmp_path)
     rows = [f'{path},{("benign", "malignant")[int(path[2]) % 2]}' for path in paths]
     write_table(tmp_path, 'file,label', rows)
-    with rejects(
-        r"meta.csv' says the class 'benign' of .*, which lies in the folder 'p00'; if the"
-    ):
+    with rejects(r"meta.csv' has the class 'benign' for .*, which is in the folder 'p00'; if the"):
         read(tmp_path)
     # the remedy of this sentence
     (tmp_path / 'images').mkdir()
@@ -94,7 +92,7 @@ def test_tables_that_agree_with_the_folders(tmp_path, header, row):
     write_table(tmp_path, header, rows)
     found = read(tmp_path)
     assert found.classes == tuple(sorted(names))
-    agree = 'tables left out, which agree with the folders of classes, maybe by other names'
+    agree = 'tables left out, since they agree with the folders of classes, maybe renamed'
     assert notes_of(found) == [(agree if 'label' in header else 'files left out, .csv', 1)]
 
 
@@ -124,7 +122,7 @@ def test_words_in_the_only_column_are_classes_whatever_its_title(tmp_path, heade
     rows = [f'{path},{values[i % 2]}' for i, path in enumerate(paths)]
     write_table(tmp_path, header or rows[0], rows[not header :])
     if words:
-        with rejects(r"meta.csv' says the class .* which lies in the folder 'alpha'"):
+        with rejects(r"meta.csv' has the class .* which is in the folder 'alpha'"):
             read(tmp_path)
     else:
         assert len(read(tmp_path).classes) == 6
@@ -136,11 +134,11 @@ def test_a_table_that_exchanges_the_folders_is_a_question(tmp_path):
         path.parent.mkdir(exist_ok=True)
         Image.new('RGB', (8, 8), (10 * i, 0, 0)).save(path)
     write_table(tmp_path, 'file,label', [f'{i}.png,{("dog", "cat")[i % 2]}' for i in range(10)])
-    with rejects(r"meta.csv' says the class 'dog' of .*cat.*, which lies in the folder 'cat'"):
+    with rejects(r"meta.csv' has the class 'dog' for .*cat.*, which is in the folder 'cat'"):
         read(tmp_path)
     write_table(tmp_path, 'file,label', [f'{i}.png,{("dog", "cat")[i % 2]}' for i in range(4)])
     notes = notes_of(read(tmp_path))
-    assert any('tables left out, which say other classes than the' in what for what, _ in notes)
+    assert any('tables left out, since their classes are not the' in what for what, _ in notes)
     assert not any(what.startswith('files left out') for what, _ in notes)
 
 
@@ -159,12 +157,12 @@ def test_frames_of_one_name_are_told_apart_by_a_column_of_folders(tmp_path):
     assert labels['a', '0'] == labels['c', '1'] == ('run',)
     videos = [{one.path.parent.name for one in part} for part in (found.train, found.val)]
     assert not videos[0] & videos[1]
-    what = 'folders that are no classes, since tables say other classes of their images'
+    what = 'folders that are not classes, since tables have other classes for their images'
     assert (what, 4) in notes_of(found)
     for video in 'abcd':
         shutil.move(tmp_path / 'frames' / video, tmp_path / video)
     (tmp_path / 'frames').rmdir()
-    with rejects(r"meta.csv' says the class '\w*' of .*, which lies in the folder '\w'"):
+    with rejects(r"meta.csv' has the class '\w*' for .*, which is in the folder '\w'"):
         read(tmp_path)
 
 
@@ -198,7 +196,7 @@ def test_a_table_without_classes_beside_one_that_has_them_is_named(tmp_path):
         write_table(tmp_path, f'image,{header}', rows)
         found = read(tmp_path)
         assert found.classes == ('MEL', 'NV')
-        what = 'tables left out, which have no column of classes as another one has'
+        what = 'tables left out, since they have no class column and another one has'
         assert (what, 1) in notes_of(found)
         assert not any(words.startswith('files left out') for words, _ in notes_of(found))
     (tmp_path / 'GroundTruth.csv').unlink()
@@ -212,7 +210,7 @@ def test_a_table_that_contradicts_the_folder_of_one_image_does_not_agree(tmp_pat
         (tmp_path / str(i)).rename(tmp_path / name)
     write_table(tmp_path, 'file,label', ['cat/01.png,dog'])
     [(what, count)] = notes_of(read(tmp_path))
-    assert what.startswith('tables left out, which say other classes than the folders')
+    assert what.startswith('tables left out, since their classes are not the folders')
     assert count == 1
 
 

@@ -1,4 +1,4 @@
-"""Which image a label belongs to, and which file of labels an image has."""
+"""Which image a label belongs to, and which label file an image has."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def paths(text: str) -> list[Path]:
 
 
 def pairs_of(images: str, labels: str) -> tuple[dict[str, str], list[str]]:
-    """The image of each file of labels, and what was found to be unclear."""
+    """The image of each label file, and what was found to be unclear."""
     findings = Findings()
     files = {file: [file.stem] for file in paths(labels)}
     found = Index(DATA, paths(images)).pair(files, findings)
@@ -83,7 +83,7 @@ def test_two_images_are_a_sentence_with_both_paths(images, label):
     pairs = Index(DATA, paths(images)).pair({DATA / label: [Path(label).stem]}, findings)
     assert not pairs.image_of
     (what, count, examples) = findings.rows()[0]
-    assert ('labels fit several images' in what, count) == (True, 1)
+    assert ('labels match several images' in what, count) == (True, 1)
     assert all(str(path) in examples[0] for path in paths(images))
 
 
@@ -100,7 +100,7 @@ def test_two_images_are_a_sentence_with_both_paths(images, label):
 def test_of_several_files_of_labels_the_nearest_is_read_and_all_are_named(labels, nearest):
     found, said = pairs_of('images/0.jpg', labels)
     assert found == {nearest: 'images/0.jpg'}
-    assert said == ['files left out: images have two files of labels, and the nearer is read']
+    assert said == ['label files left out, since a nearer one exists for the image']
 
 
 def write(folder: Path, name: str, text: str = '') -> Path:

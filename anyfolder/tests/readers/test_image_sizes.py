@@ -30,10 +30,10 @@ def sized(stated: tuple[float, float]) -> tuple[list[ImageRecord], Findings]:
 @pytest.mark.parametrize(
     ('stated', 'words'),
     [
-        ((48, 64), 'images have the sides that their annotation says the other way round'),
-        ((128, 96), 'images have another size than their annotation says'),
-        ((1, 1), 'images have another size than their annotation says'),
-        ((64, -48), 'images have another size than their annotation says'),
+        ((48, 64), 'width and height are swapped in the annotation'),
+        ((128, 96), 'image sizes differ from their annotation'),
+        ((1, 1), 'image sizes differ from their annotation'),
+        ((64, -48), 'image sizes differ from their annotation'),
     ],
 )
 def test_sizes_are_those_of_the_files(stated, words):
@@ -57,7 +57,7 @@ def test_a_size_that_is_a_pixel_off_is_no_error():
     kept, findings = sized((63, 48))
     assert kept
     assert findings.rows() == [
-        ('sizes a pixel off in the annotation, taken from the files', 1, ['0.json'])
+        ('sizes off by a pixel in the annotation, corrected by the files', 1, ['0.json'])
     ]
 
 
@@ -90,5 +90,5 @@ def test_an_image_that_cannot_be_read_is_left_out_and_named(tmp_path):
     assert ('images left out, since they cannot be read', 1) in notes_of(found)
     for path in tmp_path.rglob('*.png'):
         path.write_bytes(b'not an image')
-    with rejects('none of 10 images can be read, such as .*; look at how they were saved'):
+    with rejects('none of 10 images can be read, such as .*; check how they were saved'):
         read(tmp_path)

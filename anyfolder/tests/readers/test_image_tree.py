@@ -55,12 +55,12 @@ def test_splits_that_are_one_folder_by_a_link_are_a_question(tmp_path, parts):
     for part in parts:
         (tmp_path / 'data' / part).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / 'data' / part).symlink_to(tmp_path / 'all')
-    with rejects(f'{parts[1]}.* and .*{parts[0]}.* are one folder by a'):
+    with rejects(f'{parts[1]}.* and .*{parts[0]}.* are the same folder by a'):
         Tree(tmp_path / 'data')
 
 
 def test_splits_that_are_links_to_a_folder_beside_them(tmp_path):
     save(tmp_path, 'all/0.jpg', scenes(1)[0][0])
     (tmp_path / 'train').symlink_to('all')
-    with rejects('train.* and .*all.* are one folder by a link'):
+    with rejects('train.* and .*all.* are the same folder by a link'):
         Tree(tmp_path)

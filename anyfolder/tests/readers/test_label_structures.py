@@ -60,7 +60,7 @@ BOX = dict(x=10, y=20, width=30, height=25, rotation=0, rectanglelabels=['Car'])
         (['{"bbox": [1, 2, 3, 4], "label": "cat"}', 'dog'], 'has JSON of regions such as'),
         (
             ['[1, 0, 0]', '[0, 1, 1]'],
-            r'has vectors of 0 and 1 such as \[[01, ]*\], .* write the nam',
+            r'has vectors of 0 and 1 such as \[[01, ]*\], .* write the class nam',
         ),
         (['[1. 0. 0.]', '[0. 1. 1.]'], 'has vectors of 0 and 1'),
         (['1 0 0', '0 1 1'], 'has vectors of 0 and 1'),

@@ -112,7 +112,7 @@ def test_a_row_without_a_label_is_left_out(tmp_path, value):
     (tmp_path / 'train.csv').write_text('\n'.join(['image,label', *rows]))
     found = read(tmp_path)
     assert (found.classes, found.multi_label) == (('a', 'b'), False)
-    assert ('images left out, of which a table says no class, or two', 1) in notes_of(found)
+    assert ('images left out, since a table has no class for them, or two', 1) in notes_of(found)
 
 
 def test_a_table_without_a_header(tmp_path):
@@ -133,7 +133,7 @@ def test_a_column_of_true_and_false_says_the_part(tmp_path):
     [
         ('label,name', '{i},word', None),  # names of the classes, whose numbers are no images
         ('id,name', '{i},word', None),
-        ('id,label', '{i},word', 'say other classes of'),
+        ('id,label', '{i},word', 'have different classes for'),
         ('filename,class,xmin,ymin,xmax,ymax', '{i}.jpg,a,1,1,5,5', 'has boxes in the column'),
     ],
 )
@@ -184,7 +184,7 @@ def test_rows_without_their_image_are_named(tmp_path):
     rows = [f'{i},{"ab"[i % 2]}' for i in range(15)]
     (tmp_path / 'train.csv').write_text('\n'.join(['id,label', *rows]))
     assert read(tmp_path).findings.rows() == [
-        ('rows of train.csv left out, whose image is not there', 3, ['12', '13', '14'])
+        ('rows of train.csv left out, since their image is missing', 3, ['12', '13', '14'])
     ]
 
 
@@ -201,7 +201,7 @@ def test_a_table_without_labels_names_its_columns(tmp_path):
     (tmp_path / 'train.csv').write_text(
         '\n'.join(['id,lens,place', *(f'{i},wide,home' for i in range(12))])
     )
-    with rejects('has the columns id, lens, place, and none of them is called label; rename'):
+    with rejects('has the columns id, lens, place, but none of them is called label; rename'):
         read(tmp_path)
 
 
@@ -217,7 +217,7 @@ def test_tables_of_kaggle_that_have_no_classes(tmp_path):
     assert sizes_of(found) == [10, 2, 0]
     assert notes_of(found) == [
         ('files left out, .csv', 1),
-        ('images left out, of which nothing is said or which are in no list', 12),
+        ('images left out, since they have no label or list entry', 12),
     ]
 
 
@@ -237,8 +237,8 @@ def test_names_of_two_words_are_no_two_labels(tmp_path, header, values, classes)
     found = read(tmp_path)
     assert len(found.classes) == classes
     said = [what for what, _, _ in found.findings.rows()]
-    assert any('write | to be sure' in what for what in said) == found.multi_label == (classes == 3)
-    assert any('each taken as one name; write |' in what for what in said) == (classes == 4)
+    assert any('use | to be sure' in what for what in said) == found.multi_label == (classes == 3)
+    assert any('each taken as one name; use |' in what for what in said) == (classes == 4)
 
 
 @pytest.mark.parametrize('column', ['age', 'score', 'label'])
@@ -312,7 +312,7 @@ def test_rows_say_the_part_of_images_with_the_same_names(tmp_path):
     (tmp_path / 'labels.csv').write_text(
         '\n'.join(['file,label', *(row.rpartition(',')[0] for row in rows)])
     )
-    with rejects(r'labels fit several images .*test/0\.jpg and .*train'):
+    with rejects(r'labels match several images .*test/0\.jpg and .*train'):
         read(tmp_path)
 
 
@@ -387,7 +387,7 @@ def test_a_table_of_splits_is_not_said_to_be_left_out(tmp_path):
     assert notes_of(found) == []
 
 
-ZEROS = 'numbers taken for images or folders whose names have other zeros'
+ZEROS = 'numbers matched to images or folders whose names have other zeros'
 
 
 @pytest.mark.parametrize(
@@ -446,7 +446,7 @@ def test_folders_that_may_be_classes_beside_a_table_of_them_are_a_question(tmp_p
     patients(tmp_path)
     rows = [f'{i},{("cat", "dog")[i % 2]}' for i in range(10)]
     (tmp_path / 'labels.csv').write_text('\n'.join(['id,label', *rows]))
-    with rejects("put these folders into one folder 'images' beside it"):
+    with rejects("put these folders into a folder 'images' next to it"):
         read(tmp_path)
 
 
@@ -475,7 +475,7 @@ def test_numbers_of_classes_are_called_by_the_names_of_a_file(tmp_path, name, te
     assert found.classes == ('cat', 'dog')
     wanted = {(f'{i}', ('cat', 'dog')[i % 2]) for i in range(12)}
     assert {(one.path.stem, *one.labels) for one in found.train + found.val} == wanted
-    assert ('numbers of classes that a file names', 1) in notes_of(found)
+    assert ('class numbers that a file names', 1) in notes_of(found)
 
 
 def test_names_of_numbers_from_1_are_in_their_order(tmp_path):
@@ -501,7 +501,7 @@ def test_cells_without_a_value_are_no_class(tmp_path, value):
     (tmp_path / 'labels.csv').write_text('\n'.join(['file,label', *rows]))
     found = read(tmp_path)
     assert found.classes == ('cat', 'dog')
-    assert ('images left out, of which a table says no class, or two', 4) in notes_of(found)
+    assert ('images left out, since a table has no class for them, or two', 4) in notes_of(found)
 
 
 def test_run_lengths_are_no_classes(tmp_path):
@@ -542,7 +542,7 @@ def test_images_of_one_patient_in_a_table_are_in_one_split(tmp_path, title):
     train, val = ({int(one.path.stem) // 4 for one in part} for part in (found.train, found.val))
     assert train.isdisjoint(val)
     assert len(val) == 1
-    assert ('columns whose images of one value are kept in one split', 1) in notes_of(found)
+    assert ('columns by whose values images are kept in one split', 1) in notes_of(found)
 
 
 def test_one_patient_of_all_images_is_divided(tmp_path):

@@ -88,12 +88,12 @@ def test_values_are_numbers_of_classes_or_grays(tmp_path, values, names, numbers
 @pytest.mark.parametrize(
     ('values', 'names', 'words'),
     [
-        ([0, 1, 2], 'a b', 'the masks have the values 0, 1, 2, and 2 classes have names'),
-        ([0, 128], 'a b c', 'the masks have the values 0, 128, and 3 classes have names'),
+        ([0, 1, 2], 'a b', 'the masks have the values 0, 1, 2, but 2 classes have names'),
+        ([0, 128], 'a b c', 'the masks have the values 0, 128, but 3 classes have names'),
         (
             [*range(0, 250, 10)],
             '',
-            'have 25 values, up to 240, which are not the numbers of classes; .* save masks as PNG',
+            'have 25 values, up to 240, which are not class numbers; .* save masks as PNG',
         ),
         ([7], '', 'all pixels of all masks have the value 7'),
         ([0], 'a', 'all pixels of all masks have the value 0'),
@@ -108,7 +108,7 @@ def test_values_that_cannot_be_classes_are_one_sentence(tmp_path, values, names,
 def test_a_class_without_a_pixel_is_named(tmp_path):
     write_values(tmp_path, [0, 2], 'ground cat dog')
     assert read(tmp_path).findings.rows()[-1:] == [
-        ('classes of which no mask has a pixel: no pixel of', 1, ['cat'])
+        ('classes without a pixel in any mask: no pixel of', 1, ['cat'])
     ]
 
 
@@ -129,7 +129,7 @@ def test_parts_are_folders_around_or_within(tmp_path, outside, test):
     found = read(tmp_path)
     assert sizes_of(found) == [3, 2, 1]
     assert not found.held_out
-    assert ('images left out, in no folder or list of a part of the data set', 1) in notes_of(found)
+    assert ('images left out, since they are in no folder or list of a split', 1) in notes_of(found)
 
 
 def test_images_may_be_of_several_kinds(tmp_path):
@@ -186,7 +186,7 @@ def turn(folder):
         (lambda folder: shutil.rmtree(folder / 'masks'), "a folder 'masks'"),
         (
             lambda folder: (folder / 'classes.txt').write_text('a\nb\n'),
-            'have the values 0, 1, 2, and 2 classes have names',
+            'have the values 0, 1, 2, but 2 classes have names',
         ),
         (lambda folder: (folder / 'masks/0.png').write_text('no'), 'masks cannot be read'),
         (spoil_size, '0.png with 4 x 3 pixels, and .* with 64 x 48'),
@@ -207,7 +207,7 @@ def test_what_does_not_fit_can_be_left_out(tmp_path):
 
 def test_boxes_are_no_polygons(tmp_path):
     ultralytics_yolo(tmp_path)
-    with rejects(r'objects have a box and no polygon \(10, '):
+    with rejects(r'objects have a box but no polygon \(10, '):
         read(tmp_path)
 
 
@@ -252,7 +252,7 @@ def test_names_for_more_classes_than_the_masks_have(tmp_path):
     """mmsegmentation#2081: most rows of the table of scores are nan."""
     write_values(tmp_path, [0, 1], 'back valve extinguisher handle')
     assert read(tmp_path).findings.rows()[-1:] == [
-        ('classes of which no mask has a pixel: no pixel of', 2, ['extinguisher', 'handle'])
+        ('classes without a pixel in any mask: no pixel of', 2, ['extinguisher', 'handle'])
     ]
 
 
@@ -373,12 +373,12 @@ def test_tables_of_colors_as_people_write_them(tmp_path, name, table):
     [
         ('class_dict.csv', 'name,r,g,b\nroad,64,128,64\ncar,255,0,0', ' 0, which .* not name'),
         ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\ncar,255,0,0', '#408040, which .* not name'),
-        ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,64,128,x', 'is no color, which is three'),
-        ('class_dict.csv', 'name,hex\nvoid,#00000g\n', 'is no color, which is three numbers'),
+        ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,64,128,x', 'is not a color; write three'),
+        ('class_dict.csv', 'name,hex\nvoid,#00000g\n', 'is not a color; write three numbers'),
         ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,0,0,0', 'names the color .* twice'),
         ('labelmap.txt', 'road:64,128,64::\ncar:255,0,0::', ' 0, which .* not name'),
-        ('_classes.csv', 'void\nroad\ncar', 'neither a value and a name on each line, nor'),
-        ('classes.txt', 'void\ncar\nroad', 'in an order, which says nothing of colors'),
+        ('_classes.csv', 'void\nroad\ncar', 'neither a value and a name on each line nor'),
+        ('classes.txt', 'void\ncar\nroad', 'names without colors'),
     ],
 )
 def test_tables_that_do_not_name_the_colors_are_one_sentence(tmp_path, name, table, words):
@@ -412,7 +412,7 @@ def test_a_class_that_is_only_validated_or_tested_is_an_error(tmp_path, part):
     write_masks(tmp_path / part, 2)
     for path in (tmp_path / 'train/masks').iterdir():
         Image.fromarray(np.array(Image.open(path)) % 2).save(path)
-    with rejects("has the class 'class 2', of which there is nothing to"):
+    with rejects("has the class 'class 2', which has no training data"):
         read(tmp_path)
 
 
@@ -453,7 +453,7 @@ def test_masks_of_fractions_are_no_classes(tmp_path, share, fits):
     if fits:
         assert len(read(tmp_path).classes) == 3
         return
-    with rejects('masks cannot be read .*its values have fractions'):
+    with rejects('masks cannot be read .*its values are not integers'):
         read(tmp_path)
 
 
@@ -511,7 +511,7 @@ def test_what_no_size_can_tell_is_compared_by_exif(tmp_path, orientation, square
             with_orientation(path, orientation)
     found = read(tmp_path)
     notes = [what for what, _, _ in found.findings.rows()]
-    assert any('without the orientation (EXIF)' in what for what in notes) == said
+    assert any('without the EXIF orientation' in what for what in notes) == said
     if masks:  # both are turned
         photo = found.train[0]
         stored = np.array(Image.open(photo.mask))
@@ -540,7 +540,7 @@ def test_two_masks_of_an_image_are_named(tmp_path):
     with rejects(r'which maps are the labels of .*: .*gt/0.png. or .*masks/0.png.\? Keep'):
         read(tmp_path)
     shutil.rmtree(tmp_path / 'masks_old')
-    with rejects(r'images have two files of labels \(1, .*0\.png and'):
+    with rejects(r'images have two label files \(1, .*0\.png and'):
         read(tmp_path)
     shutil.copytree(tmp_path / 'masks', tmp_path / 'masks_old')
     shutil.rmtree(tmp_path / 'gt')
@@ -562,7 +562,7 @@ def test_palettes_that_give_one_number_two_colors_are_an_error(tmp_path):
         mask = Image.open(path)
         mask.putpalette([0, 0, 0, *((255, 0, 0, 0, 255, 0) if i else (0, 255, 0, 255, 0, 0))])
         mask.save(path)
-    with rejects(r'other colors of one number .*0\.png and .*1\.png'):
+    with rejects(r'different colors for one number .*0\.png and .*1\.png'):
         read(tmp_path)
     colors = 'name,r,g,b\nvoid,0,0,0\nroad,255,0,0\ncar,0,255,0\n'
     (tmp_path / 'class_dict.csv').write_text(colors)  # then these count, not the numbers
@@ -670,7 +670,7 @@ def test_a_field_of_view_is_not_what_is_learned(tmp_path, labels):
 def test_masks_that_are_nearly_the_same_for_all_images_are_named(tmp_path):
     retina(tmp_path, 'vessels')
     shutil.rmtree(tmp_path / 'vessels')
-    what = 'masks that are nearly the same for all images, as a field of view is'
+    what = 'masks that are nearly the same for all images, like a field of view'
     assert (what, 1) in notes_of(read(tmp_path))
 
 
@@ -697,7 +697,7 @@ def test_which_of_several_maps_are_the_labels_is_a_question(tmp_path):
         save_map(tmp_path / f'semantic_rgb/{i}.png', colors.astype(np.uint8))
     found = read(tmp_path)
     assert {one.mask.parent.name for one in found.train} == {'semantic'}
-    what = 'maps left out, which say the same as the others'
+    what = 'maps left out, since they repeat the others'
     assert (what, 6) in notes_of(found)
 
 

@@ -12,7 +12,7 @@ from anyfolder.readers.masks_of_objects import check_masks_of_objects
 @pytest.mark.parametrize('task', [None, 'segmentation', 'instance'])
 def test_the_lines_of_the_question_read_the_objects(tmp_path, task):
     masks_of_objects(Scene(tmp_path))
-    with pytest.raises(anyfolder.InputError, match='may be of one object each') as raised:
+    with pytest.raises(anyfolder.InputError, match='may show one object each') as raised:
         anyfolder.read(tmp_path, task)
     (tmp_path / 'anyfolder.yaml').write_text(str(raised.value).partition('such as:\n\n')[2])
     found = anyfolder.read(tmp_path, 'instance')

@@ -58,7 +58,7 @@ def test_what_exceeds_an_edge_is_cut_and_named():
     [found], findings = checked(Instance('a', (50, -4, 30, 20), origin='line 3'))
     assert found.box == (50, 0, 14, 16)
     assert findings.rows() == [
-        ('boxes cut at the edges of their image', 1, ['[50.0, -4.0, 30.0, 20.0] of line 3'])
+        ('boxes clipped to their image', 1, ['[50.0, -4.0, 30.0, 20.0] of line 3'])
     ]
 
 
@@ -90,7 +90,7 @@ def test_a_box_that_is_there_twice_is_named():
     found, findings = checked(Instance('a', BOX), Instance('b', BOX), Instance('a', BOX))
     assert [one.name for one in found] == ['a', 'b']
     assert [row[:2] for row in findings.rows()] == [
-        ('objects left out, since the same box of the class is there', 1)
+        ('objects left out, since the class has the same box twice', 1)
     ]
 
 
@@ -113,6 +113,6 @@ def test_masks_are_needed_where_they_are_asked_for():
     objects = Instance('a', BOX, origin='line 3'), Instance.of_polygons('a', [[1, 1, 9, 1, 9, 9]])
     found, findings = checked(*objects, with_masks=True)
     assert len(found) == 1
-    words = 'objects have a box and no polygon .*line 3.*; draw one, or give task=.detection'
+    words = 'objects have a box but no polygon .*line 3.*; draw one, or give task=.detection'
     with rejects(words):
         findings.check(2)

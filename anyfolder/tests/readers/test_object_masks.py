@@ -47,7 +47,7 @@ def test_polygons_and_run_lengths_fit_their_box(mask):
         assert all(len(part) >= 6 for part in found.segmentation)
 
 
-APART = 'polygons and boxes of objects lie in different places'
+APART = 'polygons and boxes of objects are in different places'
 
 
 @pytest.mark.parametrize(
@@ -57,13 +57,13 @@ APART = 'polygons and boxes of objects lie in different places'
         ([[1, 2, 3, 4]], 'polygons are not three or more pairs'),
         ([OUTLINE[:7]], 'polygons are not three or more pairs'),
         ([[*OUTLINE, float('nan'), 2]], 'polygons are not three or more pairs'),
-        (dict(size=[48, 64], counts=[5, 6]), 'are not run lengths of COCO'),
-        (dict(size=[48, 64], counts="b'Yh6'"), 'are not run lengths of COCO'),
-        (dict(size=[48, 64]), 'are not run lengths of COCO'),
+        (dict(size=[48, 64], counts=[5, 6]), 'are not valid COCO run lengths'),
+        (dict(size=[48, 64], counts="b'Yh6'"), 'are not valid COCO run lengths'),
+        (dict(size=[48, 64]), 'are not valid COCO run lengths'),
         (dict(size=[64, 48], counts=[3072]), 'have another size than their image'),
         (dict(counts=[3072]), 'have another size than their image'),
-        (dict(size=[48, 64], counts=[3072]), 'masks by run lengths are empty'),
-        (dict(size=[48, 64], counts=[3072, 0]), 'masks by run lengths are empty'),
+        (dict(size=[48, 64], counts=[3072]), 'run-length masks are empty'),
+        (dict(size=[48, 64], counts=[3072, 0]), 'run-length masks are empty'),
         (runs(order='C'), APART),
         (runs((0, 0, 3, 3)), APART),
     ],

@@ -55,8 +55,8 @@ def test_segments_without_pixels_and_pixels_without_segments_are_named(folder):
     changed(folder, 'train', change)
     listing = read_panoptic_folder(Tree(folder))
     assert [what for what, *_ in listing.findings.rows()] == [
-        'segments left out, of which there is no pixel',
-        'numbers in PNGs that are no listed segment, taken as no segment',
+        'segments left out, since they have no pixel',
+        'numbers in PNGs that are not listed, taken as no segment',
     ]
     assert len(listing.train[0].instances) == 2
 
@@ -67,11 +67,11 @@ def test_what_does_not_fit_together_is_one_sentence(folder, tmp_path):
     with rejects(r'another size than .* \(1, the first is .*1\.png with 12'):
         read_panoptic_folder(Tree(folder))
     png.unlink()
-    with rejects(r'PNGs of segments are not there .*panoptic_train/1\.png'):
+    with rejects(r'PNGs of segments are missing .*panoptic_train/1\.png'):
         read_panoptic_folder(Tree(folder))
     assert len(read_panoptic_folder(Tree(folder), skip_invalid=True).train) == 3
     changed(folder, 'val', lambda content: content['categories'][0].update(isthing=1))
-    with rejects("'floor' is a thing and stuff"):
+    with rejects("'floor' is both a thing and stuff"):
         read_panoptic_folder(Tree(folder))
     (tmp_path / 'empty').mkdir()
     with rejects('has no panoptic annotations; put a panoptic_'):

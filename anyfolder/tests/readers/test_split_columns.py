@@ -23,7 +23,7 @@ def read(folder: Path) -> Listing:
         ('Usage', ('Training', 'PublicTest'), [6, 2, 4]),  # FER2013
         ('data set', ('train', 'valid'), [8, 4, 0]),
         ('split', ('learn', 'check'), "column 'split' of .* such as 'learn', none of which is"),
-        ('subset', (0, 2), 'write these, or rename the column'),
+        ('subset', (0, 2), 'use these, or rename the column'),
         ('partition', (0, 2), [6, 2, 4]),  # CelebA
         ('fold', (0, 1), [10, 2, 0]),
     ],
@@ -40,8 +40,8 @@ def test_parts_are_known_by_the_values_of_a_column(tmp_path, column, words, coun
 
 
 FOLDS = (
-    'columns of folds, of which the first validates and the others are trained on; for another '
-    "one, write them into a layout's columns and splits"
+    'columns of folds, the first of which validates and the others are trained on; for another '
+    'one, use columns and splits of a layout'
 )
 
 
@@ -87,7 +87,7 @@ def test_two_folds_are_not_read_but_by_the_lines_of_the_note(tmp_path):
     rows = [f'{i}.jpg,{"ab"[i // 2 % 2]},{i % 2}' for i in range(20)]
     (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,fold', *rows]))
     [note] = [note for note in anyfolder.read(tmp_path).notes if 'folds' in note.what]
-    assert note.what.startswith('columns of two folds, which are not read')
+    assert note.what.startswith('columns of two folds, not read')
     said = "columns: {split: fold}, splits: {'train': ['1'], 'val': ['0']} of "
     assert [example.startswith(said) for example in note.examples] == [True]
     assert sizes_of(read(tmp_path)) == [18, 2, 0]

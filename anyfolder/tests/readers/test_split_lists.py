@@ -51,8 +51,8 @@ def test_images_on_no_list_are_left_out_where_one_names_those_to_train_on(tmp_pa
     found = read_class_folders(Tree(tmp_path))
     assert len(found.train + found.val) == 6
     assert notes_of(found) == [
-        ('images in lists of two splits, taken for the one furthest from training', 3),
-        ('images left out, of which nothing is said or which are in no list', 3),
+        ('images in lists of two splits, assigned to the one furthest from training', 3),
+        ('images left out, since they have no label or list entry', 3),
     ]
 
 
@@ -94,7 +94,7 @@ def test_lines_without_their_image_are_named(tmp_path):
     write_digits(tmp_path)
     (tmp_path / 'test.txt').write_text('elsewhere/900.jpg\n')
     rows = [row[:2] for row in read_class_folders(Tree(tmp_path)).findings.rows()]
-    assert ('lines of test.txt left out, whose image is not there', 1) in rows
+    assert ('lines of test.txt left out, since their image is missing', 1) in rows
 
 
 def imagenet(folder, line: str):
@@ -202,7 +202,7 @@ def test_lists_of_several_divisions_are_a_question(tmp_path):
             lines = [f'digit {i}/{number - 1:03d}.png' for i in range(3)]
             (tmp_path / f'{split}list0{division}.txt').write_text('\n'.join(lines))
     with rejects(
-        r"testlist02.txt' has '001.png' to test, and .*trainlist01.txt' has it to train on"
+        r"testlist02.txt' has '001.png' to test, but .*trainlist01.txt' has it to train on"
     ):
         read_class_folders(Tree(tmp_path))
 
@@ -212,7 +212,7 @@ def test_a_name_in_the_lists_of_two_splits_is_named(tmp_path):
     for split, numbers in (('train', (0, 1, 2)), ('val', (2, 3))):
         lines = [f'digit {i}/{j:03d}.png' for i in range(3) for j in numbers]
         (tmp_path / f'{split}.txt').write_text('\n'.join(lines))
-    what = 'images in lists of two splits, taken for the one furthest from training'
+    what = 'images in lists of two splits, assigned to the one furthest from training'
     found = read_class_folders(Tree(tmp_path))
     assert (what, 3) in notes_of(found)
     assert {one.path.stem for one in found.val} == {'002', '003'}
@@ -306,7 +306,7 @@ def test_each_line_may_say_its_split(tmp_path, name, header, row):
 def test_a_list_without_an_image_is_named(tmp_path):
     write_digits(tmp_path)
     (tmp_path / 'test.txt').write_text('n0001\nn0002\n')
-    what = 'lists left out, of which no line is an image or a folder of images'
+    what = 'lists left out, since no line is an image or a folder of images'
     assert (what, 1) in notes_of(read_class_folders(Tree(tmp_path)))
 
 

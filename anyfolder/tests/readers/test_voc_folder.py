@@ -51,7 +51,7 @@ def test_images_to_test_may_have_no_annotation(tmp_path):
     write(tmp_path, 'trainval.txt', [f'{i:03d}' for i in range(6)])
     found = read(tmp_path)
     assert sizes_of(found) == [4, 2, 0]
-    assert ('lines of test.txt left out, without an annotation', 2) in notes_of(found)
+    assert ('lines of test.txt left out, since they have no annotation', 2) in notes_of(found)
     write(tmp_path, 'trainval.txt', ['800', '801'])
     with rejects(r"no line of .*trainval\.txt' has an annotation, such as '800'; correct the list"):
         read(tmp_path)
@@ -62,7 +62,7 @@ def test_annotations_in_no_list_are_left_out_and_named(tmp_path):
     write(tmp_path, 'train.txt', ['000', '001', '002'])
     found = read(tmp_path)
     assert sizes_of(found) == [3, 2, 0]
-    assert ('annotations left out, which are in no list', 1) in notes_of(found)
+    assert ('annotations left out, since they are in no list', 1) in notes_of(found)
 
 
 @pytest.mark.parametrize('place', ['', 'ImageSets', 'ImageSets/Layout'])
@@ -86,7 +86,7 @@ def test_xml_in_the_encoding_that_it_says(tmp_path, encoding):
 def test_xml_in_chinese_that_says_no_encoding_shows_what_it_may_be(tmp_path):
     path = write_voc(tmp_path) / 'Annotations/000.xml'
     path.write_bytes(path.read_text().replace('bar', '方块').encode('gbk'))
-    with rejects(r"000\.xml' is not UTF-8, and may have .*方块.*gb18030"):
+    with rejects(r"000\.xml' is not UTF-8, and may contain .*方块.*gb18030"):
         read(tmp_path)
 
 
@@ -97,7 +97,7 @@ def test_xml_in_utf_8_that_says_gb2312(tmp_path):
         path.write_text(f'\n<?xml version="1.0" encoding="gb2312"?>{text}', encoding='utf-8')
     found = read(tmp_path)
     assert found.classes == ('square', '方块')
-    assert any('say another encoding, read as UTF-8' in what for what, _ in notes_of(found))
+    assert any('declare another encoding, read as UTF-8' in what for what, _ in notes_of(found))
 
 
 def test_xml_that_is_damaged_is_one_sentence(tmp_path):

@@ -1,4 +1,4 @@
-"""YOLO's folders: labels, names of classes, and the places of the splits."""
+"""YOLO's folders: labels, class names, and the places of the splits."""
 
 import json
 from pathlib import Path
@@ -71,7 +71,12 @@ def test_a_folder_of_labels_within_a_folder_of_that_name(tmp_path):
     ('name', 'old', 'new', 'words'),
     [
         ('train/labels/1_jpg.rf.abc.txt', '1 0.', '7 0.', 'have a class that data.yaml does not'),
-        ('train/labels/1_jpg.rf.abc.txt', '1 0.', '1 x 0.', 'lines are not a class and 4 numbers'),
+        (
+            'train/labels/1_jpg.rf.abc.txt',
+            '1 0.',
+            '1 x 0.',
+            'lines are neither a class and 4 numbers',
+        ),
         ('train/labels/1_jpg.rf.abc.txt', '1 0.', '1 70.', 'values beyond 0 to 1'),
         ('data.yaml', "['bar', 'square']", '3', 'must be a list of the classes'),
         ('data.yaml', 'names:', 'names: [', 'is not YAML'),
@@ -107,7 +112,7 @@ def test_names_are_text_and_each_is_one_class(tmp_path, settings, classes):
     assert found.classes == classes
     numbers = [row['id'] for row in json.loads(found.as_coco(found.train))['categories']]
     assert numbers == [1, 2]
-    repeated = ('categories of one name, taken as one class', 1) in notes_of(found)
+    repeated = ('categories with the same name, taken as one class', 1) in notes_of(found)
     assert repeated == (settings.count('bar') == 2)
 
 
@@ -144,7 +149,7 @@ def test_files_that_name_other_classes_are_a_question(tmp_path, names):
     if names == 'old.yaml':
         write(tmp_path, 'data.yaml', 'names: [bar, square]')
     write(tmp_path, names, 'square\nbar\n' if names.endswith('txt') else 'names: [square, bar]')
-    with rejects('name other classes, or in another order'):
+    with rejects('name different classes, or in a different order'):
         read(tmp_path)
 
 
@@ -160,7 +165,7 @@ def test_the_shape_of_keypoints_tells_boxes_from_polygons(tmp_path):
         file.write('kpt_shape: [2, 3]\n')
     assert boxes_of(read(tmp_path)) == WANTED
     replace(tmp_path / 'data.yaml', '[2, 3]', '[4, 3]')
-    with rejects(r'lines are not .* \(20, the first'):
+    with rejects(r'lines are neither .* \(20, the first'):
         read(tmp_path)
 
 
@@ -193,7 +198,7 @@ def test_the_same_images_to_train_and_to_validate_are_held_out_instead(tmp_path)
     write(tmp_path, 'data.yaml', 'train: images\nval: images\nnames: [bar, square]\n')
     found = read(tmp_path)
     assert (sizes_of(found), found.held_out) == ([9, 1, 0], True)
-    assert ('images that are named for two parts, taken for the first', 10) in notes_of(found)
+    assert ('images listed in two splits, assigned to the first', 10) in notes_of(found)
 
 
 def test_lists_say_the_split(tmp_path):
@@ -226,9 +231,9 @@ def test_places_of_another_machine_and_those_that_are_not_there(tmp_path):
     found = read(tmp_path)
     assert (sizes_of(found), found.held_out) == ([9, 1, 0], False)
     notes = notes_of(found)
-    assert ('lines of list.txt left out, whose image is not there', 1) in notes
-    assert ('places that data.yaml names, which are not there', 1) in notes
-    assert ('images that are named for two parts, taken for the last', 1) in notes
+    assert ('lines of list.txt left out, since their image is missing', 1) in notes
+    assert ('paths in data.yaml that do not exist', 1) in notes
+    assert ('images listed in two splits, assigned to the last', 1) in notes
 
 
 @pytest.mark.parametrize('place', ['{a: 1}', '[[a]]'])

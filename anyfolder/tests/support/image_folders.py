@@ -144,7 +144,7 @@ def write_masks(folder: Path, count: int = 6) -> Path:
 
 
 def write_depth(folder: Path, count: int = 6) -> Path:
-    """Images with maps of depth in millimeters, from 1 to 3.15 m, whose first rows are unknown."""
+    """Images with depth maps in millimeters, from 1 to 3.15 m, whose first rows are unknown."""
     random = np.random.default_rng(0)
     for kind in ('images', 'depth'):
         (folder / kind).mkdir(parents=True)

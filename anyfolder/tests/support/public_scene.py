@@ -33,7 +33,7 @@ class Scene:
             Image.fromarray(pixels).save(self.path(name))
 
     def array(self, name: str, values: np.ndarray) -> None:
-        """A mask or a map of depth."""
+        """A mask or a depth map."""
         if name.endswith('.npy'):
             np.save(self.path(name), values)
         else:

@@ -178,7 +178,7 @@ def test_a_target_has_labels_for_some_tasks(tmp_path):
     data = anyfolder.read(tmp_path / 'in')
     with rejects("Pascal VOC has no labels for instance, .*; give task='detection', or another to"):
         anyfolder.convert(data, tmp_path / 'out', 'voc')
-    with rejects('folders of classes has no labels for instance, but for classification'):
+    with rejects('folders of classes has no labels for instance, only for classification'):
         anyfolder.convert(data, tmp_path / 'out', 'folders')
     with rejects("to='tfrecord' is not one of coco, yolo, voc, folders, masks, csv"):
         anyfolder.convert(data, tmp_path / 'out', 'tfrecord')
@@ -186,7 +186,7 @@ def test_a_target_has_labels_for_some_tasks(tmp_path):
 
 def test_folders_hold_one_class_of_an_image(tmp_path):
     of_several_labels(tmp_path / 'in')
-    with rejects('folders of classes cannot hold this data: an image may have several classes'):
+    with rejects('folders of classes cannot hold this data: an image can have several classes'):
         anyfolder.convert(tmp_path / 'in', tmp_path / 'out', 'folders')
 
 
@@ -219,7 +219,7 @@ def test_what_would_be_read_otherwise_is_not_written(tmp_path, monkeypatch):
         target.write(data, images, out, copy)
 
     monkeypatch.setitem(anyfolder.TARGETS, 'folders', target._replace(write=wrong))
-    with rejects(r"reading it again gives other data \('000.png' has other classes\); nothing was"):
+    with rejects(r"reading it back gives other data \('000.png' has other classes\); nothing was"):
         anyfolder.convert(data, tmp_path / 'out', 'folders')
     assert [path.name for path in tmp_path.iterdir()] == ['in']
 
@@ -239,7 +239,7 @@ def test_nothing_is_written_into_what_is_read(tmp_path):
     (tmp_path / 'way').symlink_to(tmp_path / 'in')
     for out in ('in', 'in/out', 'way/out', 'elsewhere/digit 0/out', 'in/../way/a/b'):
         before = sorted(tmp_path.rglob('*'))
-        with rejects('is read; give a place outside of it|is there already'):
+        with rejects('is read; give a path outside of it|already exists'):
             anyfolder.convert(tmp_path / 'in', tmp_path / out, 'csv')
         assert sorted(tmp_path.rglob('*')) == before
     anyfolder.convert(tmp_path / 'in', tmp_path / 'elsewhere/out', 'csv')
@@ -249,7 +249,7 @@ def test_a_folder_that_is_there_stays(tmp_path):
     write_digits(tmp_path / 'in')
     (tmp_path / 'out').mkdir()
     (tmp_path / 'out/mine').write_text('-')
-    with rejects("out' is there already; give a folder that is not there"):
+    with rejects("out' already exists; give a new folder"):
         anyfolder.convert(tmp_path / 'in', tmp_path / 'out', 'folders')
     (tmp_path / 'out/mine').unlink()
     anyfolder.convert(tmp_path / 'in', tmp_path / 'out', 'folders')  # an empty one is filled

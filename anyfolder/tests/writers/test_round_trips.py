@@ -86,7 +86,7 @@ def test_it_is_the_same_or_it_is_stated_what_does_not_fit(tmp_path, trip):
         with pytest.raises(anyfolder.InputError, match=r'cannot hold \d+ objects'):
             anyfolder.convert(data, tmp_path / 'out', trip.to)
     if len(lost) == sum(len(image.objects) for _, image in data.images()) > 0:
-        with pytest.raises(anyfolder.InputError, match='no other object is there to train on'):
+        with pytest.raises(anyfolder.InputError, match='no other object remains to train on'):
             anyfolder.convert(data, tmp_path / 'out', trip.to, lossy=True)
         return
     again = anyfolder.convert(data, tmp_path / 'out', trip.to, lossy=bool(lost))

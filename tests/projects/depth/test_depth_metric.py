@@ -1,4 +1,4 @@
-"""Errors of depth, by hand, and maps of depth as they are read."""
+"""Errors of depth, by hand, and depth maps as they are read."""
 
 import numpy as np
 import pytest

@@ -110,7 +110,7 @@ def objects(size: tuple[int, int], stuff: bool, number: int = 2) -> list:
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('backbone', [BACKBONE, HYBRID, PMT], ids=['plain', 'hybrid', 'PMT'])
 def test_semantic(backbone):
-    """A loss that falls and a map of classes, also from windows that slide over a larger image."""
+    """A loss that falls and a class map, also from windows that slide over a larger image."""
     torch.manual_seed(0)
     model = segmentor(backbone)
     images, samples = torch.randn(2, 3, 32, 48), semantic_samples((32, 48), 2)

@@ -12,7 +12,7 @@ def with_depth(info):
 
 
 class Maps(BaseDataset):
-    """Images with maps of depth, and without classes."""
+    """Images with depth maps, and without classes."""
 
     def load_data_list(self):
         return [dict(img_path=f'some/{i}.jpg', depth_map_path=f'{i}.png') for i in range(3)]

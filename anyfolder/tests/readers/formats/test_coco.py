@@ -67,7 +67,10 @@ def test_a_file_of_coco_has_boxes(found, fits):
     ('change', 'words'),
     [
         (dict(categories=lambda rows: 3), 'int'),
-        (dict(categories=lambda rows: [dict(row, id=1) for row in rows]), 'categories have one id'),
+        (
+            dict(categories=lambda rows: [dict(row, id=1) for row in rows]),
+            'categories have the same id',
+        ),
         (dict(images=lambda rows: [dict(id=0)]), "no 'file_name'"),
         (dict(images=lambda rows: [rows[0], rows[0]]), 'two images have the id 0'),
         (dict(annotations=lambda rows: [dict(bbox=[1, 2, 3, 4])]), 'image_id'),
@@ -82,7 +85,7 @@ def test_a_file_that_is_not_complete_raises(change, words):
 @pytest.mark.parametrize(
     ('entries', 'what', 'example'),
     [
-        (dict(image_id=9), 'annotations are of images that their file does not list', '9 of'),
+        (dict(image_id=9), 'annotations belong to images that their file does not list', '9 of'),
         (dict(category_id=8), 'annotations have a category that their file does not list', '8 of'),
     ],
 )

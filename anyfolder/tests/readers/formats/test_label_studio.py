@@ -66,7 +66,7 @@ def test_a_turned_rectangle_turns_around_its_left_upper_corner():
     assert not one.relative
     assert box_around(one.segmentation) == pytest.approx((90, 50, 10, 40))
     assert [fault.what for fault in found.faults] == [
-        'boxes with a rotation, taken as the upright rectangle around them'
+        'rotated boxes, replaced by the upright rectangle around them'
     ]
 
 
@@ -95,7 +95,7 @@ def test_what_is_left_out_is_named():
     )
     assert [[one.name for one in image.objects] for image in found.images] == [['truth'], []]
     assert [fault.what for fault in found.faults] == [
-        'annotations left out, beside the first of their image',
+        'annotations left out after the first of their image',
         *['objects without a box left out'] * 2,
         'images without an annotation left out',
     ]
@@ -104,7 +104,7 @@ def test_what_is_left_out_is_named():
 def test_objects_on_turned_images_are_wrong():
     row = dict(result(RECTANGLE), image_rotation=90)
     [fault] = parsed(task(row)).faults
-    assert 'turned' in fault.what
+    assert 'rotated' in fault.what
     assert fault.remedy
 
 

@@ -76,7 +76,7 @@ def test_shapes_without_an_area_are_left_out_and_named(points, kind):
 
 def test_a_turned_box_is_named():
     [fault] = parse(shape(kind='rotation', direction=0.5)).faults
-    assert fault.what == 'boxes with a rotation, taken as the upright rectangle around them'
+    assert fault.what == 'rotated boxes, replaced by the upright rectangle around them'
 
 
 @pytest.mark.parametrize('entries', [dict(difficult=True), dict(flags=dict(ignore=True))])

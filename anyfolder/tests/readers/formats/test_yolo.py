@@ -60,11 +60,11 @@ def test_the_form_says_where_the_box_is(line, form):
 @pytest.mark.parametrize(
     ('line', 'words'),
     [
-        ('0 x 0.5 0.2 0.1', 'lines are not a class and 4 numbers'),
-        ('0 nan 0.5 0.2 0.1', 'lines are not a class and 4 numbers'),
-        ('0.5 0.5 0.5 0.2 0.1', 'lines are not a class and 4 numbers'),
-        ('0 0.5 0.5 0.2', 'lines are not a class and 4 numbers'),
-        ('0', 'lines are not a class and 4 numbers'),
+        ('0 x 0.5 0.2 0.1', 'lines are neither a class and 4 numbers'),
+        ('0 nan 0.5 0.2 0.1', 'lines are neither a class and 4 numbers'),
+        ('0.5 0.5 0.5 0.2 0.1', 'lines are neither a class and 4 numbers'),
+        ('0 0.5 0.5 0.2', 'lines are neither a class and 4 numbers'),
+        ('0', 'lines are neither a class and 4 numbers'),
         ('3 0.5 0.5 0.2 0.1', 'lines have a class that data.yaml does not name'),
         ('1 0.5 0.5 0.2 0.1', 'lines have a class that data.yaml does not name'),
         ('-1 0.5 0.5 0.2 0.1', 'lines have a class that data.yaml does not name'),

@@ -37,7 +37,7 @@ def test_poses_without_their_shape_are_a_question(behind, shape):
 
 def test_skeletons_of_two_kinds_are_no_polygons():
     kinds = [f'0 0.5 0.5 0.2 0.2{" 0.5 0.5 2" * 17}', f'1 0.5 0.5 0.2 0.2{" 0.5 0.5 1" * 21}']
-    with rejects('a box and 17 or 21 keypoints .* remove what follows the box in each line'):
+    with rejects('a box and 17 or 21 keypoints, .* remove the numbers after the box in each line'):
         line_form(kinds * 10)
 
 
