@@ -88,7 +88,7 @@ def read(
         tree = Tree(folder, ProbeCache(str(folder), decode_all=decode_all))
         chosen = task or task_by_layout(tree, folder, layout)
         if chosen is None:
-            chosen, (found, depths) = _as_it_looks(tree, options)
+            chosen, (found, depths) = _inferred(tree, options)
         else:
             found, depths = read_laid_out(
                 tree, folder, chosen, layout, skip_invalid, decode_all, depth_scale
@@ -96,7 +96,7 @@ def read(
         return as_dataset(chosen, Path(folder), found, depths.scale if depths else 1.0)
 
 
-def _as_it_looks(tree: Tree, options: Options) -> tuple[str, Found]:
+def _inferred(tree: Tree, options: Options) -> tuple[str, Found]:
     """Infer the task from the files of a folder, and read it.
 
     Objects are read as instances if all of them have polygons, otherwise as boxes.

@@ -14,7 +14,7 @@ from .layout import FILE, Layout, read_layouts
 from .layout_keys import texts
 from .layout_yaml import read_layout_yaml
 
-KNOWN = Path(__file__).with_name('known')
+KNOWN_FOLDER = Path(__file__).with_name('known')
 MAX_ENTRIES = 30  # maximum number of entries in a folder whose subfolders are tried as well
 MAX_NAMES = 1000  # maximum number of names in a folder that are compared with a wildcard
 OR = '|'  # between alternative paths, one of which must exist
@@ -35,7 +35,7 @@ class PlacedLayouts(NamedTuple):
 @cache
 def known_layouts() -> dict[Path, tuple[str, ...]]:
     """The layout files of the library, each with the files that identify its data set."""
-    files = sorted(KNOWN.glob('*.yaml'))
+    files = sorted(KNOWN_FOLDER.glob('*.yaml'))
     return {file: texts(read_layout_yaml(file)[0]['when'], str(file)) for file in files}
 
 

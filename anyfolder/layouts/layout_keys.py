@@ -15,7 +15,7 @@ from .path_pattern import PathPattern
 
 METERS = {'meters': 1.0, 'centimeters': 1e-2, 'millimeters': 1e-3}
 IN_FILES = './*'  # characters in a key of ``columns`` that names files rather than a column
-MORE = 'file'  # the key of ``classes`` for a file with further classes
+FILE_KEY = 'file'  # the key of ``classes`` for a file with further classes
 
 
 def choose(word: Any, known: Collection[str], where: str) -> str:
@@ -132,11 +132,11 @@ def _classes(value: Any, where: str) -> dict[str, Any]:
         return dict(names=PathPattern(value, where), classes=ClassCodes.of_codes({}, where))
     if isinstance(value, list):
         return dict(classes=ClassCodes.of_names(texts(value, where), where))
-    named = {code: name for code, name in value.items() if code != MORE}
+    named = {code: name for code, name in value.items() if code != FILE_KEY}
     if not all(name is None or isinstance(name, str) for name in named.values()):
         raise InputError(f'{where}: each code needs one name, or ~ to be ignored; correct it.')
     found = dict(classes=ClassCodes.of_codes(named, where))
-    return dict(found, names=PathPattern(value[MORE], where)) if MORE in value else found
+    return dict(found, names=PathPattern(value[FILE_KEY], where)) if FILE_KEY in value else found
 
 
 def _units(value: Any, where: str) -> dict[str, Any]:

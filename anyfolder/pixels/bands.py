@@ -29,7 +29,7 @@ Source = str | Path | bytes | BinaryIO  # a path, the content of a file, or an o
 NUMPY = b'\x93NUMPY'
 # Values of TIFF tags in files with bands: photographs can also have palettes or CMYK.
 GRAY_OR_RGB, ALPHA, LAB = (0, 1, 2), (1, 2), (8, 9, 10)
-SEEN = (2, 98)  # percentiles of a band that become black and white in a picture
+STRETCHED_PERCENTILES = (2, 98)  # percentiles of a band that become black and white in a picture
 
 
 def shape_of(source: Source) -> tuple[int, int, int] | None:
@@ -111,7 +111,7 @@ def as_photograph(pixels: np.ndarray) -> np.ndarray:
     if pixels.dtype == np.uint8 and pixels.shape[2:] == (3,):
         return pixels
     shown = pixels[..., : 3 if pixels.shape[2] >= 3 else 1]
-    low, high = np.percentile(shown, SEEN, axis=(0, 1))
+    low, high = np.percentile(shown, STRETCHED_PERCENTILES, axis=(0, 1))
     stretched = (shown - low) * (255 / np.maximum(high - low, 1e-6))
     return np.repeat(stretched.clip(0, 255).astype(np.uint8), 3 // shown.shape[2], axis=2)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from anyfolder.errors import InputError
 from anyfolder.limits import check_limit
 
-from .image_headers import seen_size
+from .image_headers import displayed_size
 from .plain_headers import may_be_image
 from .volume_slices import file_and_number, is_sliced, slices_of
 
@@ -64,7 +64,7 @@ def _is_image_inside(path: Path) -> bool:
         with open(path, 'rb') as file:
             if not may_be_image(file.read(12)):
                 return False
-            seen_size(file)
+            displayed_size(file)
     except Exception:  # noqa: BLE001  decoders raise any error
         return False
     return True

@@ -84,7 +84,7 @@ def header_of(source: Source) -> Header:
     return Header(size, 0, bits, orientation)
 
 
-def seen_size(source: Source) -> tuple[int, int]:
+def displayed_size(source: Source) -> tuple[int, int]:
     """Width and height of an image as displayed, see :func:`header_of`."""
     return header_of(source).size
 

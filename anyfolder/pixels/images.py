@@ -10,7 +10,7 @@ from anyfolder.errors import InputError, first_line
 from anyfolder.limits import read_within
 
 from .bands import read_bands, shape_of
-from .image_headers import JPEG_END, JPEG_SCAN, JPEG_START, check_size, photograph, seen_size
+from .image_headers import JPEG_END, JPEG_SCAN, JPEG_START, check_size, displayed_size, photograph
 from .volume_slices import SLICE_NAME, file_and_number, read_slice
 
 PROGRESSIVE = b'\xff\xc2'  # the marker of a progressive JPEG
@@ -105,7 +105,7 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
         if SLICE_NAME.fullmatch(str(image)):
             return read_slice(*file_and_number(str(image)))[..., None]
         content = read_within(image, 'bytes of an image')
-        seen_size(content)  # before memory is allocated for the pixels
+        displayed_size(content)  # before memory is allocated for the pixels
         return read_bands(content) if shape_of(content) else decode(content)
     except Exception as error:  # decoders raise any error
         raise InputError(

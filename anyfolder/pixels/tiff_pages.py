@@ -17,7 +17,7 @@ WIDTH_TAG, HEIGHT_TAG, PHOTOMETRIC_TAG, SAMPLES_TAG, EXTRA_SAMPLES_TAG = 256, 25
 READ = {WIDTH_TAG, HEIGHT_TAG, PHOTOMETRIC_TAG, SAMPLES_TAG, EXTRA_SAMPLES_TAG}
 # Bytes per value by type, and the integer types.
 SIZES = dict(enumerate((1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4), 1)) | {16: 8, 17: 8, 18: 8}
-WHOLE = {1, 3, 4, 13, 16, 18}
+INTEGER_TYPES = {1, 3, 4, 13, 16, 18}
 VALUES = 64  # number of values that are read from a tag
 
 Tags = Mapping[int, tuple[int, ...]]
@@ -89,7 +89,7 @@ class _Reader:
             tag, kind = self.number(entry[:2]), self.number(entry[2:4])
             count, inside = self.number(entry[4 : 4 + self.of_place]), entry[4 + self.of_place :]
             claimed += SIZES.get(kind, 1) * count
-            if tag in READ and kind in WHOLE and count:
+            if tag in READ and kind in INTEGER_TYPES and count:
                 found[tag] = self.values(SIZES[kind], count, inside)
         if claimed > self.length:
             raise ValueError('its tags claim more bytes than the file has')

@@ -54,7 +54,7 @@ def _of_lists(
     """The images that files list."""
     records = []
     for file, content in folder.files.items():
-        split = tree.split_said(file)
+        split = tree.stated_split(file)
         for image in _parse(format, content, file, names, findings).images:
             own = image.split or split
             if path := tree.resolve(image.name, file, own, findings):

@@ -17,7 +17,7 @@ from .findings import MAX_STRAY_SHARE
 from .geometry import BOX_FORMS, rounded
 from .records import ImageRecord, Instance, Records
 
-LEAST = 1.0  # pixels of a side; MMDetection silently leaves out smaller boxes
+MIN_SIDE = 1.0  # pixels of a side; MMDetection silently leaves out smaller boxes
 SLACK = 5e-4  # pixels that a side may be short by rounding of left + width - left
 ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
 ROUNDED_SHARE = 0.125  # fraction of a side, less for tiny boxes
@@ -84,7 +84,7 @@ def _fits(numbers: np.ndarray, sizes: np.ndarray, meaning: Meaning) -> np.ndarra
     if meaning.relative:
         boxes = boxes * np.tile(sizes, 2)
     start, sides = boxes[:, :2], boxes[:, 2:]
-    least = np.minimum(LEAST, sizes) - SLACK
+    least = np.minimum(MIN_SIDE, sizes) - SLACK
     beyond = np.clip(ROUNDED_SHARE * sides, SLACK, ROUNDED)
     within = (start >= -beyond) & (start + sides <= sizes + beyond) & (sides >= least)
     return within.all(axis=-1)

@@ -14,14 +14,14 @@ from .splits import Split
 from .tables import TABLE_SUFFIXES, read_table
 
 
-class Lost(NamedTuple):
+class MissingImageNote(NamedTuple):
     """The note on an annotation file without an image, see :meth:`Findings.note`."""
 
     what: str
     remedy: str = ''
 
 
-NO_IMAGE = Lost('annotations have no image of their name', 'add the images')
+NO_IMAGE = MissingImageNote('annotations have no image of their name', 'add the images')
 
 
 @dataclass
@@ -45,14 +45,14 @@ class FormatFolder:
     splits: Mapping[Path, Split] | None = None
     used: Sequence[Path] = ()
     whole: bool = False
-    lost: Lost = NO_IMAGE
+    lost: MissingImageNote = NO_IMAGE
 
 
 def coco_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
     """The files with boxes, if there are several per split: ``instances_train2017.json``."""
     by_split: dict[Split | None, list[Path]] = defaultdict(list)
     for file in files:
-        by_split[tree.split_said(file)].append(file)
+        by_split[tree.stated_split(file)].append(file)
     chosen: dict[Path, Any] = {}
     for group in by_split.values():
         named = [file for file in group if file.stem.startswith('inst')] or group

@@ -95,7 +95,7 @@ def has_table_of_groups(tree: Tree) -> bool:
 def _rows_of(table: ImageTable, tree: Tree, folder_of: Mapping[Path, str]) -> Rows:
     rows: dict[Path, list[Mapping[str, str]]] = {}
     for row in table.rows:
-        own = table.split_said(row) if table.splits else tree.split_said(table.file)
+        own = table.stated_split(row) if table.splits else tree.stated_split(table.file)
         images = table.match(row, tree.index, own) or table.folders.images(table.in_folder(row))
         for image in images:
             if image in folder_of:
@@ -176,12 +176,16 @@ def _has_words_alone(table: ImageTable) -> bool:
 def _names_folders(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> bool:
     """True if a column contains the folder names, as a word in its values or as a number."""
     return any(
-        all(_is_said(row[column], folder_of[image]) for image, own in rows.items() for row in own)
+        all(
+            _contains_name(row[column], folder_of[image])
+            for image, own in rows.items()
+            for row in own
+        )
         for column in table.others
     )
 
 
-def _is_said(value: str, folder: str) -> bool:
+def _contains_name(value: str, folder: str) -> bool:
     if value.isdecimal() and folder.isdecimal():
         return int(value) == int(folder)
     return folder in (value, *re.split(r'[\s,;/]+', value))

@@ -150,7 +150,7 @@ class Index:
             self._stems[address] += stems
         self._splits = {place.split for place in self._stems} - {None}
         self._nearest, self._fitting_places = cache(self._nearest_to), cache(self._fitting_of)
-        self._said = cache(self._said_in)
+        self._said = cache(self._address_in)
 
     def has(self, stem: str) -> bool:
         """True if an image has this name, with the same suffix, another or none."""
@@ -265,7 +265,7 @@ class Index:
             )
         return found[0] if len(found) == 1 else None
 
-    def _said_in(self, folders: tuple[str, ...], place: str, split: Split | None) -> Address:
+    def _address_in(self, folders: tuple[str, ...], place: str, split: Split | None) -> Address:
         """The address of a name with these folders, in a file with this folder and split."""
         written, own = address_of(folders), self._own(place)
         stated = next((part for part in (written.split, split) if part in self._splits), None)

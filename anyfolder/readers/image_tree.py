@@ -158,7 +158,7 @@ class Tree:
         """The split that one of the folders of a path stands for."""
         return self._split(folder_of(path))
 
-    def split_said(self, file: Path) -> Split | None:
+    def stated_split(self, file: Path) -> Split | None:
         """The split of all images in a file, by its name or one of its folders."""
         return split_in(file.stem) or self.split(file)
 

@@ -143,14 +143,14 @@ def _read(
     """
     if table.of_folders:
         _check_whole(table, names_of)
-    file, split = table.file, tree.split_said(table.file)
+    file, split = table.file, tree.stated_split(table.file)
     if table.group_title:
         what = 'columns by whose values images are kept in one split'
         findings.warn(what, f'{table.group_title} of {file.name}')
     if note := fold_note(file, table.rows):
         findings.warn(*note)
     for row in table.rows:
-        own = table.split_said(row) if table.splits else split
+        own = table.stated_split(row) if table.splits else split
         found = table.match(row, tree.index, own)
         name, names = row[table.images], names_of(row)
         images = [tree.index.only(found, file, findings, name)]

@@ -42,7 +42,7 @@ def are_nearly_the_same(maps: Sequence[Path]) -> bool:
     return bool(overlaps) and float(np.median(overlaps)) >= MIN_OVERLAP
 
 
-def says_the_same(maps: Sequence[Path], others: Sequence[Path]) -> bool:
+def have_same_regions(maps: Sequence[Path], others: Sequence[Path]) -> bool:
     """True if maps have the same regions as others, with one value for each of their values.
 
     Args:

@@ -16,7 +16,7 @@ from anyfolder.sampling import evenly_spaced
 from .findings import Findings
 from .identity import FOLDER_KINDS
 from .image_tree import Tree
-from .map_looks import are_nearly_the_same, is_label_map, says_the_same
+from .map_looks import are_nearly_the_same, have_same_regions, is_label_map
 from .name_keys import first_word, keys_of
 from .named_folders import Folders
 from .splits import split_of, without_split
@@ -106,7 +106,7 @@ def choose_labels(maps: MapsByRole, findings: Findings) -> Role:
     for role in others:
         both = [image for image in maps[role] if image in maps[first]]
         own, known = ([maps[one][image] for image in both] for one in (role, first))
-        if not both or not says_the_same(own, known):
+        if not both or not have_same_regions(own, known):
             image = next(iter(both), next(iter(maps[role])))
             examples = [
                 maps[one].get(image, next(iter(maps[one].values()))) for one in (first, role)

@@ -5,7 +5,7 @@ from operator import sub
 
 from anyfolder.wording import option
 
-from .box_meaning import LEAST, SLACK
+from .box_meaning import MIN_SIDE, SLACK
 from .boxes_in_pixels import to_pixels
 from .findings import Findings
 from .formats.json_values import number_of
@@ -65,10 +65,10 @@ def _fits(found: Instance, record: ImageRecord, findings: Findings) -> bool:
     """Clip a box to its image; return whether enough of it is left."""
     width, height = found.box[2:]
     cut = clipped(found.box, record.size)
-    if min(cut[2:]) < LEAST - SLACK:
+    if min(cut[2:]) < MIN_SIDE - SLACK:
         where = f'{rounded(found.box)} of {found.origin}'
         wrong = 'lie outside of their image'
-        if min(width, height) < LEAST - SLACK:
+        if min(width, height) < MIN_SIDE - SLACK:
             small = min(width, height) >= 0
             wrong = f'have a {"side of less than a pixel" if small else "negative width or height"}'
         size = f'an image of {record.size[0]} x {record.size[1]}'

@@ -7,7 +7,7 @@ import numpy as np
 
 from anyfolder.errors import first_line
 
-from .box_meaning import LEAST, ROUNDED
+from .box_meaning import MIN_SIDE, ROUNDED
 from .findings import Findings
 from .geometry import box_around, moved_within, rounded
 from .records import Instance
@@ -45,7 +45,7 @@ def is_mask(found: Instance, size: tuple[int, int], findings: Findings) -> bool:
 def _is_in_its_box(around: Sequence[float], found: Instance, findings: Findings) -> bool:
     """True if polygons or run lengths, with this box around them, are at the place of their box."""
     apart = np.abs(np.subtract(around, found.box))
-    if (apart > APART * np.tile(found.box[2:], 2) + LEAST).any():
+    if (apart > APART * np.tile(found.box[2:], 2) + MIN_SIDE).any():
         what = 'polygons and boxes of objects are in different places'
         where = f'{rounded(around)} and {rounded(found.box)} of {found.origin}'
         findings.reject(what, 'make one of the other', where, tolerated=True)

@@ -102,7 +102,7 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
 def _records(
     tree: Tree, file: Path, content: Any, kinds: dict[str, bool], findings: Findings
 ) -> Iterable[ImageRecord]:
-    split = tree.split_said(file)
+    split = tree.stated_split(file)
     categories = {
         key_of(one['id']): (class_name(str(one['name'])), is_yes(one['isthing']))
         for one in categories_of(content)

@@ -8,7 +8,7 @@ from typing import TypeVar
 from anyfolder.cores import cores
 from anyfolder.errors import first_line
 from anyfolder.pixels.decoded_at_once import room_for
-from anyfolder.pixels.image_headers import seen_size
+from anyfolder.pixels.image_headers import displayed_size
 
 from .findings import Findings
 from .records import ImageRecord, Records
@@ -58,7 +58,7 @@ def probe_maps(
 def _claimed_pixels(file: Path) -> int:
     """The number of pixels of a map by its header; for an array at most its bytes."""
     try:
-        width, height = seen_size(file)
+        width, height = displayed_size(file)
     except Exception:  # noqa: BLE001  as above
         return file.stat().st_size
     return width * height

@@ -33,7 +33,7 @@ class SplitColumn(NamedTuple):
     title: str
     codes: Mapping[str, Split] = {}
 
-    def said(self, row: Row) -> Split | None:
+    def split_of_row(self, row: Row) -> Split | None:
         """The split in a row."""
         value, name = row[self.title], self.title.casefold()
         if name.startswith(SPLIT_FLAG) and (flag := split_in(name)):
@@ -73,7 +73,7 @@ def split_column(file: Path, rows: Sequence[Row]) -> SplitColumn | None:
         title = next((name for name in names if all(_is_split(row[name]) for row in rows)), None)
         return SplitColumn(title) if title else None
     found = SplitColumn(named, SPLIT_CODES if named.casefold() == CODED_TITLE else {})
-    if not any(map(found.said, rows)):
+    if not any(map(found.split_of_row, rows)):
         values = Counter(row[named] for row in rows).most_common()
         raise UnclearError(
             f'the column {named!r} of {str(file)!r} has values such as '

@@ -106,7 +106,7 @@ def _of_table(
         findings.warn(*note)
     label = label_column(table.others)
     for row in table.rows:
-        if own := table.split_said(row) if table.splits else split:
+        if own := table.stated_split(row) if table.splits else split:
             name = '/'.join(row[column] for column in (table.within, table.images) if column)
             yield SplitLine(own, {name: row[label] if label else ''})
 

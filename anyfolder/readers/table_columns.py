@@ -83,9 +83,9 @@ class ImageTable:
         """True if the table has column titles; otherwise the first row also serves as titles."""
         return self.rows[0][self.images] != self.images
 
-    def split_said(self, row: Row) -> Split | None:
+    def stated_split(self, row: Row) -> Split | None:
         """The split in a row."""
-        return self.splits.said(row) if self.splits else None
+        return self.splits.split_of_row(row) if self.splits else None
 
     @cached_property
     def others(self) -> list[str]:

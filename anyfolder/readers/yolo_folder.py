@@ -13,7 +13,7 @@ from anyfolder.limits import check_limit
 
 from .class_names import warn_repeated
 from .findings import Findings
-from .format_folder import FormatFolder, Lost
+from .format_folder import FormatFolder, MissingImageNote
 from .formats.yolo import YoloLabels, are_labels
 from .formats.yolo_line_form import line_form
 from .image_tree import Tree
@@ -22,7 +22,7 @@ from .split_lists import images_of
 from .splits import SPLITS, Split
 
 IS_OF_NAMES = re.compile('|'.join(map(translate, NAME_FILES)))
-LOST = Lost('label files left out, since no image has their name')
+NO_IMAGE_OF_NAME = MissingImageNote('label files left out, since no image has their name')
 
 
 def label_files(tree: Tree) -> dict[Path, list[str]]:
@@ -76,7 +76,7 @@ def yolo_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Fo
     findings.note_all(faults)
     others = (file for file in _texts(tree) if file not in files)
     orphans = [file for file in others if _is_within(tree, file) or _has_boxes(tree, file)]
-    findings.warn_all(LOST.what, orphans)
+    findings.warn_all(NO_IMAGE_OF_NAME.what, orphans)
     names = [name for name in named[1] if name]
     warn_repeated(names, named[0], findings)
     return FormatFolder(
@@ -85,7 +85,7 @@ def yolo_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Fo
         splits=_splits(tree, places, findings) if places else None,
         used=[named[0], *orphans, *(place for place, _ in places)],
         whole=True,
-        lost=LOST,
+        lost=NO_IMAGE_OF_NAME,
     )
 
 

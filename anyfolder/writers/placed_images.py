@@ -15,7 +15,16 @@ from anyfolder.wording import option
 
 UNUSUAL = re.compile(r'[^\w.+@() -]')  # characters that lists and tables cannot contain
 # File names that are not labels of an image.
-TAKEN = {'classes', 'labels', 'names', 'data', 'labelmap', '_classes', 'annotations', 'images'}
+RESERVED_STEMS = {
+    'classes',
+    'labels',
+    'names',
+    'data',
+    'labelmap',
+    '_classes',
+    'annotations',
+    'images',
+}
 
 
 class PlacedImage(NamedTuple):
@@ -41,7 +50,7 @@ def placed_images(data: Dataset) -> Iterator[PlacedImage]:
     for split, image in data.images():
         stem, suffix = os.path.splitext(UNUSUAL.sub('_', image.path.name))
         stem = stem.strip(' .') or 'image'
-        if stem.casefold() in TAKEN or split_of(stem):
+        if stem.casefold() in RESERVED_STEMS or split_of(stem):
             stem = f'image_{stem}'
         folder = UNUSUAL.sub('_', image.path.parent.name).strip(' .')
         tried = chain([stem, f'{folder}_{stem}'], (f'{stem}_{number}' for number in count(2)))

@@ -6,7 +6,7 @@ from mmpretrain.datasets.transforms import RandomResizedCrop
 from PIL import Image
 from rejection import rejects
 
-from anyfolder.pixels.image_headers import seen_size
+from anyfolder.pixels.image_headers import displayed_size
 from vit_plugin.data import LoadRandomResizedCrop, load_image
 
 
@@ -82,7 +82,7 @@ def test_a_photograph_on_its_side(tmp_path):
     exif[0x0112] = 6
     Image.new('RGB', (40, 20)).save(tmp_path / 'side.jpg', exif=exif)
     assert (
-        seen_size(tmp_path / 'side.jpg')[::-1]
+        displayed_size(tmp_path / 'side.jpg')[::-1]
         == (40, 20)
         == cv2.imread(tmp_path / 'side.jpg').shape[:2]
     )

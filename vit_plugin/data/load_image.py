@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict, Unpack
 
-from anyfolder.pixels.image_headers import seen_size
+from anyfolder.pixels.image_headers import displayed_size
 from anyfolder.pixels.images import decode
 from vit_plugin.arguments.fields import ASCENDING, Backend, Positive, PositiveInt, Size
 from vit_plugin.files.resizing import resize_image
@@ -65,7 +65,7 @@ class LoadRandomResizedCrop(RandomResizedCrop):
         path = results['img_path']
         with reading(path):
             content = read_encoded(path, self.backend_args)
-            width, height = seen_size(content)
+            width, height = displayed_size(content)
         top, left, crop_height, crop_width = self.rand_crop_params(
             np.broadcast_to(np.uint8(0), (height, width))
         )

@@ -8,7 +8,7 @@ from rejection import rejects
 
 from anyfolder.pixels.bands import as_photograph, check_bands, read_bands, shape_of
 from anyfolder.pixels.image_files import is_image
-from anyfolder.pixels.image_headers import seen_size
+from anyfolder.pixels.image_headers import displayed_size
 from anyfolder.pixels.images import decode, read_image
 
 
@@ -36,7 +36,7 @@ def test_tiffs_are_read_as_they_were_written(tmp_path, options, bands, kind):
         path, np.ascontiguousarray(wanted.transpose(2, 0, 1)) if by_band else wanted, **options
     )
     assert shape_of(path) == wanted.shape
-    assert seen_size(path) == (12, 10)
+    assert displayed_size(path) == (12, 10)
     found = read_bands(path.read_bytes(), bands)
     assert found.dtype == np.float32
     assert np.array_equal(found, wanted)

@@ -8,7 +8,7 @@ from PIL import Image, ImageOps
 from rejection import rejects
 
 from anyfolder.pixels.image_files import is_image
-from anyfolder.pixels.image_headers import has_end, seen_size
+from anyfolder.pixels.image_headers import displayed_size, has_end
 from anyfolder.pixels.images import decode, read_image
 
 
@@ -33,7 +33,7 @@ def test_every_format_is_read_as_it_is_seen(tmp_path, form, orientation):
     found = decode(file.getvalue())
     assert found.shape == wanted.shape
     assert np.abs(found - wanted).mean() < 3
-    assert seen_size(file.getvalue()) == wanted.shape[1::-1]
+    assert displayed_size(file.getvalue()) == wanted.shape[1::-1]
     path = tmp_path / 'without a suffix'
     path.write_bytes(file.getvalue())
     assert is_image(path)
@@ -46,7 +46,7 @@ def test_heic_is_read_by_its_plugin(tmp_path):
     exif[0x0112] = 6
     image = heif.from_pillow(Image.new('RGB', (40, 20), (200, 10, 10)))
     image.save(tmp_path / 'photo.jpg', exif=exif.tobytes(), quality=90)
-    assert seen_size(tmp_path / 'photo.jpg') == (20, 40)
+    assert displayed_size(tmp_path / 'photo.jpg') == (20, 40)
     found = read_image(tmp_path / 'photo.jpg')
     assert found.shape == (40, 20, 3)
     assert np.abs(found[20, 10].astype(int) - (10, 10, 200)).max() < 8

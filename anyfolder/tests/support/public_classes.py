@@ -7,7 +7,7 @@ from foreign_data import voc_xml
 from public_boxes import BIRDS, CARS, cub, stanford_cars
 from public_scene import Public, Scene
 
-from anyfolder.layouts.known_layouts import KNOWN
+from anyfolder.layouts.known_layouts import KNOWN_FOLDER
 from anyfolder.layouts.layout import read_layouts
 
 
@@ -120,7 +120,7 @@ def tiny_imagenet(scene: Scene) -> None:
     )
 
 
-ATTRIBUTES = read_layouts(KNOWN / 'CelebA.yaml')[0].classes.classes
+ATTRIBUTES = read_layouts(KNOWN_FOLDER / 'CelebA.yaml')[0].classes.classes
 HAS = [{'Bald', 'Male'}, {'Smiling'}, set(), {'Male', 'Smiling', 'Bald'}]  # of each face in turns
 
 
