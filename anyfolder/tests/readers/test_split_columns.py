@@ -41,7 +41,7 @@ def test_parts_are_known_by_the_values_of_a_column(tmp_path, column, words, coun
 
 FOLDS = (
     'columns of folds, the first of which validates and the others are trained on; for another '
-    'one, use columns and splits of a layout'
+    'fold, use columns and splits of a layout'
 )
 
 
