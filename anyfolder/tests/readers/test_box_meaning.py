@@ -76,7 +76,7 @@ def test_a_form_that_fits_all_is_named_with_the_remedy(written, stated, words, r
 
 
 def test_rows_before_columns_are_told_by_images_that_are_not_square():
-    with rejects('seem to be top, left, bottom, right in place of left.*; write left, top, right'):
+    with rejects('seem to be top, left, bottom, right instead of left.*; write left, top, right'):
         check_meaning(records(boxes(), 'yxyx', 'xyxy'))
     check_meaning(records(boxes(), 'yxyx', 'xyxy', as_shares=True, relative=True))
 
