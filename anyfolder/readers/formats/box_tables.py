@@ -53,7 +53,7 @@ def parse_box_table(rows: Sequence[Row], file: Path) -> Parsed:
     for row in rows:
         name = row[image]
         if (one := images.get(name)) is None:
-            split = splits.said(row) if splits else None
+            split = splits.split_of_row(row) if splits else None
             stated = stated_size(row.get(width), row.get(height))
             one = images[name] = ParsedImage(name, stated=stated, split=split)
         origin = f'{name} in {file}'
