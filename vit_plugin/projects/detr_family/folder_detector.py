@@ -54,7 +54,7 @@ def folder_detector(
     )
 
 
-DETR_SCHEDULES = dict(  # not measured
+DETR_SCHEDULES: Section = dict(  # not measured
     small=dict(rate=1e-3, clip=0.1),
     scratch=dict(clip=0.1),
     fine_tuned=dict(rate=1e-4, at=16, slower={}, weight_decay=1e-4, clip=0.1),
