@@ -10,7 +10,7 @@ from anyfolder.readers.mask_names import FIRST_COLOR
 
 from .nearest import did_you_mean
 
-OTHERS = '*'  # as a code: all other codes; as a name: each is a class of its own
+OTHERS = '*'  # a code for all other codes, or a name by which each code is a class
 RANGE = re.compile(r'(\d+)-(\d+)')
 HEX, RGB = re.compile(r'#([0-9a-fA-F]{6})'), re.compile(r'(\d+)[ ,]+(\d+)[ ,]+(\d+)')
 

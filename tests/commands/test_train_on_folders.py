@@ -150,7 +150,7 @@ def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
 @pytest.mark.parametrize(
     ('line', 'words'),
     [
-        ('train --data digits --weights real.pth', "'real.pth' cannot be read"),
+        ('train --data digits --weights real.pth', "real.pth' cannot be read"),
         (f'train --data tools --arch {ARCH}', "there are no images in 'tools'"),
         ('embed real.pth "digits/digit 0" --out o.npz', "'real.pth' cannot be read"),
         (

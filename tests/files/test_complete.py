@@ -101,7 +101,7 @@ def test_on_a_full_disk_a_list_loses_no_line_and_has_none_in_part(tmp_path, full
     path, line = tmp_path / 'new/list.txt', b'x' * 999
     for _ in range(65):
         append_line(path, line)
-    with rejects(r"list.txt' cannot be written \(.*\); the file that"):
+    with rejects(r"list.txt' cannot be written \(.*\); the previous file is unchanged"):
         append_line(path, line)
     assert path.read_bytes() == (line + b'\n') * 65  # of the 65,536 bytes that there are
 

@@ -71,7 +71,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 WRONG_FOR_MMDET: list[tuple[dict[str, Any], str]] = [
     (dict(data='none', img_size=1, arch=VIT, task='detection'), PATCH.format(16)),
-    (dict(data='yolo', task='instance'), r'objects have a box and no polygon \(20, the first is '),
+    (dict(data='yolo', task='instance'), r'objects have a box but no polygon \(20, the first is '),
     (dict(teacher=CNN, task='detection'), '--teacher needs --task classification or pretraining; '),
     (dict(task='detection', model='retinane'), 'did you mean retinanet?'),
     (dict(task='instance', model='retinanet'), 'retinanet is for --task detection; give that task'),

@@ -101,7 +101,7 @@ def test_a_panoptic_model_is_continued(folder, monkeypatch):
     torch.save(dict(meta=meta, state_dict={'backbone.cls_token': torch.zeros(1)}), 'run.pth')
     request = Request('panoptic', task='panoptic', weights='run.pth', epochs=1)
     found = read_config(write_config(request))
-    assert found.load_from == 'run.pth'
+    assert found.load_from == str(folder / 'run.pth')
     head = found.model.panoptic_head
     assert (head.num_things_classes, head.num_stuff_classes, head.num_queries) == (2, 1, 7)
     assert head.loss_cls.class_weight == [1.0] * 3 + [0.2]

@@ -31,7 +31,7 @@ def parse_voc(root: ET.Element, file: Path) -> Parsed:
         ValueError: if an object is incomplete.
     """
     stated = stated_size(root.findtext('size/width'), root.findtext('size/height'))
-    deleted = root.findall('object[deleted="1"]')  # as LabelMe in the browser marks it
+    deleted = root.findall('object[deleted="1"]')  # LabelMe's mark in the browser
     objects = [_instance(node, file) for node in root.iterfind('object') if node not in deleted]
     faults = [
         Fault(f'{what} objects left out', f'{node.findtext("name")!r} in {file}')

@@ -35,7 +35,7 @@ def test_images_without_labels_have_no_object(tmp_path):
     assert len(found.train) == 6
     notes = dict(notes_of(found))
     assert notes['images without a label file, taken as empty'] == 1
-    assert notes['files of labels left out, without an image of their name'] == 2
+    assert notes['label files left out, since no image has their name'] == 2
     assert notes['images without an object'] == 1
 
 

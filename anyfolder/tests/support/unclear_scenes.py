@@ -307,8 +307,8 @@ UNCLEAR = [
     Unclear(only_test, 'classification', "no folder 'train'", ('sea', 'street'), 8),
     Unclear(only_test_by_list, 'classification', 'none to train on', ('sea', 'street'), 8),
     Unclear(no_label_column, 'classification', 'none of them is called label', ('mel', 'nv'), 24),
-    Unclear(label_of_dicts, 'classification', 'write the names', ('a', 'b'), 24),
-    Unclear(label_of_objects, 'classification', 'write the names', ('a', 'b'), 24),
+    Unclear(label_of_dicts, 'classification', 'write the class names', ('a', 'b'), 24),
+    Unclear(label_of_objects, 'classification', 'write the class names', ('a', 'b'), 24),
     Unclear(unknown_split, 'classification', 'none of which is train', ('a', 'b'), 24),
     Unclear(
         measured_labels, 'classification', 'labels must be names',

@@ -155,8 +155,8 @@ def test_points_that_are_none_are_an_error(tmp_path):
     state = file_of(model_of('D-FINE'))
     name = 'decoder.decoder.layers.0.cross_attn.num_points_scale'
     for shares, words in (
-        (torch.full((12,), 0.7), 'no reciprocals of numbers of points'),
-        (torch.full((3,), 0.25), 'no reciprocals of numbers of points'),
+        (torch.full((12,), 0.7), 'are not reciprocals of numbers of points'),
+        (torch.full((3,), 0.25), 'are not reciprocals of numbers of points'),
         (None, f'lacks {name}; give the complete file'),
     ):
         given = {**state, name: shares}
