@@ -64,7 +64,7 @@ NOT_RUN = {
     r'(python3 -m venv|pip |unzip -j efficientnet|git clone|.*MMCV_WITH_OPS=1)': (
         'from the network: .ci/run, benchmarks/wheel.py'
     ),
-    r'python benchmarks (focus|continue_dinov3)': 'needs a wheel from the network',
+    r'python benchmarks (focus|continue_dinov3|transfer)': 'needs a wheel from the network',
     r'docker ': 'needs a daemon: .github/workflows/nightly.yml',
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
     r'vit-plugin pretrain --data photos': 'downloads weights, for photographs that nobody has here',
