@@ -129,7 +129,8 @@ def compare(
 
     def result(side: str, limit: float, seed: int) -> tuple[float, int, Mapping[str, float]]:
         start, epoch = known[side]
-        epochs = max(1, round((limit - counts_start * start) / epoch))
+        learning = limit - start if counts_start else limit
+        epochs = max(1, round(learning / epoch))
         where = f'{limit}_{seed}'
         spent = learn(side, where, epochs, seed)
         return spent, epochs, sides[side].judge(folder / side / where, cores.run)

@@ -166,6 +166,10 @@ class ModelFacts:
         return min(12544, math.prod(self.size) // 16)
 
 
+# Changes of the schedule `fine_tuned` for a model with queries, whose parts all learn at one rate.
+ONE_RATE: Mapping[str, Any] = dict(rate=1e-4, at=16, slower={})
+
+
 class TaskModel(NamedTuple):
     """A model by its name.
 

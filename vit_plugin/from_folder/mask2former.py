@@ -5,14 +5,14 @@ from typing import Any
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
-from vit_plugin.config.task_model import ModelFacts, TaskModel
+from vit_plugin.config.task_model import ONE_RATE, ModelFacts, TaskModel
 
 MMDET_MASK2FORMER = 'mmdet::mask2former/mask2former_r50_8xb2-lsj-50e_coco.py'
 # Schedules for models with queries, not tuned.
 QUERY_SCHEDULES: Section = dict(
     small=dict(clip=0.1),
     scratch=dict(rate=2e-4, clip=0.1),
-    fine_tuned=dict(rate=1e-4, at=16, slower={}, weight_decay=1e-4, clip=0.1),
+    fine_tuned=dict(ONE_RATE, weight_decay=1e-4, clip=0.1),
 )
 
 

@@ -43,9 +43,9 @@ class Request:
 
     def __post_init__(self) -> None:
         if self.weights is not None:
-            self.weights = located(self.weights)
+            self.weights = locate_checkpoint(self.weights)
         if self.teacher:
-            self.teacher = located(self.teacher)
+            self.teacher = locate_checkpoint(self.teacher)
         if not self.arch and str(self.weights).startswith('timm://'):
             self.arch = str(self.weights)
         self.chooses_folder = not self.work_dir
@@ -78,7 +78,7 @@ class Request:
         return ' '.join([f'vit-plugin {verb}', *flags])
 
 
-def located(checkpoint: str) -> str:
+def locate_checkpoint(checkpoint: str) -> str:
     """The address of a checkpoint, or its absolute path: the config is also run from elsewhere."""
     path = checkpoint if '://' in checkpoint else find_checkpoint(checkpoint)
     return path if '://' in path else os.path.abspath(path)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,8 @@ from vit_plugin.models.layers.pos_embed import PosEmbed
 from vit_plugin.models.layers.position_bias import PositionBias
 from vit_plugin.models.layers.relative_position import RelativeAttention
 from vit_plugin.models.layers.std_conv import StdConv2d
+
+from .tensor_states import memory
 
 # Methods that compute a tensor from one parameter (the first argument) and plain values.
 FOLDED_METHODS: tuple[tuple[type[nn.Module], str], ...] = (
@@ -26,9 +28,9 @@ FOLDED_METHODS: tuple[tuple[type[nn.Module], str], ...] = (
 class Folded:
     """Replaces one of ``FOLDED_METHODS``, and reuses its last result for the same arguments.
 
-    It checks that the parameter is unchanged, see :func:`memory`. It calls the method itself if the
-    parameter needs a gradient or is not a plain tensor (as under ``torch.func``), and while a graph
-    is traced.
+    It checks that the parameter is unchanged, see :func:`~.tensor_states.memory`. It calls the
+    method itself if the parameter needs a gradient or is not a plain tensor (as under
+    ``torch.func``), and while a graph is traced.
     """
 
     method: Callable[..., Tensor]
@@ -77,45 +79,3 @@ def unfold(model: nn.Module) -> None:
         for _, method in FOLDED_METHODS:
             if isinstance(vars(module).get(method), Folded):
                 delattr(module, method)
-
-
-class Memory(NamedTuple):
-    """A way to detect whether a tensor has changed since something was computed from it.
-
-    Attributes:
-        remember: the tensor -> its state.
-        same: a state and the tensor -> whether it still has this state.
-    """
-
-    remember: Callable[[Tensor | None], Any]
-    same: Callable[[Any, Tensor | None], bool]
-
-
-def memory(frozen: bool) -> Memory:
-    """Compare values, since some writes leave no trace; if ``frozen``, version and identity.
-
-    Writes without a trace are ``p.data.copy_`` and collectives of ``torch.distributed``.
-    """
-    return Memory(_state, _is_unwritten) if frozen else Memory(_values, _has_values)
-
-
-def _values(source: Tensor | None) -> Tensor | None:
-    return None if source is None else source.clone()
-
-
-def _has_values(values: Tensor | None, source: Tensor | None) -> bool:
-    if values is None or source is None:
-        return values is source
-    return (
-        values.dtype == source.dtype
-        and values.device == source.device
-        and torch.equal(values, source)
-    )
-
-
-def _state(source: Tensor | None) -> tuple[Any, ...]:
-    return (source,) if source is None else (source, source.data_ptr(), source._version)
-
-
-def _is_unwritten(state: tuple[Any, ...], source: Tensor | None) -> bool:
-    return state[0] is source and state[1:] == _state(source)[1:]

@@ -7,14 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .fold import memory
+from .tensor_states import memory
 
 
 @dataclass(eq=False)
 class Single:
     """Replaces a module's forward by that of the module that its method ``single`` returns.
 
-    It checks that the tensors of the module are unchanged, see :func:`~.fold.memory`. In
+    It checks that the tensors of the module are unchanged, see :func:`~.tensor_states.memory`. In
     training, with gradients, and while a graph is traced, the original forward runs.
     """
 

@@ -1,6 +1,5 @@
 """Account for every key of a checkpoint and for every weight of a model."""
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,20 +18,23 @@ from ..layers.position_bias import BIAS_TABLE
 
 # Our names in encoder and stem -> the argument of the backbone that creates the parameter.
 ARGUMENTS = {
-    **CREATES,
-    'cls_token': 'with_cls_token=True',
-    'pos_embed': "pos_embed='learned'",
-    'blocks.{i}.attn.rel_pos_(h|w)': "pos_embed=dict(type='learned', relative=True)",
-    'blocks.{i}.attn.rel_pos_bias.{rest}': "pos_embed=dict(relative='bias')",
-    'rel_pos_bias.{rest}': "pos_embed=dict(relative='shared_bias')",
-    'rope.freqs': "pos_embed=dict(rotary=dict(form='mixed'))",
-    'patch_embed.proj.bias': 'patch_embed=dict(bias=True)',
-    'patch_embed.norm.{rest}': 'patch_embed=dict(norm_cfg=...)',
-    'patch_embed.backbone.stem.{rest}': 'the arch of a hybrid',
-    'patch_embed.backbone.stages.{rest}': 'the arch of a hybrid with these stages',
-    **declared('hints'),
+    Pattern(name): argument
+    for name, argument in {
+        **CREATES,
+        'cls_token': 'with_cls_token=True',
+        'pos_embed': "pos_embed='learned'",
+        'blocks.{i}.attn.rel_pos_(h|w)': "pos_embed=dict(type='learned', relative=True)",
+        'blocks.{i}.attn.rel_pos_bias.{rest}': "pos_embed=dict(relative='bias')",
+        'rel_pos_bias.{rest}': "pos_embed=dict(relative='shared_bias')",
+        'rope.freqs': "pos_embed=dict(rotary=dict(form='mixed'))",
+        'patch_embed.proj.bias': 'patch_embed=dict(bias=True)',
+        'patch_embed.norm.{rest}': 'patch_embed=dict(norm_cfg=...)',
+        'patch_embed.backbone.stem.{rest}': 'the arch of a hybrid',
+        'patch_embed.backbone.stages.{rest}': 'the arch of a hybrid with these stages',
+        **declared('hints'),
+    }.items()
 }
-BLOCK_KEY = re.compile(r'blocks\.([0-9]{1,6})\..+')
+BLOCK_KEY = Pattern('blocks.{i}.{rest}')
 ENCODER_MODULES = (
     'cls_token',
     'dist_token',
@@ -185,7 +187,7 @@ class Plan:
         if _block(ours) >= self.backbone.num_layers:
             return 'taken with an arch with more blocks'
         for pattern, argument in ARGUMENTS.items():
-            if Pattern(pattern).match(ours) is not None:
+            if pattern.match(ours) is not None:
                 return f'taken with {argument}'
         return 'taken by no argument'
 
@@ -212,5 +214,5 @@ class Plan:
 
 def _block(ours: str) -> int:
     """Index of the block that a parameter belongs to, or -1."""
-    found = BLOCK_KEY.fullmatch(ours)
-    return int(found[1]) if found else -1
+    indices = dict(BLOCK_KEY.match(ours) or ())
+    return int(indices.get('i', -1))

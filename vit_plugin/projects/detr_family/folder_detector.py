@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from vit_plugin.arguments.fields import Section
-from vit_plugin.config.task_model import ModelFacts
+from vit_plugin.config.task_model import ONE_RATE, ModelFacts
 
 
 def folder_detector(
@@ -57,5 +57,5 @@ def folder_detector(
 DETR_SCHEDULES: Section = dict(  # not measured
     small=dict(rate=1e-3, clip=0.1),
     scratch=dict(clip=0.1),
-    fine_tuned=dict(rate=1e-4, at=16, slower={}, weight_decay=1e-4, clip=0.1),
+    fine_tuned=dict(ONE_RATE, weight_decay=1e-4, clip=0.1),
 )

@@ -1,7 +1,7 @@
 """EoMT for a folder of images with polygons or masks: ``train --data FOLDER --model eomt``."""
 
 from vit_plugin.arguments.fields import Section
-from vit_plugin.config.task_model import ModelFacts, TaskModel
+from vit_plugin.config.task_model import ONE_RATE, ModelFacts, TaskModel
 
 
 def _backbone(facts: ModelFacts, least: int) -> Section:
@@ -50,7 +50,7 @@ def _semantic(facts: ModelFacts) -> Section:
 INSTANCE = TaskModel(
     'an EoMT',
     _instance,
-    schedules=dict(fine_tuned=dict(rate=2e-4, at=16, slower={}, clip=0.01)),
+    schedules=dict(fine_tuned=dict(ONE_RATE, rate=2e-4, clip=0.01)),
     imports=('vit_plugin.detection', 'mmdet.models'),  # for its losses
     hooks=(dict(type='vit_plugin.MaskAnnealingHook'),),
 )

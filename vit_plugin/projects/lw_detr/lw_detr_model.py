@@ -3,6 +3,7 @@
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts, TaskModel
 
+from ..detr_family.folder_detector import DETR_SCHEDULES
 from ..detr_family.query_maps import query_maps
 
 
@@ -34,10 +35,7 @@ def _lw_detr(facts: ModelFacts) -> Section:
 LW_DETR = TaskModel(
     'an LW-DETR',
     _lw_detr,
-    schedules=dict(
-        small=dict(rate=2e-3),
-        fine_tuned=dict(rate=1e-4, at=16, slower={}, weight_decay=1e-4, clip=0.1),
-    ),
+    schedules=dict(small=dict(rate=2e-3), fine_tuned=DETR_SCHEDULES['fine_tuned']),
     saved=dict(backbone=dict(type='vit_plugin.VisionTransformer')),
     wraps=True,
 )

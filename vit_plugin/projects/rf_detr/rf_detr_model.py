@@ -8,6 +8,7 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts, TaskModel
 from vit_plugin.errors import ConfigError
 
+from ..detr_family.folder_detector import DETR_SCHEDULES
 from ..detr_family.query_maps import query_maps
 from .windowed_vit import WindowedViT
 
@@ -87,11 +88,7 @@ def _rf_detr(facts: ModelFacts, layers: int) -> Section:
 RF_DETR = TaskModel(
     'an RF-DETR',
     partial(_rf_detr, layers=3),
-    schedules=dict(
-        small=dict(rate=1e-3, clip=0.1),
-        scratch=dict(clip=0.1),
-        fine_tuned=dict(rate=1e-4, at=16, slower={}, weight_decay=1e-4, clip=0.1),
-    ),
+    schedules=DETR_SCHEDULES,
     stretched=True,
     saved=dict(backbone=dict(type='vit_plugin.WindowedViT')),
     wraps=True,

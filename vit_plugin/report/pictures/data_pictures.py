@@ -77,18 +77,18 @@ def data_figures(
     classes = classes_of(dataset)
     if isinstance(dataset, IterableDataset) or not len(dataset):
         return
-    labels_of_data = data_labels(dataset)
-    if not classes and (labels_of_data is None or labels_of_data.count):
+    declared_labels = data_labels(dataset)
+    if not classes and (declared_labels is None or declared_labels.count):
         return
     splits = {'train': copy_dataset(dataset)}
     if held_out is not None:
         splits['validation'] = copy_dataset(held_out)
     with preserved_rng(seed):
-        chart = _labels(splits, classes, labels_of_data)
+        chart = _labels(splits, classes, declared_labels)
     if chart is not None:
         yield 'labels', chart
     with preserved_rng(seed):
-        batch = _batch(splits['train'], classes, labels_of_data, preprocessor, collate)
+        batch = _batch(splits['train'], classes, declared_labels, preprocessor, collate)
     if batch is not None:
         yield 'train_batch', batch
 
@@ -168,7 +168,7 @@ def _labels(
 def _batch(
     dataset: Any,
     classes: Sequence[str],
-    labels: DataLabels | None,
+    declared_labels: DataLabels | None,
     preprocessor: nn.Module | None,
     collate: Collate,
 ) -> Figure | None:
@@ -196,6 +196,6 @@ def _batch(
         number = 0 if annotations.instances is None else len(annotations.instances.objects)
         count = counted(number, 'object') if number else ''
         shown.append(Panel(image, annotations, annotations.caption or count, file=file_of(sample)))
-        if labels is not None:
-            shown += labels.panels(sample)
+        if declared_labels is not None:
+            shown += declared_labels.panels(sample)
     return draw_grid(shown, classes, 'images to train on, after augmentation')
