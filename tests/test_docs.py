@@ -194,6 +194,8 @@ def check_arguments(call: ast.Call) -> None:
     if not isinstance(name, str) or not name.startswith('vit_plugin.'):
         return
     short = name.removeprefix('vit_plugin.')
+    for kind in REGISTRIES:
+        kind.import_from_location()
     (kind,) = {kind.get(name) for kind in REGISTRIES if short in {*kind.module_dict, *kind.later}}
     parts = [part.__init__ for part in kind.__mro__] if isinstance(kind, type) else [kind]
     known = [
