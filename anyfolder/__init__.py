@@ -4,7 +4,7 @@
 
     data = anyfolder.read('my/folder', task='detection')
     for image in data.splits['train']:
-        print(image.path, [(found.label, found.box) for found in image.objects])
+        print(image.path, [(obj.label, obj.box) for obj in image.objects])
 
 The names below are imported lazily, so that ``import anyfolder`` is fast.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .writers.conversion import TARGETS, convert
 
 __version__ = '0.1.0'
-_PLACES = {
+_MODULES = {
     'Dataset': 'dataset',
     'Image': 'dataset',
     'InputError': 'errors',
@@ -51,8 +51,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PLACES:
-        return getattr(import_module(f'anyfolder.{_PLACES[name]}'), name)
+    if name in _MODULES:
+        return getattr(import_module(f'anyfolder.{_MODULES[name]}'), name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
 
 

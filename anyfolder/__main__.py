@@ -14,17 +14,22 @@ from collections.abc import Sequence
 from . import __version__
 from .errors import InputError, MissingExtraError
 from .terminal import printable_lines
-from .wording import as_flag, worded
+from .wording import as_flag, using_words
 
 TASK_NAMES = ('classification', 'detection', 'instance', 'segmentation', 'panoptic', 'depth')
 FORMAT_NAMES = ('coco', 'yolo', 'voc', 'folders', 'masks', 'csv')
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run a command line. The exit status is 0, 1 if the folder is rejected, 2 for a wrong call."""
+    """Run a command line.
+
+    Returns:
+        The exit status: 0, 1 if the folder is rejected, 130 after Ctrl-C. A wrong call exits with
+        status 2.
+    """
     args = _parser().parse_args(words)
     try:
-        with worded(as_flag):
+        with using_words(as_flag):
             from . import folder_commands
 
             getattr(folder_commands, args.command)(args)

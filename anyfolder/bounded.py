@@ -18,10 +18,10 @@ from .limits import check_limit, exceeded, limit
 from .text import read_text
 
 # Loaders for plain data, in C if PyYAML was compiled with libyaml, as its wheels are.
-_TEXTS = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)
-_VALUES = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
-LETTERS = 64  # characters of YAML text that count as one value, since aliases repeat them
-HEAD = 1024  # first bytes of XML, which declare its encoding
+_TEXT_LOADER = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)
+_VALUE_LOADER = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
+LETTERS_PER_VALUE = 64  # characters of YAML text that count as one value, since aliases repeat them
+HEAD_BYTES = 1024  # first bytes of XML, which declare its encoding
 _DECLARED = re.compile(rb'\s*<\?xml[^>]*encoding=["\']([\w.-]+)')
 
 
@@ -56,13 +56,13 @@ def json_in(text: str, source: object) -> Any:
             f'{str(source)!r} is not JSON ({first_line(error)}); correct or remove it.'
         ) from error
     if containers > limit('levels of JSON'):
-        check_limit(source, 'levels of JSON', _levels(content))
+        check_limit(source, 'levels of JSON', _nesting_depth(content))
     return content
 
 
-def _levels(content: Any) -> int:
+def _nesting_depth(content: Any) -> int:
     """The nesting depth of lists and objects, up to one level more than the limit."""
-    level, depth = [[content]], -1
+    level, depth = [[content]], -1  # the list around the content does not count
     while level and depth <= limit('levels of JSON'):
         depth += 1
         level = [
@@ -101,7 +101,7 @@ def yaml_in(text: str, source: object, as_text: bool = False) -> Any:
     """
     try:
         _check_yaml(text, source)
-        return yaml.load(text, _TEXTS if as_text else _VALUES)
+        return yaml.load(text, _TEXT_LOADER if as_text else _VALUE_LOADER)
     except InputError:
         raise
     except (yaml.YAMLError, ValueError) as error:  # such as a date in month 13
@@ -113,26 +113,28 @@ def yaml_in(text: str, source: object, as_text: bool = False) -> Any:
 def _check_yaml(text: str, source: object) -> None:
     """Check YAML against the limits; each alias counts as much as the value that it repeats."""
     check_limit(source, 'bytes of YAML', len(text))
-    most, deepest = limit('values of YAML'), limit('levels of YAML')
-    sizes: dict[str | None, int] = {}  # sizes of anchored nodes; too large while open
-    opened: list[tuple[str | None, int]] = []
+    max_values, max_levels = limit('values of YAML'), limit('levels of YAML')
+    # The size of each anchored node. While a node is open, it is above the limit, so that an alias
+    # within the node is an error.
+    sizes: dict[str | None, int] = {}
+    opened: list[tuple[str | None, int]] = []  # anchors of open nodes, and the total before each
     total = 0
-    for event in yaml.parse(text, _TEXTS):
+    for event in yaml.parse(text, _TEXT_LOADER):
         if isinstance(event, yaml.ScalarEvent):
-            sizes[event.anchor] = 1 + len(event.value) // LETTERS
+            sizes[event.anchor] = 1 + len(event.value) // LETTERS_PER_VALUE
             total += sizes[event.anchor]
         elif isinstance(event, yaml.AliasEvent):
             total += sizes.get(event.anchor, 0)
         elif isinstance(event, yaml.CollectionStartEvent):
             opened.append((event.anchor, total))
-            sizes[event.anchor] = most + 1
+            sizes[event.anchor] = max_values + 1
             total += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, before = opened.pop()
             sizes[anchor] = total - before
-        if total > most:
+        if total > max_values:
             raise exceeded(source, 'values of YAML', ', including those that its aliases stand for')
-        if len(opened) > deepest:
+        if len(opened) > max_levels:
             raise exceeded(source, 'levels of YAML')
 
 
@@ -144,10 +146,10 @@ def read_xml(file: Path) -> ElementTree.Element:
         OSError: if the file cannot be read.
     """
     with open(file, 'rb') as stream:
-        declared = _DECLARED.match(stream.read(HEAD))
+        declared = _DECLARED.match(stream.read(HEAD_BYTES))
     encoding = declared[1].decode().lower() if declared else ''
     if encoding.startswith('gb'):
-        encoding = 'gb18030'  # has all letters of gb2312 and gbk
+        encoding = 'gb18030'  # a superset of gb2312 and gbk
     elif encoding.startswith('utf'):
         encoding = ''  # .NET declares UTF-16 for strings that it saves in UTF-8
     # The parser itself supports no Chinese or Japanese encoding.
@@ -171,15 +173,15 @@ class _BoundedTree(ElementTree.TreeBuilder):
     def __init__(self, file: Path) -> None:
         super().__init__()
         self.file, self.elements, self.levels = file, 0, 0
-        self.most, self.deepest = limit('elements of XML'), limit('levels of XML')
+        self.max_elements, self.max_levels = limit('elements of XML'), limit('levels of XML')
 
     def start(self, tag: Any, attrs: Any, /) -> ElementTree.Element:
         """Count an element that begins."""
         self.elements += 1
         self.levels += 1
-        if self.elements > self.most:
+        if self.elements > self.max_elements:
             raise exceeded(self.file, 'elements of XML')
-        if self.levels > self.deepest:
+        if self.levels > self.max_levels:
             raise exceeded(self.file, 'levels of XML')
         return super().start(tag, attrs)
 

@@ -19,7 +19,7 @@ except ImportError:  # on Windows
     fcntl = None
 
 ADDRESS = re.compile(r'\w[\w+]+:/')  # a single letter is a drive in Windows
-PROBE_BYTES = bytes(1 << 20)
+PROBE_BYTES = bytes(1 << 20)  # written to see if a disk is full
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def replacing(target: str | Path, sources: Iterable[str | Path] = ()) -> Iterato
     real = Path(os.path.realpath(target))  # a link remains a link
     temporary = real.with_name(f'.{real.stem[:100]}.{uuid4().hex[:8]}{real.suffix}')
     try:
-        with _one_sentence(target, temporary):
+        with _explain_disk_errors(target, temporary):
             real.parent.mkdir(parents=True, exist_ok=True)
             temporary.touch()
             mode = (real if real.exists() else temporary).stat().st_mode
@@ -68,12 +68,12 @@ def write_text(target: str | Path, text: str) -> None:
 
 
 def append_line(target: Path, line: bytes) -> None:
-    """Append a line to a file, completely or not at all, also from several machines at once.
+    """Append a line to a file, completely or not at all, even if several machines do so at once.
 
     Raises:
         InputError: if it cannot be written.
     """
-    with _one_sentence(target, target):
+    with _explain_disk_errors(target, target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with open(target, 'ab', buffering=0) as file:
             if fcntl:
@@ -106,7 +106,7 @@ def new_folder(target: str | Path, durable: bool = True) -> Iterator[Path]:
     target = Path(target).absolute()
     temporary = target.with_name(f'.{target.name[:100]}.{uuid4().hex[:8]}')
     try:
-        with _one_sentence(target, temporary / 'full'):
+        with _explain_disk_errors(target, temporary / 'full'):
             temporary.mkdir(parents=True)
             yield temporary
             for path in temporary.rglob('*'):
@@ -140,10 +140,10 @@ def check_target(target: str | Path, sources: Iterable[str | Path] = ()) -> None
             f'{str(target)!r} cannot be written, since it is '
             f'{"a folder" if target.is_dir() else "not a regular file"}; give the name of a file.'
         )
-    above = next((folder for folder in target.absolute().parents if folder.exists()), None)
-    if above is not None and not above.is_dir():
+    parent = next((folder for folder in target.absolute().parents if folder.exists()), None)
+    if parent is not None and not parent.is_dir():
         raise InputError(
-            f'{str(target)!r} cannot be written, since {str(above)!r} is a file; give another '
+            f'{str(target)!r} cannot be written, since {str(parent)!r} is a file; give another '
             'folder.'
         )
 
@@ -176,14 +176,19 @@ def fsync_dir(folder: Path) -> None:
 
 
 @contextmanager
-def _one_sentence(target: Path, temporary: Path) -> Iterator[None]:
-    """Turn disk errors into a sentence that names the target."""
+def _explain_disk_errors(target: Path, temporary: Path) -> Iterator[None]:
+    """Turn disk errors into a sentence that names the target.
+
+    Args:
+        target: the file or folder to write.
+        temporary: a file, or a path for one, on the same disk, see :func:`_disk_error`.
+    """
     try:
         yield
     except InputError:
         raise
     except Exception as error:
-        reason = error if isinstance(error, OSError) else _reason(temporary)
+        reason = error if isinstance(error, OSError) else _disk_error(temporary)
         if reason is None:
             raise
         state = 'the previous file is unchanged' if target.exists() else 'nothing was left there'
@@ -193,8 +198,8 @@ def _one_sentence(target: Path, temporary: Path) -> Iterator[None]:
         ) from error
 
 
-def _reason(path: Path) -> OSError | None:
-    """The reason why a file cannot grow, or None.
+def _disk_error(path: Path) -> OSError | None:
+    """The error when a file grows, or None if it can grow.
 
     The writers of torch and safetensors raise their own errors on a full disk. Their partial file
     still fills the disk, so writing more to it fails again.

@@ -23,7 +23,7 @@ class Note(NamedTuple):
     """A repair, an omission or another finding.
 
     Attributes:
-        what: the kind, in the plural, such as ``'boxes cut at the edges of their image'``.
+        what: the kind, in the plural, such as ``'boxes clipped to their image'``.
         count: the number of cases.
         examples: the first ones, at most 1000.
     """
@@ -94,7 +94,7 @@ class Dataset:
         task: what the labels are for, one of :data:`anyfolder.TASKS`.
         format: the name of the folder's format: ``'COCO'``, ``'folders of classes'``.
         source: the folder that was given.
-        folder: the folder of the data: the source, or the only folder inside.
+        folder: the folder of the data: the source, or the only folder in it.
         classes: the class names in the order of their numbers, from 0; none for depth.
         splits: the images of ``'train'``, ``'val'`` and ``'test'``.
         held_out: whether ``'val'`` was drawn from the training images, since the folder has no
@@ -139,7 +139,7 @@ class Dataset:
 
     def class_map(self, image: Image) -> np.ndarray:
         """For segmentation: the class of each pixel (H, W), uint8; 255 for unlabeled pixels."""
-        instances = [_instance(found) for found in image.objects]
+        instances = [_instance(obj) for obj in image.objects]
         record = ImageRecord(image.path, size=image.size, instances=instances, mask=image.mask)
         return class_map(self.listing, record)
 
@@ -154,49 +154,57 @@ class Dataset:
         return read_depth(image.mask, self.scale)
 
 
-def object_mask(found: Object, size: tuple[int, int]) -> np.ndarray:
+def object_mask(obj: Object, size: tuple[int, int]) -> np.ndarray:
     """The mask (H, W), bool, of an object with a segmentation, in an image of this size (W, H).
 
     For polygons, these are the pixels whose center is inside, see
     :func:`~anyfolder.readers.polygon_masks.draw_polygon`.
     """
-    if isinstance(found.segmentation, Mapping):
-        return mask_of(found.segmentation['counts'], size)
+    if isinstance(obj.segmentation, Mapping):
+        return mask_of(obj.segmentation['counts'], size)
     mask = np.zeros(size[::-1], bool)
-    for polygon in found.segmentation or ():
-        draw_polygon(mask, polygon, True)
+    for polygon in obj.segmentation or ():
+        draw_polygon(mask, polygon, value=True)
     return mask
 
 
-def _instance(found: Object) -> Instance:
-    kind: Any = found.segmentation
-    return Instance(found.label, found.box, kind, found.crowd, found.area)
+def _instance(obj: Object) -> Instance:
+    """An object in the readers' own form."""
+    segmentation: Any = obj.segmentation  # sequences and mappings there are lists and dicts
+    return Instance(obj.label, obj.box, segmentation, obj.crowd, obj.area)
 
 
 def as_dataset(task: str, source: Path, listing: Listing, scale: float) -> Dataset:
     """Build the dataset of a listing; ``scale`` is the scale of depth maps."""
 
-    def converted(record: ImageRecord) -> Image:
+    def as_image(record: ImageRecord) -> Image:
         objects = []
-        for one in record.instances:
-            left, top, width, height = map(float, one.box)
-            box, number = (left, top, width, height), getattr(one, 'number', 0)
-            area = float(one.area)
-            objects.append(Object(one.name, box, one.segmentation, area, one.crowd, number))
+        for instance in record.instances:
+            left, top, width, height = map(float, instance.box)
+            objects.append(
+                Object(
+                    label=instance.name,
+                    box=(left, top, width, height),
+                    segmentation=instance.segmentation,
+                    area=float(instance.area),
+                    crowd=instance.crowd,
+                    segment=getattr(instance, 'number', 0),  # only a Segment has one
+                )
+            )
         size, labels = record.size, record.labels
         return Image(record.path, size, record.bands or 0, labels, tuple(objects), record.mask)
 
     return Dataset(
-        task,
-        listing.form,
-        source,
-        listing.folder,
-        listing.classes,
-        {split: [*map(converted, part)] for split, part in listing.parts.items()},
-        listing.held_out,
-        listing.multi_label,
-        listing.stuff or 0,
-        scale,
-        [Note(*row) for row in listing.findings.rows()],
-        listing,
+        task=task,
+        format=listing.form,
+        source=source,
+        folder=listing.folder,
+        classes=listing.classes,
+        splits={split: [*map(as_image, part)] for split, part in listing.parts.items()},
+        held_out=listing.held_out,
+        multi_label=listing.multi_label,
+        stuff=listing.stuff or 0,
+        scale=scale,
+        notes=[Note(*row) for row in listing.findings.rows()],
+        listing=listing,
     )

@@ -1,5 +1,6 @@
 """Errors for wrong input and for missing packages, each in one sentence."""
 
+import copy
 import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,14 +41,16 @@ class MissingExtraError(ImportError):
 def naming(path: str) -> Iterator[None]:
     """Prefix the message of an ``InputError`` with a path, unless it already has the path.
 
-    Code that only handles tensors does not know the path.
+    Its class and its attributes are kept. Code deeper down does not know the path.
     """
     try:
         yield
     except InputError as error:
         if path in str(error):
             raise
-        raise InputError(f'{path!r}: {error}') from error
+        named = copy.copy(error)
+        named.args = (f'{path!r}: {error}',)
+        raise named from error
 
 
 def first_line(error: BaseException) -> str:
@@ -103,7 +106,7 @@ def rejecting(
         raise InputError(f'{what} ({cause(error)}){end}') from error
 
 
-# Optional modules -> the packages that have them.
+# Optional modules -> what to pip install.
 EXTRAS = {
     'pillow_heif': 'pillow-heif',
     'h5py': 'h5py',

@@ -33,15 +33,16 @@ def facts_of(listing: Listing) -> dict[str, Any]:
 
 
 def problems_of(findings: Findings) -> list[dict[str, Any]]:
-    """The kinds of findings, with their counts and the first example of each."""
+    """The kinds of findings, with their counts and examples."""
     return [
         dict(what=what, count=count, examples=examples) for what, count, examples in findings.rows()
     ]
 
 
 def _sizes(listing: Listing) -> dict[str, list[int]]:
+    """The smallest, the median and the largest size; empty if not all are known."""
     sizes = [record.size for part in listing.parts.values() for record in part]
-    if (0, 0) in sizes:  # only a part of a large set is read
+    if (0, 0) in sizes:  # only a sample of headers was read
         return {}
     by_area = sorted(sizes, key=lambda size: size[0] * size[1])
     return dict(
@@ -52,7 +53,7 @@ def _sizes(listing: Listing) -> dict[str, list[int]]:
 
 
 def as_text(facts: Mapping[str, Any]) -> str:
-    """A table with a row per split, the sizes, and a line for each kind of omission or repair."""
+    """A table with a row per split, the sizes, and a line for each kind of finding."""
     rows = [['', 'images', 'objects', 'classes', 'smallest class', 'largest class']]
     for split, part in facts['parts'].items():
         ranked = sorted(part['by_class'].items(), key=lambda pair: pair[1])
@@ -63,7 +64,7 @@ def as_text(facts: Mapping[str, Any]) -> str:
         )
     if not facts['classes']:
         rows = [row[:2] for row in rows]
-    elif not any(row[2] for row in rows[1:]):
+    elif not any(row[2] for row in rows[1:]):  # no objects
         rows = [row[:2] + row[3:] for row in rows]
     lines = aligned(rows)
     if facts['sizes']:
@@ -74,7 +75,7 @@ def as_text(facts: Mapping[str, Any]) -> str:
             else f'All images have {median} pixels.'
         )
     lines += [
-        f'- {kind["what"]}: {kind["count"]}, the first is {printable(kind["examples"][0])}'
-        for kind in facts['findings']
+        f'- {finding["what"]}: {finding["count"]}, the first is {printable(finding["examples"][0])}'
+        for finding in facts['findings']
     ]
     return '\n'.join(lines)

@@ -30,7 +30,7 @@ def convert(args: Namespace) -> None:
 
 
 def show(args: Namespace) -> None:
-    """Draw the labels of a folder, and print where."""
+    """Draw the labels of a folder into a file, and print its name."""
     data = _read(args)
     out = Path(args.out or f'{Path(args.folder).absolute().name}_labels.png')
     check_no_source(data, out)
@@ -56,14 +56,15 @@ def _read(args: Namespace) -> Dataset:
 
 def _summary(data: Dataset) -> str:
     held_out = ', a tenth of the images held out for validation' if data.held_out else ''
-    kinds = f'{len(data.classes)} classes' if data.classes else 'no classes'
-    return f'{data.format}, for {data.task}, {kinds}{held_out}'
+    classes = f'{len(data.classes)} classes' if data.classes else 'no classes'
+    return f'{data.format}, for {data.task}, {classes}{held_out}'
 
 
-def _print(args: Namespace, folder: str, data: Dataset, **more: Any) -> None:
+def _print(args: Namespace, folder: str, data: Dataset, **entries: Any) -> None:
+    """Print the content of a folder as lines, or as JSON with further entries."""
     facts = facts_of(data.listing)
     if args.json:
-        print(json.dumps(_for_programs(data, facts) | more, indent=1))
+        print(json.dumps(_json_content(data, facts) | entries, indent=1))
         return
     print(f'{printable(folder)}: {_summary(data)}.')
     if data.classes:
@@ -71,7 +72,7 @@ def _print(args: Namespace, folder: str, data: Dataset, **more: Any) -> None:
     print(as_text(facts))
 
 
-def _for_programs(data: Dataset, facts: dict[str, Any]) -> dict[str, Any]:
+def _json_content(data: Dataset, facts: dict[str, Any]) -> dict[str, Any]:
     """The facts under the names of :class:`anyfolder.Dataset`."""
     return dict(
         task=data.task,

@@ -49,21 +49,21 @@ class LimitError(InputError):
 
 
 def check_limit(
-    source: object, what: str, found: float, more: str = '', limits: Mapping[str, int] = LIMITS
+    source: object, what: str, amount: float, more: str = '', limits: Mapping[str, int] = LIMITS
 ) -> None:
     """Check a request of a file against the limit.
 
     Args:
         source: the file.
         what: a key of the table.
-        found: the requested amount, as far as it was counted.
-        more: words after ``what``, such as where the amount comes from.
+        amount: the requested amount, as far as it was counted.
+        more: words after ``what`` in the message, such as where the amount comes from.
         limits: the table.
 
     Raises:
         LimitError: if the amount exceeds the limit.
     """
-    if found > limit(what, limits):
+    if amount > limit(what, limits):
         raise exceeded(source, what, more, limits)
 
 
@@ -85,16 +85,16 @@ def exceeded(
     return LimitError(f'{str(source)!r} {_sentence(what, more, limits)}.')
 
 
-def beyond(what: str, found: float) -> str:
+def describe_excess(what: str, amount: float) -> str:
     """The words for a file that exceeds a limit; empty for any other file.
 
     Args:
-        what, found: see :func:`check_limit`.
+        what, amount: see :func:`check_limit`.
 
     Returns:
         The sentence without its subject and its full stop.
     """
-    return _sentence(what) if found > limit(what) else ''
+    return _sentence(what) if amount > limit(what) else ''
 
 
 def _sentence(what: str, more: str = '', limits: Mapping[str, int] = LIMITS) -> str:
@@ -114,6 +114,7 @@ def limit(what: str, limits: Mapping[str, int] = LIMITS) -> int:
 
 
 def _factor() -> float:
+    """The factor for all limits in the environment."""
     text = os.environ.get(VARIABLE) or '1'
     try:
         factor = float(text)

@@ -33,15 +33,15 @@ class Options(NamedTuple):
     source: Path
 
 
-Found = tuple[Listing, DepthRange | None]  # the second only for depth maps
+Reading = tuple[Listing, DepthRange | None]  # the second only for depth maps
 
 
-def _read_boxes(tree: Tree, options: Options, with_masks: bool = False) -> Found:
+def _read_boxes(tree: Tree, options: Options, with_masks: bool = False) -> Reading:
     return read_annotated_folder(tree, options.skip_invalid, with_masks), None
 
 
 # The reader of labels for each task, for folders without a layout.
-TASKS: dict[str, Callable[[Tree, Options], Found]] = {
+TASKS: dict[str, Callable[[Tree, Options], Reading]] = {
     'classification': lambda tree, options: (
         read_class_folders(tree, skip_invalid=options.skip_invalid),
         None,
@@ -88,46 +88,50 @@ def read(
         tree = Tree(folder, ProbeCache(str(folder), decode_all=decode_all))
         chosen = task or task_by_layout(tree, folder, layout)
         if chosen is None:
-            chosen, (found, depths) = _inferred(tree, options)
+            chosen, (listing, depth_range) = _infer_task(tree, options)
         else:
-            found, depths = read_laid_out(
+            listing, depth_range = read_laid_out(
                 tree, folder, chosen, layout, skip_invalid, decode_all, depth_scale
             ) or _read_as(chosen, tree, options)
-        return as_dataset(chosen, Path(folder), found, depths.scale if depths else 1.0)
+        scale = depth_range.scale if depth_range else 1.0
+        return as_dataset(chosen, Path(folder), listing, scale)
 
 
-def _inferred(tree: Tree, options: Options) -> tuple[str, Found]:
-    """Infer the task from the files of a folder, and read it.
+def _infer_task(tree: Tree, options: Options) -> tuple[str, Reading]:
+    """Infer the task from the files of a folder, and read the folder for it.
 
     Objects are read as instances if all of them have polygons, otherwise as boxes.
 
     Raises:
-        InputError: if it cannot be read for the inferred task.
+        InputError: if the folder cannot be read for the inferred task.
     """
     files = (file for file in tree.others if file.suffix.lower() == '.json')
     if any(is_panoptic(tree.contents.json(file)) for file in files):
         task = 'panoptic'
     elif formats_of(tree, with_tables=True):
         try:
-            task, found = 'instance', TASKS['instance'](tree, options)
+            instances = TASKS['instance'](tree, options)
         except InputError:
             return 'detection', _read_as('detection', tree, options)
-        if options.skip_invalid:
+        if options.skip_invalid:  # objects without a polygon were left out
             boxes = _read_as('detection', tree, options)
-            if _objects(boxes[0]) > _objects(found[0]):
+            if _count_objects(boxes[0]) > _count_objects(instances[0]):
                 return 'detection', boxes
-        return task, found
+        return 'instance', instances
+    elif has_depth(tree):
+        task = 'depth'
+    elif has_masks(tree):
+        task = 'segmentation'
     else:
-        looks = {'depth': has_depth, 'segmentation': has_masks}
-        task = next((name for name, has in looks.items() if has(tree)), 'classification')
+        task = 'classification'
     return task, _read_as(task, tree, options)
 
 
-def _read_as(task: str, tree: Tree, options: Options) -> Found:
-    """Read a folder for a task by its files; an ambiguity becomes a question to the user."""
+def _read_as(task: str, tree: Tree, options: Options) -> Reading:
+    """Read a folder for a task by its files, see :func:`~.layouts.answers.answering`."""
     with answering(options.source, task):
         return TASKS[task](tree, options)
 
 
-def _objects(listing: Listing) -> int:
+def _count_objects(listing: Listing) -> int:
     return sum(len(record.instances) for part in listing.parts.values() for record in part)

@@ -3,8 +3,8 @@
 import numpy as np
 
 
-def evenly_spaced(count: int, most: int) -> list[int]:
-    """At most ``most`` numbers below ``count``, evenly spaced from 0 on."""
+def evenly_spaced(count: int, max_count: int) -> list[int]:
+    """Evenly spaced numbers from 0 to ``count`` - 1, with both ends; at most ``max_count``."""
     return list(
-        dict.fromkeys(np.linspace(0, count - 1, min(count, most)).round().astype(int).tolist())
+        dict.fromkeys(np.linspace(0, count - 1, min(count, max_count)).round().astype(int).tolist())
     )

@@ -8,12 +8,13 @@ from .bounded import read_yaml
 from .errors import InputError
 from .text import read_text
 
-LONGEST = 80  # maximum number of letters in the name of a license
-HEAD = 1 << 16  # first bytes of an annotation file, where COCO lists its licenses
+MAX_NAME_LETTERS = 80  # in the name of a license
+HEAD_BYTES = 1 << 16  # first bytes of an annotation file, where COCO lists its licenses
+MAX_ANNOTATION_FILES = 8  # in a folder
 LICENSES = ('LICENSE', 'LICENSE.txt', 'LICENSE.md')
 READMES = ('README.dataset.txt', 'README.roboflow.txt', 'README.md')
 CONFIGS = ('data.yaml', 'dataset.yaml')
-SPLITS = ('.', 'train', 'annotations')
+ANNOTATION_FOLDERS = ('.', 'train', 'annotations')
 
 
 def stated_license(folder: str | Path) -> str:
@@ -23,48 +24,60 @@ def stated_license(folder: str | Path) -> str:
     have the same one. Otherwise, the first line of a ``LICENSE`` is its name.
     """
     root = Path(folder)
-    found = (
-        *(_of_config(root / name) for name in CONFIGS),
-        *(_of_readme(root / name) for name in READMES),
-        *(_of_coco(path) for place in SPLITS for path in sorted((root / place).glob('*.json'))[:8]),
+    annotations = [
+        path
+        for name in ANNOTATION_FOLDERS
+        for path in sorted((root / name).glob('*.json'))[:MAX_ANNOTATION_FILES]
+    ]
+    texts = (
+        *(_in_config(root / name) for name in CONFIGS),
+        *(_in_readme(root / name) for name in READMES),
+        *map(_in_coco, annotations),
         *(_first_line(root / name) for name in LICENSES),
     )
-    return next(filter(None, map(_named, found)), '')
+    return next(filter(None, map(_name_on_hub, texts)), '')
 
 
-def _named(text: str) -> str:
-    """A license by its name on the hub, if it has one: ``CC BY 4.0`` is ``cc-by-4.0``."""
+def _name_on_hub(text: str) -> str:
+    """The name of a license in the form of Hugging Face's hub: ``CC BY 4.0`` is ``cc-by-4.0``.
+
+    Empty for text that is not a name.
+    """
     name = ' '.join(text.split()).strip('"\'.')
-    if not name.isprintable() or len(name) > LONGEST:
+    if not name.isprintable() or len(name) > MAX_NAME_LETTERS:
         return ''
     short = re.sub(r'[\s_]+', '-', name.lower())
     known = {'apache-license-2.0': 'apache-2.0', 'mit-license': 'mit', 'the-mit-license': 'mit'}
     return known.get(short, re.sub(r'^by-', 'cc-by-', short))
 
 
-def _of_config(path: Path) -> str:
+def _in_config(path: Path) -> str:
+    """The license in Roboflow's ``data.yaml``."""
     if not path.is_file():
         return ''
     try:
         content = read_yaml(path)
-    except InputError:  # its reader reports the error
+    except InputError:  # the reader of the data reports the error
         return ''
-    places = [content, content.get('roboflow')] if isinstance(content, Mapping) else []
-    stated = [one['license'] for one in places if isinstance(one, Mapping) and 'license' in one]
-    return str(stated[0]) if stated else ''
+    if not isinstance(content, Mapping):
+        return ''
+    for entries in (content, content.get('roboflow')):
+        if isinstance(entries, Mapping) and 'license' in entries:
+            return str(entries['license'])
+    return ''
 
 
-def _of_readme(path: Path) -> str:
-    text = _text(path)
-    found = re.search(r'(?mi)^\s*license:[ \t]*(\S.*)$', text)
-    return found[1] if found else ''
+def _in_readme(path: Path) -> str:
+    match = re.search(r'(?mi)^\s*license:[ \t]*(\S.*)$', _text(path))
+    return match[1] if match else ''
 
 
-def _of_coco(path: Path) -> str:
+def _in_coco(path: Path) -> str:
+    """The only license at the beginning of a COCO file."""
     with open(path, 'rb') as file:
-        head = file.read(HEAD).decode(errors='replace')
-    found = re.search(r'"licenses"\s*:\s*\[([^\]]*)\]', head)
-    names = re.findall(r'"name"\s*:\s*"([^"\\]+)"', found[1]) if found else []
+        head = file.read(HEAD_BYTES).decode(errors='replace')
+    licenses = re.search(r'"licenses"\s*:\s*\[([^\]]*)\]', head)
+    names = re.findall(r'"name"\s*:\s*"([^"\\]+)"', licenses[1]) if licenses else []
     return names[0] if len(names) == 1 else ''
 
 
@@ -73,6 +86,7 @@ def _first_line(path: Path) -> str:
 
 
 def _text(path: Path) -> str:
+    """The text of a file; empty if it is missing or cannot be read."""
     if not path.is_file():
         return ''
     try:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-JOINERS_AND_BLANKS = '\u200c\u200d\u00a0\u3000'  # joiners of Persian, Hindi, emoji
+# The joiners of Persian, Hindi and emoji, the no-break space and the ideographic space.
+JOINERS_AND_BLANKS = '\u200c\u200d\u00a0\u3000'
 
 
 def printable(text: Any) -> str:
@@ -27,7 +28,7 @@ def printable_lines(text: Any) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], numbers: bool = False) -> list[str]:
-    """The lines of a table, with the first column left-aligned, and numbers right-aligned."""
+    """The lines of a table; with ``numbers``, all columns but the first are right-aligned."""
     adjusted = str.rjust if numbers else str.ljust
     rows = [list(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

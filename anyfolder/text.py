@@ -9,11 +9,8 @@ from anyfolder.errors import InputError
 from .limits import check_limit, read_within
 from .terminal import printable
 
-ENCODINGS = {
-    b'\xff\xfe': 'utf-16',
-    b'\xfe\xff': 'utf-16',
-    b'\xef\xbb\xbf': 'utf-8-sig',
-}  # by their first bytes
+# Encodings by the first bytes of a text, its byte order mark.
+ENCODINGS = {b'\xff\xfe': 'utf-16', b'\xfe\xff': 'utf-16', b'\xef\xbb\xbf': 'utf-8-sig'}
 # Other encodings, shown if that of a text is unknown: Chinese, Japanese, Korean, Russian, and
 # Central and Western European languages.
 OTHERS = ('gb18030', 'big5', 'cp932', 'cp949', 'cp1251', 'cp1250', 'cp1252')
@@ -23,49 +20,50 @@ ACCENT = re.compile(
     rb'(?<![\x80-\xff])[\xc0-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\xc0-\xff]{2}(?=[a-z])'
 )
 THREE_BYTES = '\u0800'  # the first character with three bytes in UTF-8
-# Files whose encoding read_text has guessed: the guess, and a line of each.
+# Files whose encoding was guessed: the guess, and a line of each. Filled by read_text.
 GUESSED: dict[str, tuple[str, str]] = {}
 WESTERN = 'files that are not UTF-8, read as Windows-1252; save those with wrong letters as UTF-8'
 CONTRARY = 'files in UTF-8 that declare another encoding, read as UTF-8'
 
 
-def read_text(path: str | Path, declared: str = '', kind: str = 'text') -> str:
+def read_text(path: str | Path, declared_encoding: str = '', kind: str = 'text') -> str:
     """A file's text without a byte order mark.
 
-    Text that is neither UTF-8 nor has a mark is read as Windows-1252 if that is likely. It is added
-    to :data:`GUESSED` then, to be reported.
+    Text that is neither UTF-8 nor has a mark is read as Windows-1252 if that is likely. The file is
+    added to :data:`GUESSED` then, to be reported, and so is UTF-8 that declares another encoding.
 
     Args:
         path: the file.
-        declared: the encoding that the file declares. Valid UTF-8 is read as UTF-8 nevertheless,
-            unless each letter can be one of two bytes in the declared encoding.
+        declared_encoding: the encoding that the file declares. Valid UTF-8 is read as UTF-8
+            nevertheless, unless each letter can be one of two bytes in the declared encoding.
         kind: the kind of text, ``bytes of ...`` in :data:`~anyfolder.limits.LIMITS`.
 
     Raises:
-        InputError: if it is too large, or if its encoding is unknown.
+        InputError: if the file is too large, or if its encoding is unknown.
     """
     content = read_within(path, f'bytes of {kind}')
     GUESSED.pop(str(path), None)
     marked = next((name for mark, name in ENCODINGS.items() if content.startswith(mark)), '')
-    text, said = (_decoded(content, encoding) for encoding in (marked or 'utf-8', declared))
-    in_two_bytes = said is not None and len(said) < len(content)
-    if said is not None and (text is None or (in_two_bytes and max(text) < THREE_BYTES)):
-        return said
-    what = CONTRARY if said not in (None, text) else ''
+    text, declared_text = _decode(content, marked or 'utf-8'), _decode(content, declared_encoding)
+    if declared_text is not None:
+        in_two_bytes = len(declared_text) < len(content)
+        if text is None or (in_two_bytes and max(text) < THREE_BYTES):
+            return declared_text
+    what = CONTRARY if declared_text not in (None, text) else ''
     if text is None:
         text, what = decode_unknown(content, str(path), 'save it as UTF-8'), WESTERN
     if what:
-        GUESSED[str(path)] = what, _first_odd(text)
+        GUESSED[str(path)] = what, _first_non_ascii_line(text)
     return text
 
 
-def _first_odd(text: str) -> str:
+def _first_non_ascii_line(text: str) -> str:
     """The first line that is not ASCII; empty if only line breaks are not ASCII."""
     return next((line for line in text.splitlines() if not line.isascii()), '')
 
 
-def _decoded(content: bytes, encoding: str) -> str | None:
-    """Text decoded from this encoding, None if it has another one."""
+def _decode(content: bytes, encoding: str) -> str | None:
+    """Text decoded from an encoding; None if the content has another one, or if it is unknown."""
     with suppress(UnicodeDecodeError, LookupError):
         if '\0' not in (text := content.decode(encoding)):  # otherwise UTF-16 without a mark
             return text
@@ -73,23 +71,25 @@ def _decoded(content: bytes, encoding: str) -> str | None:
 
 
 def decode_unknown(content: bytes, name: str, remedy: str) -> str:
-    """Text decoded as Windows-1252, if all non-ASCII bytes are accented letters among others.
+    """Text decoded as Windows-1252, if all non-ASCII bytes are accented letters among ASCII ones.
 
     Raises:
-        InputError: with possible readings, if it is anything else.
+        InputError: for any other content, with the first non-ASCII line in possible encodings.
     """
     if ACCENT.sub(b'', content).isascii() and b'\0' not in content:
         return content.decode('cp1252')
-    line, meanings = next((line for line in content.splitlines() if not line.isascii()), b''), []
-    for encoding in OTHERS if line else ():
-        with suppress(UnicodeDecodeError):
-            text = line.decode(encoding)
-            start = next(i for i, letter in enumerate(text) if not letter.isascii())
-            meanings.append(f'{text[max(start - 10, 0) : start + 20].strip()!r} ({encoding})')
-    may = f', and may contain {" or ".join(meanings)}' if meanings else ''
+    readings = []
+    if line := next((line for line in content.splitlines() if not line.isascii()), b''):
+        for encoding in OTHERS:
+            with suppress(UnicodeDecodeError):
+                text = line.decode(encoding)
+                start = next(i for i, letter in enumerate(text) if not letter.isascii())
+                readings.append(f'{text[max(start - 10, 0) : start + 20].strip()!r} ({encoding})')
+    may = f', and may contain {" or ".join(readings)}' if readings else ''
     raise InputError(f'{printable(name)!r} is not UTF-8{may}; {remedy}.')
 
 
+# The limits of the length of a line, keys of LIMITS.
 LONGEST, LONGEST_IN_LIST = 'characters in a line', 'characters in a line of a list'
 
 

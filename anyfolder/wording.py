@@ -1,7 +1,7 @@
 """Counts and option names in messages, in the words of the calling program.
 
-The remedy is often an option: ``task='detection'`` in Python, ``--task detection`` in a terminal.
-The readers use the name in :func:`anyfolder.read`, and the calling program translates it.
+The remedy of an error is often an option: ``task='detection'`` in Python, ``--task detection`` in a
+terminal. The readers use the name in :func:`anyfolder.read`, and the calling program translates it.
 """
 
 from collections.abc import Callable, Iterator
@@ -47,8 +47,8 @@ def option(name: str, value: Any = None) -> str:
 
 
 @contextmanager
-def worded(words: Words) -> Iterator[None]:
-    """Use these words for options in messages within this context."""
+def using_words(words: Words) -> Iterator[None]:
+    """Within this context, name options in messages by ``words``."""
     token = _words.set(words)
     try:
         yield

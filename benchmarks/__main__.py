@@ -17,7 +17,7 @@ HELPERS = tuple(  # the same as in pyproject.toml for the tests
 
 
 def campaigns() -> dict[str, Path]:
-    """The files of campaigns by name. A test or a helper of campaigns runs nothing by itself."""
+    """The files of campaigns by name. Tests and helper modules have no main block."""
     return {
         path.stem: path
         for path in sorted(HERE.glob('*.py'))
@@ -30,13 +30,13 @@ def main() -> None:
     files = campaigns()
     name, *arguments = sys.argv[1:] or ['']
     if name in files:
-        known = os.environ.get('PYTHONPATH')
-        paths = [*map(str, HELPERS), *([known] if known else [])]
+        inherited = os.environ.get('PYTHONPATH')
+        paths = [*map(str, HELPERS), *([inherited] if inherited else [])]
         os.environ['PYTHONPATH'] = os.pathsep.join(paths)
         os.execv(sys.executable, [sys.executable, str(files[name]), *arguments])
-    for each, path in files.items():
+    for campaign, path in files.items():
         summary = (ast.get_docstring(ast.parse(path.read_text())) or '').partition('\n\n')[0]
-        print(f'{each:<16}', summary.replace('\n', ' '))
+        print(f'{campaign:<16}', summary.replace('\n', ' '))
     if name:
         sys.exit(f'There is no campaign {name!r}.')
 

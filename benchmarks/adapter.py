@@ -5,9 +5,9 @@
 
 Every model returns maps of 256 channels at strides 4 to 64. The adapters are followed by
 MMDetection's FPN. For each the run prints parameters, operations, the peak of memory and the median
-time, in a forward without gradients and in a forward and backward. Memory and operations are the
-same in every run; times need a quiet machine. ``--rounds 0`` leaves the times out. About 25 minutes
-on two quiet cores, half of it for the memory.
+time, both of a forward without gradients and of a forward and backward. Memory and operations are
+the same in every run; times need a quiet machine. ``--rounds 0`` leaves the times out. About 25
+minutes on two quiet cores, half of it for the memory.
 """
 
 import argparse
@@ -41,8 +41,9 @@ COLUMNS = (
 def configs(arch: Any, size: int, attention: dict | None = None) -> dict[str, tuple[dict, dict]]:
     """The backbone and neck of every row."""
     sizes = parse_arch(arch)
-    every_third = tuple(range(sizes.num_layers // 4 - 1, sizes.num_layers, sizes.num_layers // 4))
-    windows = dict(window=dict(size=14, global_blocks=every_third))
+    # The last block of each quarter, as in ViTDet.
+    global_blocks = tuple(range(sizes.num_layers // 4 - 1, sizes.num_layers, sizes.num_layers // 4))
+    windows = dict(window=dict(size=14, global_blocks=global_blocks))
     vit = dict(arch=arch, img_size=size, with_cls_token=False)
     plain = dict(vit, type='vit_plugin.VisionTransformer', out_type='featmap')
     simple = dict(

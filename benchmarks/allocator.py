@@ -25,34 +25,35 @@ VARIABLES = dict(
     MALLOC_TRIM_THRESHOLD_='8589934592',
     MALLOC_TOP_PAD_='268435456',
 )
+WARM_UP_STEPS = 2  # not counted
 WAYS = ('plain', 'kept', 'variables')
 
 
 def measure(arch: str, batch_size: int, steps: int) -> list[list[float]]:
-    """Processor seconds and page faults of each step after two."""
+    """Processor seconds and page faults of each step after :data:`WARM_UP_STEPS`."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = create_model(arch, 10, img_size=224)
     optimizer = torch.optim.AdamW(model.parameters())
     images, labels = torch.randn(batch_size, 3, 224, 224), torch.randint(10, (batch_size,))
-    found = []
-    for _ in range(steps + 2):
+    costs = []
+    for _ in range(steps + WARM_UP_STEPS):
         before = resource.getrusage(resource.RUSAGE_SELF)
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(images), labels).backward()
         optimizer.step()
         after = resource.getrusage(resource.RUSAGE_SELF)
         seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        found.append([seconds, after.ru_minflt - before.ru_minflt])
-    return found[2:]
+        costs.append([seconds, after.ru_minflt - before.ru_minflt])
+    return costs[WARM_UP_STEPS:]
 
 
-def child(way: str, arch: str, batch_size: int, steps: int) -> None:
+def measure_way(way: str, arch: str, batch_size: int, steps: int) -> None:
     if way == 'kept':
         keep_memory()
-    steps_of_it = measure(arch, batch_size, steps)
+    costs = measure(arch, batch_size, steps)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps(dict(steps=steps_of_it, peak=peak)))
+    print(json.dumps(dict(steps=costs, peak=peak)))
 
 
 def main() -> None:
@@ -66,10 +67,10 @@ def main() -> None:
     parser.add_argument('--way', choices=WAYS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.way:
-        return child(args.way, args.arch, args.batch_size, args.steps)
-    found: dict[str, list] = {way: [] for way in WAYS}
+        return measure_way(args.way, args.arch, args.batch_size, args.steps)
+    runs_of_way: dict[str, list] = {way: [] for way in WAYS}
     for _ in range(args.rounds):
-        for way, runs in found.items():
+        for way, runs in runs_of_way.items():
             done = subprocess.run(
                 [sys.executable, __file__, *sys.argv[1:], '--way', way],
                 stdout=subprocess.PIPE,
@@ -77,7 +78,7 @@ def main() -> None:
                 check=True,
             )
             runs.append(json.loads(done.stdout.splitlines()[-1]))
-    for way, runs in found.items():
+    for way, runs in runs_of_way.items():
         seconds, faults = zip(*(step for run in runs for step in run['steps']), strict=True)
         print(
             f'{way:<10} {statistics.median(seconds):.2f} s  '

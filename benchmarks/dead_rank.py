@@ -36,11 +36,11 @@ class End:
 
     Attributes:
         seconds: from the signal until all its processes were gone, launcher and data workers too.
-        said: the lines that say that a rank is lost, with its number unless its connection was
+        said: the log lines that report a lost rank, with its number unless its connection was
             closed.
-        left: processes that the launcher has not ended.
-        status: of the launcher, or of the other rank.
-        log: all that was printed.
+        left: number of processes that the launcher has not ended.
+        status: exit status of the launcher, or of another rank.
+        log: the complete output.
     """
 
     seconds: float
@@ -81,9 +81,9 @@ def start(
         MASTER_ADDR='127.0.0.1',
         MASTER_PORT=str(free_port()),
     )
-    log = open(folder / 'log', 'w')  # noqa: SIM115  it is the processes'
+    log = open(folder / 'log', 'w')  # noqa: SIM115  the processes write to it
     if launcher == 'torchrun':
-        command = [
+        commands = [
             [
                 sys.executable,
                 str(ROOT / 'tools/torchrun.py'),
@@ -97,10 +97,10 @@ def start(
             ]
         ]
     else:
-        command = [[sys.executable, *script[:2], '--launcher', 'slurm', *script[2:]]] * ranks
+        commands = [[sys.executable, *script[:2], '--launcher', 'slurm', *script[2:]]] * ranks
     return [
         subprocess.Popen(
-            each,
+            command,
             cwd=ROOT,
             stdout=log,
             stderr=log,
@@ -109,23 +109,23 @@ def start(
                 base, SLURM_PROCID=str(rank), SLURM_LOCALID=str(rank), SLURM_NTASKS=str(ranks)
             ),
         )
-        for rank, each in enumerate(command)
+        for rank, command in enumerate(commands)
     ]
 
 
 def pids_of(folder: Path) -> dict[int, str]:
     """The processes with the folder in their command line, and their states."""
-    found = {}
+    states = {}
     for entry in Path('/proc').iterdir():
         if entry.name.isdecimal():
             try:
                 if str(folder).encode() in (entry / 'cmdline').read_bytes().split(b'\0'):
-                    found[int(entry.name)] = (
+                    states[int(entry.name)] = (
                         (entry / 'stat').read_text().rpartition(')')[2].split()[0]
                     )
             except OSError:
                 continue
-    return {pid: state for pid, state in found.items() if state != 'Z'}
+    return {pid: state for pid, state in states.items() if state != 'Z'}
 
 
 def trainers(folder: Path) -> dict[int, int]:
@@ -150,7 +150,7 @@ def kill_all(processes: Sequence[subprocess.Popen]) -> None:
 
 
 def end_of(
-    number: int,
+    signal_number: int,
     rank: int,
     timeout: float,
     launcher: str = 'torchrun',
@@ -160,12 +160,12 @@ def end_of(
     """Signal a rank of a run that trains, and wait for the end.
 
     Args:
-        number: SIGSTOP or SIGKILL.
-        rank: which.
-        timeout: of the run.
+        signal_number: SIGSTOP or SIGKILL.
+        rank: the rank that gets the signal.
+        timeout: the time-out of the run in seconds.
         launcher: torchrun or slurm.
-        ranks: processes of the run.
-        options: more of its settings.
+        ranks: number of processes.
+        options: further settings of the run.
     """
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -179,7 +179,7 @@ def end_of(
                     raise RuntimeError((folder / 'log').read_text()[-3000:])
                 time.sleep(0.1)
             victim = trainers(folder)[rank]
-            os.kill(victim, number)
+            os.kill(victim, signal_number)
             begin = time.monotonic()
             failed = None
             while pids_of(folder) and time.monotonic() < begin + timeout + 60:
@@ -197,7 +197,8 @@ def end_of(
         log = (folder / 'log').read_text()
         lost = re.compile(rf'ERROR.*(Rank {rank} .*gave no answer|A rank has ended)')
         said = [line for line in log.splitlines() if lost.search(line)]
-        status = statuses[0] if launcher == 'torchrun' else statuses[1 - min(rank, 1)]
+        # Slurm has a status for each rank: take that of a rank that got no signal.
+        status = statuses[0] if launcher == 'torchrun' else statuses[1 if rank == 0 else 0]
         return End(seconds, said, len(left), status, log)
 
 
@@ -227,11 +228,9 @@ def main() -> int:
                         and end.status == 1
                         and end.seconds < args.timeout + GRACE + MARGIN
                     )
-                    failed, longest, count = (
-                        failed + (not right),
-                        max(longest, end.seconds),
-                        count + 1,
-                    )
+                    count += 1
+                    failed += not right
+                    longest = max(longest, end.seconds)
                     print(
                         f'{launcher} {number.name} rank {rank}: {end.seconds:.1f} s, '
                         f'{len(end.said)} times said, {end.left} left, status '

@@ -6,8 +6,8 @@ The data are made scenes (``defaults.py``): small shapes with lines and rings of
 larger ones of ``scenes``; 240 to train, 80 to validate with other parts of the photographs. The
 hybrid is that of ``vit-plugin train --data``, from scratch. Decoders get its maps of strides 2 to
 16, and TransUNet's also that of the root, of stride 1. Time is that of the process, in one thread,
-and the rate follows it. The run prints steps, mIoU, mean Dice, and F1 of boundaries within two
-pixels.
+and the learning rate follows it. The run prints steps, mIoU, mean Dice, and F1 of boundaries within
+two pixels.
 """
 
 import argparse
@@ -155,10 +155,10 @@ def quality(model: nn.Module, data: list[Sample]) -> tuple[float, ...]:
     metric.dataset_meta = dict(classes=SHAPES)
     for image, mask in data:
         logits = model.eval()(image[None], mode='tensor')
-        found = F.interpolate(logits, size=mask.shape, mode='bilinear').argmax(1)[0]
-        pairs = torch.bincount(mask.flatten() * number + found.flatten(), minlength=number**2)
+        predicted = F.interpolate(logits, size=mask.shape, mode='bilinear').argmax(1)[0]
+        pairs = torch.bincount(mask.flatten() * number + predicted.flatten(), minlength=number**2)
         counts += pairs.view(number, number)
-        sample = dict(pred_sem_seg=dict(data=found[None]), gt_sem_seg=dict(data=mask[None]))
+        sample = dict(pred_sem_seg=dict(data=predicted[None]), gt_sem_seg=dict(data=mask[None]))
         metric.process({}, [sample])
     right = counts.diag()
     miou = 100 * (right / (counts.sum(0) + counts.sum(1) - right).clamp_min(1)).mean().item()

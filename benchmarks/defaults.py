@@ -37,8 +37,9 @@ def scene(
     of each pixel.
     """
     photo = load_sample_images().images[random.integers(2)]
-    # Other parts to validate.
-    photo = np.split(photo, [photo.shape[1] * 3 // 5], axis=1)[validation]
+    # Training sees the left three fifths, validation the rest.
+    cut = photo.shape[1] * 3 // 5
+    photo = photo[:, cut:] if validation else photo[:, :cut]
     y, x = random.integers(photo.shape[0] - HEIGHT), random.integers(max(photo.shape[1] - WIDTH, 1))
     image = np.array(
         Image.fromarray(photo[y : y + HEIGHT, x : x + WIDTH]).resize((WIDTH, HEIGHT)), float
@@ -112,7 +113,7 @@ def write_instances(folder: Path, train: int = 240, val: int = 80) -> None:
 def write_few(source: Path, folder: Path, seed: int) -> None:
     """Link the images.
 
-    A seed other than 0 takes 200 training images of each class to validate, to choose settings.
+    With a seed other than 0, validation has 200 training images of each class, to choose settings.
     """
     random = np.random.default_rng(seed)
     for name in sorted(
@@ -133,7 +134,7 @@ def write_few(source: Path, folder: Path, seed: int) -> None:
 def write_coco(source: Path, folder: Path, hold_out: bool) -> None:
     """Write the lists of VOC as COCO.
 
-    With ``hold_out``, every fifth training image is to validate, and no other.
+    With ``hold_out``, validation has every fifth training image and no others.
     """
     lists = {
         part: (source / f'ImageSets/Main/{part}.txt').read_text().split()
@@ -149,19 +150,19 @@ def write_coco(source: Path, folder: Path, hold_out: bool) -> None:
         for part, names in lists.items()
     }
     classes = sorted(
-        {found.text for root in roots['train'] for found in root.iterfind('object/name')}
+        {element.text for root in roots['train'] for element in root.iterfind('object/name')}
     )
     for part, names in lists.items():
         coco = CocoFile(classes)
         for name, root in zip(names, roots[part], strict=True):
             size = {side: int(root.findtext(f'size/{side}')) for side in ('width', 'height')}
             coco.add_image(f'{name}.jpg', **size)
-            for found in root.iterfind('object'):
+            for element in root.iterfind('object'):
                 left, top, right, bottom = (
-                    int(float(found.findtext(f'bndbox/{corner}'))) - 1
+                    int(float(element.findtext(f'bndbox/{corner}'))) - 1
                     for corner in ('xmin', 'ymin', 'xmax', 'ymax')
                 )
-                label = classes.index(found.findtext('name'))
+                label = classes.index(element.findtext('name'))
                 coco.add(label, [left, top, right - left, bottom - top])
         coco.write(folder / f'annotations/instances_{part}.json')
 

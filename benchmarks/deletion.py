@@ -22,7 +22,7 @@ from pathlib import Path
 from test_house import FOLDERS, OF_TASKS, SHELLS, leaving_with
 
 ROOT = Path(__file__).resolve().parents[1]
-# The kernel's in the folder above; the others there try the whole package, or pages.
+# Tests of the kernel directly in tests/; the others there test the whole package, or the docs.
 ALONE = ('arch', 'errors', 'house', 'registry', 'suggestions')
 ELSEWHERE = (*SHELLS, 'benchmarks', 'golden', 'support')
 
@@ -40,7 +40,7 @@ def copy_tree(target: Path) -> None:
 def delete_task(task: str, root: Path) -> None:
     """Remove a task, those that extend it and the projects that have models for these alone."""
     gone, projects = leaving_with(task)
-    for folder in (f'{place}/tasks/{name}' for place in ('vit_plugin', 'tests') for name in gone):
+    for folder in (f'{top}/tasks/{name}' for top in ('vit_plugin', 'tests') for name in gone):
         shutil.rmtree(root / folder, ignore_errors=not folder.startswith('vit_plugin'))
     for project in projects:
         if (root / 'vit_plugin/projects' / project).is_dir():
@@ -54,10 +54,13 @@ def delete(project: str, root: Path) -> None:
     for folder in ('vit_plugin', 'tests'):
         shutil.rmtree(root / folder / 'projects' / project)
     gone = re.compile(rf'\bvit_plugin\.({names})\b')
-    while found := [path for path in root.glob('configs/**/*.py') if gone.search(path.read_text())]:
-        for path in found:
+    while unusable := [
+        path for path in root.glob('configs/**/*.py') if gone.search(path.read_text())
+    ]:
+        for path in unusable:
             path.unlink()
-        gone = re.compile('|'.join(re.escape(path.name) for path in found))  # what is based on them
+        # Next, the configs that are based on these.
+        gone = re.compile('|'.join(re.escape(path.name) for path in unusable))
     extended = re.compile(rf"MODELS\.get\('vit_plugin\.({names})'\)")
     modules = (root / 'vit_plugin/projects').glob('*/*.py')
     others = {path.parent.name for path in modules if extended.search(path.read_text())}
@@ -70,9 +73,9 @@ def delete(project: str, root: Path) -> None:
 
 
 def members(family: str) -> set[str]:
-    """The projects that import from this one."""
-    every = {name: import_module(f'vit_plugin.projects.{name}').PROJECT for name in FOLDERS}
-    return {name for name, project in every.items() if project.family == family}
+    """The projects that have this one as their family."""
+    projects = {name: import_module(f'vit_plugin.projects.{name}').PROJECT for name in FOLDERS}
+    return {name for name, project in projects.items() if project.family == family}
 
 
 def tests_of(root: Path) -> list[str]:
@@ -92,8 +95,14 @@ def passes_without(project: str, options: list[str]) -> bool:
             delete_task(project.removeprefix('tasks/'), root)
         else:
             delete(project, root)
-        given = any(option.startswith('tests/') for option in options)
-        command = [sys.executable, '-m', 'pytest', *options, *([] if given else tests_of(root))]
+        names_tests = any(option.startswith('tests/') for option in options)
+        command = [
+            sys.executable,
+            '-m',
+            'pytest',
+            *options,
+            *([] if names_tests else tests_of(root)),
+        ]
         env = dict(os.environ, PYTHONPATH=folder)
         return not subprocess.run(command, cwd=root, env=env, check=False).returncode
 

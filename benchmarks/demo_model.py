@@ -28,13 +28,13 @@ from benchmarks.defaults import draw_shape
 from vit_plugin.deploy.exported_model import ExportedModel
 from vit_plugin.inference.demo_model import DEMO_CHECKPOINT, DEMO_IMAGES, DEMO_ONNX
 
-WIDTH, HEIGHT, TIMES = 320, 240, 2  # pixels of a scene, and how much finer it is drawn
+WIDTH, HEIGHT, SUPERSAMPLING = 320, 240, 2  # pixels of a scene; factor at which it is drawn
 SHAPES = ('disc', 'square', 'triangle', 'ring')
 RADII = (14.0, 44.0)  # pixels of the smallest and the largest shape
 TRAIN, VAL, SAMPLES = 600, 100, 4
 WEIGHTS = 'model.safetensors'
-SMALL = 500  # values of an array that is left in float32
-CONTRAST = 60  # of a shape's color from what it covers, at least in one channel
+MIN_HALVED_VALUES = 500  # smaller arrays stay in float32
+MIN_CONTRAST = 60  # between a shape's color and what it covers, in at least one channel
 SETTINGS = (
     'model.backbone.arch.embed_dims=96',
     'model.backbone.arch.feedforward_channels=192',
@@ -58,16 +58,18 @@ def background(random: np.random.Generator) -> np.ndarray:
 
 def shape_of(random: np.random.Generator, name: str) -> np.ndarray:
     """How much of each pixel a shape covers (HEIGHT, WIDTH), somewhere within the image."""
-    layer = Image.new('L', (WIDTH * TIMES, HEIGHT * TIMES))
-    radii = (RADII[0] * TIMES, RADII[1] * TIMES)
-    thin = int(random.integers(4, 9)) * TIMES
+    layer = Image.new('L', (WIDTH * SUPERSAMPLING, HEIGHT * SUPERSAMPLING))
+    radii = (RADII[0] * SUPERSAMPLING, RADII[1] * SUPERSAMPLING)
+    thin = int(random.integers(4, 9)) * SUPERSAMPLING
     draw_shape(ImageDraw.Draw(layer), name, random, thin, radii, layer.size)
-    return np.asarray(layer, float).reshape(HEIGHT, TIMES, WIDTH, TIMES).mean((1, 3))
+    return (
+        np.asarray(layer, float).reshape(HEIGHT, SUPERSAMPLING, WIDTH, SUPERSAMPLING).mean((1, 3))
+    )
 
 
 def scene(random: np.random.Generator) -> tuple[np.ndarray, list[tuple[int, list[float]]]]:
     """An image (HEIGHT, WIDTH, 3) with three to nine shapes, their classes and boxes in x y w h."""
-    image, found = background(random), []
+    image, objects = background(random), []
     taken = np.zeros((HEIGHT, WIDTH), bool)
     for _ in range(random.integers(3, 10)):
         label = int(random.integers(len(SHAPES)))
@@ -76,16 +78,16 @@ def scene(random: np.random.Generator) -> tuple[np.ndarray, list[tuple[int, list
         if not inside.any() or (inside & taken).any():
             continue
         color = random.uniform(0, 256, 3)
-        if np.abs(color - image[inside].mean(0)).max() < CONTRAST:
+        if np.abs(color - image[inside].mean(0)).max() < MIN_CONTRAST:
             continue
         shade = np.linspace(*random.uniform(0.75, 1.15, 2), WIDTH)[:, None]
         image += cover[..., None] * (color * shade - image)
         taken |= inside
         rows, columns = (np.flatnonzero(inside.any(axis)) for axis in (1, 0))
         sides = np.ptp(columns) + 1, np.ptp(rows) + 1
-        found.append((label, [float(v) for v in (columns[0], rows[0], *sides)]))
+        objects.append((label, [float(v) for v in (columns[0], rows[0], *sides)]))
     image += random.normal(0, random.uniform(0, 8), image.shape)
-    return image.clip(0, 255).astype(np.uint8), found
+    return image.clip(0, 255).astype(np.uint8), objects
 
 
 def write_scenes(folder: Path) -> None:
@@ -94,10 +96,10 @@ def write_scenes(folder: Path) -> None:
         (folder / part).mkdir(parents=True)
         random, coco = np.random.default_rng([part == 'val', 79]), CocoFile(SHAPES)
         for i in range(number):
-            image, found = scene(random)
+            image, objects = scene(random)
             Image.fromarray(image).save(folder / part / f'{i:03}.jpg', quality=90)
             coco.add_image(f'{i:03}.jpg', WIDTH, HEIGHT)
-            for label, box in found:
+            for label, box in objects:
                 coco.add(label, box)
         coco.write(folder / f'annotations/instances_{part}.json')
 
@@ -115,20 +117,20 @@ def command(*words: str) -> None:
     subprocess.run([sys.executable, '-m', 'vit_plugin', *words], check=True)
 
 
-def halved(source: Path, target: Path) -> None:
+def halve_weights(source: Path, target: Path) -> None:
     """Store the weights of a graph in float16, though it computes in float32.
 
-    Weights that the safetensors file beside the target also holds are read from that file.
+    Weights that the safetensors file next to the target also holds are read from that file.
     """
     graph = onnx.load(source)
-    places, casts = places_of(target.with_name(WEIGHTS)), []
+    spans, casts = tensor_spans(target.with_name(WEIGHTS)), []
     for weight in graph.graph.initializer:
         values = onnx.numpy_helper.to_array(weight)
-        if values.dtype == np.float32 and values.size >= SMALL:
+        if values.dtype == np.float32 and values.size >= MIN_HALVED_VALUES:
             name = weight.name
             half = onnx.numpy_helper.from_array(values.astype(np.float16), f'{name}.half')
-            if place := places.get(half.raw_data):
-                onnx.external_data_helper.set_external_data(half, WEIGHTS, *place)
+            if span := spans.get(half.raw_data):
+                onnx.external_data_helper.set_external_data(half, WEIGHTS, *span)
                 half.ClearField('raw_data')
             weight.CopyFrom(half)
             casts.append(
@@ -140,7 +142,7 @@ def halved(source: Path, target: Path) -> None:
     target.write_bytes(graph.SerializeToString())
 
 
-def places_of(file: Path) -> dict[bytes, tuple[int, int]]:
+def tensor_spans(file: Path) -> dict[bytes, tuple[int, int]]:
     """Offset and length of each tensor in a safetensors file, by its bytes."""
     content = file.read_bytes()
     begin = 8 + int.from_bytes(content[:8], 'little')
@@ -160,7 +162,7 @@ def write_files(run: Path) -> None:
         for name in ('config.json', WEIGHTS):
             shutil.copy(folder / name, DEMO_CHECKPOINT / name)
         command('export', str(run), '--out', str(whole))
-        halved(whole, DEMO_ONNX)
+        halve_weights(whole, DEMO_ONNX)
 
 
 def judge(data: Path) -> None:

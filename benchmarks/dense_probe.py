@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from benchmarks.dense_probing import Labeled
 
 DENSE_PROBES = ('knn', 'linear')  # known before torch is imported
-LESS_MEMORY = 'give a smaller --img-size'
+LESS_MEMORY = 'give a smaller --img-size'  # advice when memory runs out
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         '--depths',
         nargs='+',
-        type=at_least(0.01, float, 1),
+        type=at_least(0.01, float, most=1),
         default=[0.25, 0.5, 0.75, 1.0],
         metavar='FRACTION',
         help='fractions of the blocks; default: 0.25 0.5 0.75 1',

@@ -5,7 +5,7 @@ time they take.
 
 A scene has two to five bright digits on a dark part of a photograph, both of scikit-learn. The
 validation has digits, and halves of the photographs, that do not occur in the training. Without
-``--weights`` the models have random weights, so that nothing is downloaded; their order then means
+``--download`` the models have random weights, so that nothing is downloaded; their order then means
 little.
 """
 
@@ -109,17 +109,12 @@ def main() -> None:
     data = Labeled([*train[0], *val[0]], [*train[1], *val[1]], args.num_images, BACKGROUND + 1)
     begin, rows = time.perf_counter(), []
     for name in NAMES:
-        size = None if 'dinov' not in name else 224  # theirs is larger
         trained = load(f'timm://{name}', classify=False) if args.download else untrained(name)
-        rows += dense_probe(
-            name,
-            trained,
-            data,
-            size=size
-            and size
-            // trained.model.backbone.patch_embed.stride
-            * trained.model.backbone.patch_embed.stride,
-        )
+        size = None
+        if 'dinov' in name:  # their own size is larger; take at most 224 pixels
+            stride = trained.model.backbone.patch_embed.stride
+            size = 224 // stride * stride
+        rows += dense_probe(name, trained, data, size=size)
         print(f'{name}: {time.perf_counter() - begin:.0f} s')
     for probe in DENSE_PROBES:
         print(

@@ -32,11 +32,11 @@ DENSE_PROBES = {
     'linear': lambda: make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=1000)),
 }
 NOT_LABELED = 255  # a pixel of no class
-DRAWN = 0.5  # of the training images, by each seed
+DRAWN = 0.5  # share of the training images that each seed draws
 
 
 class Labeled(NamedTuple):
-    """Images with masks. Those of a validation come last.
+    """Images with masks. Those for validation come last.
 
     Attributes:
         images: files, or pixels (H, W, 3) in BGR.
@@ -68,7 +68,7 @@ def maps_at(
     """The map (h, w, C) of one image after each of these numbers of blocks, normed, in float16."""
     x, grid, _, rotations = backbone.begin(images)
     for begin, end in pairwise((0, *depths)):
-        x = backbone.blocks.through(x, grid, begin, end, rotations=rotations)
+        x = backbone.blocks.run_blocks(x, grid, begin, end, rotations=rotations)
         patches = backbone.norm(x)[0, -math.prod(grid) :]  # (h*w, C)
         yield patches.unflatten(0, grid).half().numpy(force=True)
 
@@ -79,16 +79,16 @@ def patch_labels(mask: np.ndarray, grid: Sequence[int], num_classes: int) -> np.
         torch.from_numpy(np.where(mask == NOT_LABELED, num_classes, mask)).long(), num_classes + 1
     )
     shares = F.interpolate(one_hot.permute(2, 0, 1)[None].float(), tuple(grid), mode='area')[0]
-    found = shares.argmax(0).numpy()
-    return np.where(found == num_classes, NOT_LABELED, found)
+    labels = shares.argmax(0).numpy()
+    return np.where(labels == num_classes, NOT_LABELED, labels)
 
 
 def mean_iou(found: Iterable[np.ndarray], masks: Iterable[np.ndarray], num_classes: int) -> float:
-    """The mean over the classes that occur, in per cent."""
+    """The mean IoU over the classes that occur, in per cent."""
     confusion = np.zeros((num_classes, num_classes), np.int64)
-    for one, mask in zip(found, masks, strict=True):
-        seen = mask != NOT_LABELED
-        pairs = num_classes * mask[seen].astype(np.int64) + one[seen]
+    for predicted, mask in zip(found, masks, strict=True):
+        labeled = mask != NOT_LABELED
+        pairs = num_classes * mask[labeled].astype(np.int64) + predicted[labeled]
         confusion += np.bincount(pairs, minlength=num_classes**2).reshape(num_classes, num_classes)
     either = confusion.sum(0) + confusion.sum(1) - confusion.diagonal()
     return 100 * float((confusion.diagonal()[either > 0] / either[either > 0]).mean())
@@ -96,17 +96,16 @@ def mean_iou(found: Iterable[np.ndarray], masks: Iterable[np.ndarray], num_class
 
 def score(probe: str, maps: Sequence[np.ndarray], data: Labeled, chosen: np.ndarray) -> float:
     """The validation mIoU of a probe trained on these images. Its probabilities are upsampled."""
-    labels = [
-        patch_labels(data.masks[i], maps[i].shape[:2], data.num_classes).ravel() for i in chosen
-    ]
-    seen = np.concatenate(labels)
+    labels = np.concatenate(
+        [patch_labels(data.masks[i], maps[i].shape[:2], data.num_classes).ravel() for i in chosen]
+    )
     patches = np.concatenate([maps[i].reshape(-1, maps[i].shape[-1]) for i in chosen])
-    known = seen != NOT_LABELED
-    if len(np.unique(seen[known])) < 2:
+    known = labels != NOT_LABELED
+    if len(np.unique(labels[known])) < 2:
         raise ConfigError(
             '--masks: the patches of the training images are all of one class; give more images.'
         )
-    model = DENSE_PROBES[probe]().fit(patches[known].astype(np.float32), seen[known])
+    model = DENSE_PROBES[probe]().fit(patches[known].astype(np.float32), labels[known])
 
     def segmented() -> Iterator[np.ndarray]:
         for x, mask in zip(maps[data.num_train :], data.masks[data.num_train :], strict=True):

@@ -34,7 +34,7 @@ from vit_plugin.projects.depth.depth_metric import DepthMetric
 from vit_plugin.tasks.depth.depth_prediction import DepthPrediction
 
 BATCH, RATE, WARM_UP, MAX_DEPTH = 8, 1e-3, 0.05, 12.0
-RATIOS = (1.05, 1.1, 1.15, 1.2, 1.25)  # of the depths of neighbors at a boundary
+RATIOS = (1.05, 1.1, 1.15, 1.2, 1.25)  # between neighboring depths at a boundary
 BLOCKS = dict(embed_dims=192, num_heads=3, feedforward_channels=768)
 CNN = dict(type='ResNetEmbed', width=32, patch_size=2)
 NUMERICS = dict(stem_norm_cfg=dict(num_groups=8))
@@ -76,8 +76,8 @@ class Model(nn.Module):
         norm: dict[str, Any] = dict(norm_cfg=dict(type='GN', num_groups=16), channels=64)
         # Bins are at a stride of 4, as with DINOv2's patches of 14 pixels, enlarged four times.
         linear = dict(upsample=max(strides[0] // 4, 1))
-        more = dict(strides=strides, **norm) if head is DPTDepthHead else linear
-        self.head = head(in_channels=widths, max_depth=MAX_DEPTH, **more)
+        options = dict(strides=strides, **norm) if head is DPTDepthHead else linear
+        self.head = head(in_channels=widths, max_depth=MAX_DEPTH, **options)
 
     def forward(self, images: Tensor) -> Tensor:
         return resize_maps(self.head(self.backbone(images)), images.shape[2:])
@@ -91,7 +91,7 @@ def data(number: int, test: bool) -> tuple[Tensor, Tensor]:
 
 
 def train(model: Model, images: Tensor, depths: Tensor, seconds: float, seed: int) -> int:
-    """Train for so many seconds of the process. Returns the steps."""
+    """Train for this processor time. Returns the number of steps."""
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), RATE, weight_decay=0.05)
     begin, steps = time.process_time(), 0
@@ -104,7 +104,7 @@ def train(model: Model, images: Tensor, depths: Tensor, seconds: float, seed: in
         batch, true = images[chosen], depths[chosen]
         if torch.rand((), generator=generator) < 0.5:
             batch, true = batch.flip(3), true.flip(3)
-        loss = sum(one(model(batch), true) for one in model.head.losses)
+        loss = sum(criterion(model(batch), true) for criterion in model.head.losses)
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -116,10 +116,10 @@ def train(model: Model, images: Tensor, depths: Tensor, seconds: float, seed: in
 def edges(depth: np.ndarray, ratio: float) -> np.ndarray:
     """Where the next pixel, to the right or below, is farther or nearer by this ratio (2, H, W)."""
     logs = np.log(np.maximum(depth, 1e-3))
-    found = np.zeros((2, *depth.shape), np.uint8)
-    found[0, :, :-1] = np.abs(np.diff(logs, axis=1)) > math.log(ratio)
-    found[1, :-1] = np.abs(np.diff(logs, axis=0)) > math.log(ratio)
-    return found
+    is_edge = np.zeros((2, *depth.shape), np.uint8)
+    is_edge[0, :, :-1] = np.abs(np.diff(logs, axis=1)) > math.log(ratio)
+    is_edge[1, :-1] = np.abs(np.diff(logs, axis=0)) > math.log(ratio)
+    return is_edge
 
 
 def boundary_f1(found: np.ndarray, true: np.ndarray) -> float:
@@ -128,11 +128,11 @@ def boundary_f1(found: np.ndarray, true: np.ndarray) -> float:
     for ratio in RATIOS:
         pair = [edges(depth, ratio) for depth in (found, true)]
         around = np.ones((3, 3), np.uint8)
-        near = [np.stack([cv2.dilate(part, around) for part in each]) for each in pair]
+        near = [np.stack([cv2.dilate(part, around) for part in maps]) for maps in pair]
         if pair[1].any():
             precision, recall = (
-                (one & other).sum() / max(one.sum(), 1)
-                for one, other in zip(pair, near[::-1], strict=True)
+                (boundary & reached).sum() / max(boundary.sum(), 1)
+                for boundary, reached in zip(pair, near[::-1], strict=True)
             )
             scores.append(2 * precision * recall / max(precision + recall, 1e-9))
     return float(np.mean(scores)) if scores else math.nan
@@ -149,8 +149,8 @@ def evaluate(found: Tensor, true: Tensor) -> dict[str, float]:
     """AbsRel, delta1 and the F1 of boundaries."""
     metric = DepthMetric()
     samples = [
-        dict(pred_depth_map=dict(data=one), gt_depth_map=dict(data=other))
-        for one, other in zip(found, true, strict=True)
+        dict(pred_depth_map=dict(data=predicted), gt_depth_map=dict(data=truth))
+        for predicted, truth in zip(found, true, strict=True)
     ]
     metric.process(None, samples)
     scores = metric.evaluate(len(samples))
@@ -199,7 +199,7 @@ def main() -> None:
             for depth in shown
         ]
         height = max(picture.shape[0] for picture in pictures)
-        rows = [cv2.resize(one, (height * WIDTH // HEIGHT, height)) for one in pictures]
+        rows = [cv2.resize(picture, (height * WIDTH // HEIGHT, height)) for picture in pictures]
         cv2.imwrite(str(args.picture), np.concatenate(rows, axis=1))
 
 

@@ -14,7 +14,7 @@ import skimage.data
 
 PHOTOGRAPHS = ('astronaut', 'brick', 'chelsea', 'coffee', 'coins', 'grass', 'gravel', 'rocket')
 WIDTH, HEIGHT = 128, 96
-TEXELS = 90  # pixels of a photograph for a meter
+TEXELS = 90  # pixels of a photograph per meter
 AMBIENT = 0.35  # share of the light that comes from everywhere
 
 
@@ -27,14 +27,14 @@ class Hit(NamedTuple):
 
 
 def textures(test: bool) -> list[np.ndarray]:
-    """The photographs, or their parts of a split, (H, W, 3) in RGB."""
-    found = []
+    """The part of each photograph that belongs to the split, (H, W, 3) in RGB."""
+    parts = []
     for name in PHOTOGRAPHS:
         photo = getattr(skimage.data, name)()
         photo = np.stack([photo] * 3, axis=-1) if photo.ndim == 2 else photo[..., :3]
         cut = photo.shape[1] * 2 // 3
-        found.append(photo[:, cut:] if test else photo[:, :cut])
-    return found
+        parts.append(photo[:, cut:] if test else photo[:, :cut])
+    return parts
 
 
 def plane(rays: np.ndarray, normal: np.ndarray, offset: float) -> Hit:
@@ -90,8 +90,8 @@ def scene(
     """An image (H, W, 3) in RGB, and the depth (H, W) of its pixels in meters, along the view.
 
     Args:
-        seed: of all that is random.
-        test: whether it has the photographs of the test.
+        seed: seed of all random choices.
+        test: whether to use the photographs' parts for the test.
         size: width and height in pixels.
     """
     rng = np.random.default_rng((seed, test))
@@ -116,7 +116,7 @@ def scene(
             center[1] = floor - sides[1] / 2
             hits.append(box(rays, center, sides, rng.uniform(0, np.pi)))
     distances = np.stack([hit.distance for hit in hits])
-    which = distances.argmin(0)
+    nearest = distances.argmin(0)
     light = np.array([rng.uniform(-1, 1), -1.5, -1.0])
     light /= np.linalg.norm(light)
     photos, image = textures(test), np.zeros((height, width, 3))
@@ -124,7 +124,7 @@ def scene(
         photo = photos[rng.integers(len(photos))]
         shade = AMBIENT + (1 - AMBIENT) * np.maximum(hit.normal @ light, 0)[..., None]
         painted = shade * colors(photo, hit.place, rng.uniform(0, 500, 2))
-        image = np.where((which == number)[..., None], painted, image)
+        image = np.where((nearest == number)[..., None], painted, image)
     image = image + rng.normal(0, 3, image.shape)
     return image.clip(0, 255).astype(np.uint8), distances.min(0).astype(np.float32)
 

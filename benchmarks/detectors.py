@@ -30,8 +30,9 @@ from benchmarks.detectors_reference import doubled, photograph
 from vit_plugin.inference.load import load
 from vit_plugin.inference.trained_model import TrainedModel
 
-LIMIT = 1e-9  # of the largest
+LIMIT = 1e-9  # allowed difference, relative to the largest value
 SCRIPT = Path(__file__).resolve().with_name('detectors_reference.py')
+LARGEST_STD = 0.229  # of the normalization's channels, each a share of 255
 RECTANGLES = ('384,640', '512,384')
 LW_DETR = dict(
     num_labels=91,
@@ -54,7 +55,7 @@ class Row(NamedTuple):
 
     Attributes:
         kind, name: arguments of the reference's script.
-        file: in its folder; nothing is the folder.
+        file: its file in the folder that the script writes; empty for the folder itself.
         sizes: heights and widths of the images.
     """
 
@@ -162,16 +163,18 @@ def compare(row: Row, folder: Path, python: str) -> tuple[list[float], str]:
 
 
 def on_photographs(trained: TrainedModel, theirs: dict[str, dict[str, Tensor]]) -> str:
-    """How predictions differ for the same resized pixels, and these from the pixels here."""
-    head, wrong, count, gray, off = trained.model.bbox_head, 0, 0, 0.0, 0.0
-    pixels_off, pixels_of_masks = 0, 0
+    """How predictions for their resized pixels differ, and how these pixels differ from ours."""
+    head, wrong, count = trained.model.bbox_head, 0, 0
+    gray_difference, box_difference = 0.0, 0.0
+    mask_pixels_off, mask_pixels = 0, 0
     for name, wanted in theirs.items():
         pixels = photograph(name)
         sample = trained.sample(np.ascontiguousarray(pixels[..., ::-1]))
         mine = trained.model.data_preprocessor(pseudo_collate([sample]), False)
         shape, (height, width) = tuple(wanted['image'].shape[-2:]), pixels.shape[:2]
         if shape == mine['inputs'].shape[-2:]:  # otherwise the size differs by a pixel
-            gray = max(gray, 255 * 0.229 * float((mine['inputs'] - wanted['image']).abs().max()))
+            apart_by = float((mine['inputs'] - wanted['image']).abs().max())
+            gray_difference = max(gray_difference, 255 * LARGEST_STD * apart_by)
         facts = dict(img_shape=shape, batch_input_shape=shape)
         facts['scale_factor'] = shape[1] / width, shape[0] / height
         mine['data_samples'][0].set_metainfo(facts)
@@ -186,17 +189,17 @@ def on_photographs(trained: TrainedModel, theirs: dict[str, dict[str, Tensor]]) 
         boxes = found.bboxes[: len(labels)]
         ends = boxes.new_tensor([width, height]).repeat(2)
         inside = wanted['boxes'][known][: len(boxes)].clamp(min=0).minimum(ends)
-        off = max(off, apart(boxes, inside))
+        box_difference = max(box_difference, apart(boxes, inside))
         if 'masks' in wanted:
             masks = wanted['masks'][known][:, 0]
-            pixels_off += int((found.masks[: len(labels)] != masks).sum())
-            pixels_of_masks += masks.numel()
+            mask_pixels_off += int((found.masks[: len(labels)] != masks).sum())
+            mask_pixels += masks.numel()
     if not theirs:
         return ''
     return (
-        f'; {len(theirs)} photographs: {wrong} of {count} classes differ, boxes by {off:.1e}, '
-        f'resized pixels by up to {gray:.1f} of 255'
-        + (f', {pixels_off:,} of {pixels_of_masks:,} pixels of masks' if pixels_of_masks else '')
+        f'; {len(theirs)} photographs: {wrong} of {count} classes differ, boxes by '
+        f'{box_difference:.1e}, resized pixels by up to {gray_difference:.1f} of 255'
+        + (f', {mask_pixels_off:,} of {mask_pixels:,} pixels of masks' if mask_pixels else '')
     )
 
 

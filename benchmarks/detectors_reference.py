@@ -7,10 +7,9 @@ It runs in an environment with ``rfdetr`` or ``transformers``, which this packag
 ``KIND`` is ``rfdetr`` (``NAME`` is a class of its configs, such as ``Nano`` or ``SegNano``) or
 ``transformers`` (``NAME`` is ``RfDetr``, ``LwDetr``, ``Detr``, ``ConditionalDetr``,
 ``DeformableDetr``, ``Eomt`` or ``EomtDinov3``, with the overrides of their config in JSON after a
-colon). It writes the file as the vendor's library does, and
-``outputs.pt``. Its ``sizes`` are an image and in float64 the logits and boxes, and the masks where
-there are some; its ``photographs`` what ``rfdetr``, or a DETR of transformers, predicts for some
-of scikit-image's.
+colon). It writes the file as the vendor's library does, and ``outputs.pt``. Its ``sizes`` are an
+image and in float64 the logits and boxes, and the masks if the model has any; its ``photographs``
+what ``rfdetr``, or a DETR of transformers, predicts for some of scikit-image's.
 """
 
 import argparse
@@ -40,7 +39,7 @@ PHOTOGRAPHS = ('astronaut', 'cat', 'chelsea', 'coffee', 'hubble_deep_field', 'ro
 PROCESSORS = {
     f'{name}Detr': f'{name}DetrImageProcessorPil' for name in ('', 'Conditional', 'Deformable')
 }
-SIDES = dict(shortest_edge=400, longest_edge=666)  # half of the published
+SIDES = dict(shortest_edge=400, longest_edge=666)  # half of the published sides
 
 
 def photograph(name: str) -> np.ndarray:
@@ -91,10 +90,10 @@ def of_rfdetr(name: str, folder: Path, sizes: list[tuple[int, int]]) -> dict:
         resolution=settings.resolution, out_feature_indexes=list(settings.out_feature_indexes)
     )
     content = dict(model=model.state_dict(), args=args)
-    torch.save(content, folder / 'published.pth')  # as the files of 2025
+    torch.save(content, folder / 'published.pth')  # the format of 2025
     names = [f'thing {i}' for i in range(settings.num_classes)]
     state = {f'model.{key}': value for key, value in content['model'].items()}
-    torch.save(  # as its training of today
+    torch.save(  # the format that its training writes today
         dict(content, state_dict=state, args=dict(class_names=names), model_config=saved),
         folder / 'trained.pth',
     )
@@ -113,7 +112,7 @@ def of_rfdetr(name: str, folder: Path, sizes: list[tuple[int, int]]) -> dict:
                 masks=outputs.get('pred_masks'),
             )
         )
-    shown = {one: predicted(model, settings, photograph(one)) for one in PHOTOGRAPHS}
+    shown = {photo: predicted(model, settings, photograph(photo)) for photo in PHOTOGRAPHS}
     return dict(sizes=found, photographs=shown)
 
 
@@ -173,7 +172,7 @@ def of_transformers(name: str, folder: Path, sizes: list[tuple[int, int]]) -> di
         return dict(sizes=found, photographs={})
     steps = getattr(transformers, processor)(size=SIDES)
     steps.save_pretrained(folder)
-    shown = {one: shown_by(steps, model, photograph(one)) for one in PHOTOGRAPHS}
+    shown = {photo: shown_by(steps, model, photograph(photo)) for photo in PHOTOGRAPHS}
     return dict(sizes=found, photographs=shown)
 
 

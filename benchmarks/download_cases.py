@@ -23,7 +23,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.weights import open_checkpoint
 from vit_plugin.weights.downloads import cached_path
 
-STALLS = 0.3
+STALLS = 0.3  # seconds of the time-out where the server stalls
 WEIGHTS = {'weight': np.random.default_rng(0).standard_normal((40, 500))}
 
 
@@ -138,10 +138,10 @@ def beside_another(server: Server, url: str):
     finally:
         _, status = os.waitpid(process, 0)
         other = Path(tempfile.gettempdir(), f'{process}.said')
-        told = other.read_text() if other.exists() else None
+        other_said = other.read_text() if other.exists() else None
         other.unlink(missing_ok=True)
         assert bool(status) == bool(said)
-        assert bool(told) == bool(said)
+        assert bool(other_said) == bool(said)
 
 
 @contextmanager
@@ -155,6 +155,7 @@ def another_is_stopped(server: Server, url: str):
 def cases() -> list[Case]:
     digest, file = sha256(content()).hexdigest(), 'B_16.npz'
 
+    # A keyword is the server's behavior; a leading underscore makes a status a valid name.
     def of(timeout: float = 5, **words: str | None) -> list[Case]:
         return [
             Case(f'{name.strip("_").replace("_", "-")}/{file}', says, timeout=timeout)

@@ -32,21 +32,21 @@ COLUMNS = ('right', 'one sentence', 'traceback', 'hang', 'lost')
 
 def attempt(case: Case, folder: Path) -> tuple[str, str]:
     """The column of the table for a case, and its message."""
-    found: list[tuple[str, str]] = []
+    outcomes: list[tuple[str, str]] = []
     with (
         serving(content()) as server,
         patch.object(torch.hub, 'get_dir', lambda: str(folder)),
-        patch.multiple(downloads, SLOWEST=10**5, RETRIES=2, PAUSE=0.01, WAIT=3),
+        patch.multiple(downloads, MIN_SPEED=10**5, RETRIES=2, RETRY_PAUSE=0.01, LOCK_TIMEOUT=3),
         patch.dict(os.environ, NO_PROXY='*', VIT_PLUGIN_DOWNLOAD_SECONDS=str(case.timeout)),
     ):
         url = case.path.replace('SERVER', server.address.removeprefix('http://'))
         url = url if '://' in case.path else f'{server.address}/{url}'
         thread = threading.Thread(
-            target=lambda: found.append(outcome(case, server, url)), daemon=True
+            target=lambda: outcomes.append(outcome(case, server, url)), daemon=True
         )
         thread.start()
         thread.join(LONGEST)
-    return found[0] if found else ('hang', f'after {LONGEST} s')
+    return outcomes[0] if outcomes else ('hang', f'after {LONGEST} s')
 
 
 def outcome(case: Case, server: Server, url: str) -> tuple[str, str]:

@@ -89,13 +89,13 @@ def backbones(cfg: Any, path: str = 'model') -> Iterator[tuple[str, dict]]:
     """The path and the config of every Vision Transformer of MMPretrain's in a model."""
     if isinstance(cfg, dict):
         if str(cfg.get('type')).rpartition('.')[2] in KINDS:
-            # The host takes it out.
+            # The model around the backbone removes `pretrained`.
             yield path, {name: value for name, value in cfg.items() if name != 'pretrained'}
         for name, value in cfg.items():
             yield from backbones(value, f'{path}.{name}')
 
 
-def found(pattern: str = '*/*') -> Iterator[tuple[str, str, dict]]:
+def backbones_in_configs(pattern: str = '*/*') -> Iterator[tuple[str, str, dict]]:
     """The name of each config, the path and the backbone of each Vision Transformer in it."""
     for file in sorted(CONFIGS.rglob('*.py')):
         name = file.relative_to(CONFIGS)
@@ -211,7 +211,7 @@ def main() -> int:
     counts, worst, known = {}, 0.0, {}
     rows = ['| config | backbone | outputs |', '|---|---|---|']
     print(*rows, sep='\n')
-    for name, path, cfg in found(args.configs):
+    for name, path, cfg in backbones_in_configs(args.configs):
         key = str(sorted(cfg.items(), key=str))
         if key not in known:
             try:
@@ -220,13 +220,13 @@ def main() -> int:
                 known[key] = str(error)
         value = known[key]
         worst = max(worst, 0 if isinstance(value, str) else value)
-        what = (
+        verdict = (
             'rejected' if isinstance(value, str) else 'equal' if value <= TOLERANCE else 'unequal'
         )
-        counts.setdefault(name.partition('/')[0], Counter())[what] += 1
+        counts.setdefault(name.partition('/')[0], Counter())[verdict] += 1
         rows.append(
             f'| {name} | {path}: {cfg["type"]} | '
-            + (f'rejected: {value}' if what == 'rejected' else f'{what}, {value:.1e}')
+            + (f'rejected: {value}' if verdict == 'rejected' else f'{verdict}, {value:.1e}')
             + ' |'
         )
         print(rows[-1], flush=True)

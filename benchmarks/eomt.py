@@ -25,7 +25,7 @@ from benchmarks.measuring.calls import interleaved, peak_memory
 from vit_plugin.arch import parse_arch
 from vit_plugin.config import read_config
 
-CLASSES, BLOCKS = 150, 3  # of ADE20K; the authors' for B
+CLASSES, BLOCKS = 150, 3  # of ADE20K; the authors' number of blocks with queries for B
 
 
 def segmentors(arch: Any, size: int) -> dict[str, dict]:
@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument('--threads', type=int, default=1)
     args = parser.parse_args()
     warnings.simplefilter('ignore')
-    os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # the profiler's, of every start and stop
+    os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # silences the profiler at every start and stop
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     init_default_scope('mmseg')
@@ -106,16 +106,16 @@ def main() -> None:
     for name, cfg in segmentors(args.arch, args.img_size).items():
         model = build(cfg)
         weights = sum(parameter.nbytes for parameter in model.parameters())
-        rows[name] = {'M parameters': weights / 4e6}
+        rows[name] = {'M parameters': weights / 4e6}  # 4 bytes each
         for mode, call in calls(model, args.img_size).items():
-            call()  # AdamW's averages are there from now on
+            call()  # creates AdamW's averages
             held = weights * (3 if mode == 'training' else 1)  # the weights and the averages
             rows[name][f'{mode} MiB'] = (held + peak_memory(call, torch.device('cpu'))) / 2**20
             timed[name, mode] = call
     for (name, mode), times in interleaved(timed, args.rounds).items():
         rows[name][f'{mode} s'] = statistics.median(times)
-    first, second = rows.values()
-    rows['ratio'] = {column: second[column] / value for column, value in first.items()}
+    eomt, adapter = rows.values()
+    rows['ratio'] = {column: adapter[column] / value for column, value in eomt.items()}
     print(
         f'{args.arch}, one image of {args.img_size} px, {args.threads} threads, {args.rounds} '
         'rounds\n'

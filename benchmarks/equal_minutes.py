@@ -1,7 +1,7 @@
 """Trainings of several programs or models in the same minutes of processor time.
 
-Each learns on a core of its own, in one thread, for the number of epochs that fills the minutes, as
-short trainings tell.
+Each learns on a core of its own, in one thread, for the number of epochs that fills the minutes,
+estimated from short trainings.
 """
 
 import json
@@ -24,7 +24,7 @@ METRICS = dict(
     instance={'mask AP': 'coco/segm_mAP', 'mask AP50': 'coco/segm_mAP_50'},
     segmentation=dict(mIoU='mIoU'),
 )
-SHORT = 2  # more epochs of the training that tells the time of one
+EXTRA_EPOCHS = 2  # in a second short training, whose additional time is that of the epochs
 
 
 class Cores(SimpleQueue[int]):
@@ -81,7 +81,7 @@ def vit_plugin(
 ) -> Side:
     """``vit-plugin train --data`` with these options, validated after each epoch or at its end.
 
-    More settings of its config may follow.
+    ``more`` are further settings of its config.
     """
 
     def train(folder: Path, epochs: int, seed: int) -> Sequence[str]:
@@ -96,8 +96,8 @@ def vit_plugin(
     def judge(folder: Path, run: Callable[[Sequence[str]], float]) -> Mapping[str, float]:
         out = folder / 'metrics.json'
         run([*COMMAND, 'test', f'{folder}/run', '--out', str(out), '--out-item', 'metrics'])
-        found = json.loads(out.read_text())
-        return {name: found[key] for name, key in METRICS[task].items()}
+        metrics = json.loads(out.read_text())
+        return {name: metrics[key] for name, key in METRICS[task].items()}
 
     return Side(train, judge)
 
@@ -121,11 +121,11 @@ def compare(
 
     def times(side: str) -> tuple[float, float]:
         """The minutes of a start, and of an epoch."""
-        one, more = learn(side, 'one', 1, 0), SHORT
+        one, extra = learn(side, 'one', 1, 0), EXTRA_EPOCHS
         # The time of a start varies by seconds, so the epochs must take a good part of it.
-        while (added := learn(side, f'{more}_more', 1 + more, 0) - one) < one / 3:
-            more *= 4
-        return one - added / more, added / more
+        while (added := learn(side, f'{extra}_more', 1 + extra, 0) - one) < one / 3:
+            extra *= 4
+        return one - added / extra, added / extra
 
     def result(side: str, limit: float, seed: int) -> tuple[float, int, Mapping[str, float]]:
         start, epoch = known[side]

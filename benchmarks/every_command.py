@@ -23,7 +23,7 @@ from urllib.request import urlopen
 import numpy as np
 from PIL import Image
 
-LIMIT = 600.0  # seconds of a command
+LIMIT = 600.0  # seconds for one command
 PORT = 7861
 CONFIG, RUN, IMAGE = 'work_dirs/images/config.py', 'work_dirs/images', 'images/dark/0.png'
 ARCH = '--arch timm://test_vit --img-size 32 --epochs 1'
@@ -94,7 +94,7 @@ def outcomes(
 
     Args:
         program: the words before a command, such as ``['vit-plugin']``.
-        folder: an empty folder for their files.
+        folder: an empty folder for the commands' files.
         env: the environment.
     """
     write_images(folder / 'images')
@@ -127,5 +127,5 @@ def report(program: Sequence[str], folder: Path, env: Mapping[str, str]) -> int:
 
 
 if __name__ == '__main__':
-    with tempfile.TemporaryDirectory() as place:
-        sys.exit(report([sys.executable, '-m', 'vit_plugin'], Path(place), os.environ))
+    with tempfile.TemporaryDirectory() as folder:
+        sys.exit(report([sys.executable, '-m', 'vit_plugin'], Path(folder), os.environ))

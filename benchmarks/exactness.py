@@ -62,8 +62,8 @@ def history(work_dir: str | Path) -> dict[str, Any]:
 
 def compare(first: str | Path, second: str | Path) -> list[str]:
     """The names of values that differ between two finished runs."""
-    found = differences(final_checkpoint(first), final_checkpoint(second))
-    return found if history(first) == history(second) else [*found, 'metrics.json']
+    names = differences(final_checkpoint(first), final_checkpoint(second))
+    return names if history(first) == history(second) else [*names, 'metrics.json']
 
 
 def stop_and_resume(
@@ -101,11 +101,13 @@ def main() -> None:
                 for stop in args.stops:
                     name = f'{loop}{"_wide" if options else ""}_{workers}_{stop}'
                     stop_and_resume(Path(folder, name), stop, loop, workers, **options)
-                    found = compare(Path(folder, 'whole'), Path(folder, name))
+                    different = compare(Path(folder, 'whole'), Path(folder, name))
                     done += 1
-                    if found:
+                    if different:
                         wrong.append(name)
-                        print(f'{name}: {len(found)} differ, such as {found[0]}', flush=True)
+                        print(
+                            f'{name}: {len(different)} differ, such as {different[0]}', flush=True
+                        )
     print(
         f'{done} runs stopped and resumed (loops epoch and iter, and a wider model, workers '
         f'{args.workers}): {done - len(wrong)} bit-identical to the undisturbed run, {len(wrong)} '

@@ -73,7 +73,7 @@ def built(row: Row) -> nn.Module:
     cfg.merge_from_dict({f'model.{name}': value for name, value in row.changes.items()})
     __import__(f'{cfg.default_scope}.models')
     init_default_scope(cfg.default_scope)
-    # With others, scores of random weights tie, and rounding chooses the queries.
+    # With other seeds, scores of random weights tie, and rounding chooses the queries.
     torch.manual_seed(3)
     model = revert_sync_batchnorm(MODELS.build(cfg.model)).eval()
     model.test_cfg.update(mode='whole')  # a segmentor's windows are not a graph
@@ -92,13 +92,14 @@ def session_of(file: Path) -> onnxruntime.InferenceSession:
 def calls_of(name: str, row: Row, folder: Path) -> tuple[dict[str, Callable], str]:
     """A model in torch and in onnxruntime, and the words for its row."""
     deployed, file = deploy(built(row)), folder / f'{name}.onnx'
-    millions = sum(one.numel() for one in deployed.model.parameters()) / 1e6
+    millions = sum(parameter.numel() for parameter in deployed.model.parameters()) / 1e6
     difference = export(deployed, file, row.size)
     eager, session = optimize(deployed), session_of(file)
-    given = (255 * torch.rand(1, 3, *row.size), torch.tensor([row.size]))[: len(deployed.inputs)]
-    arrays = dict(zip(deployed.inputs, (one.numpy() for one in given), strict=True))
+    # Some models take the image alone, others also its size.
+    inputs = (255 * torch.rand(1, 3, *row.size), torch.tensor([row.size]))[: len(deployed.inputs)]
+    arrays = dict(zip(deployed.inputs, (tensor.numpy() for tensor in inputs), strict=True))
     return {
-        f'{name}, torch': lambda: eager(*given),
+        f'{name}, torch': lambda: eager(*inputs),
         f'{name}, onnxruntime': lambda: session.run(None, arrays),
     }, f'{row.size[0]} x {row.size[1]} px, {millions:.1f} M parameters, difference {difference:.0e}'
 
@@ -120,24 +121,24 @@ def main() -> None:
     facts: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in args.only:
-            found, facts[name] = calls_of(name, ROWS[name], Path(folder))
-            calls |= found
+            row_calls, facts[name] = calls_of(name, ROWS[name], Path(folder))
+            calls |= row_calls
     for other in args.others:
         name, _, file = other.partition('=')
-        session, given = session_of(Path(file)), random_inputs(Path(file))
+        session, inputs = session_of(Path(file)), random_inputs(Path(file))
         facts[name] = 'file of another program'
-        calls[f'{name}, onnxruntime'] = lambda session=session, given=given: session.run(
-            None, given
+        calls[f'{name}, onnxruntime'] = lambda session=session, inputs=inputs: session.run(
+            None, inputs
         )
     with torch.no_grad():
-        times = interleaved(calls, args.rounds + 2)
-    medians = {name: 1000 * statistics.median(one[2:]) for name, one in times.items()}
-    for name, said in facts.items():
+        times = interleaved(calls, args.rounds + 2)  # two rounds to warm up
+    medians = {name: 1000 * statistics.median(seconds[2:]) for name, seconds in times.items()}
+    for name, description in facts.items():
         onnx = medians[f'{name}, onnxruntime']
         text = f'{name}: onnxruntime {onnx:.1f} ms, {1000 / onnx:.1f} images per second'
         if eager := medians.get(f'{name}, torch'):
             text += f', torch {eager:.1f} ms, ratio {eager / onnx:.2f}'
-        print(f'{text}; {said}', flush=True)
+        print(f'{text}; {description}', flush=True)
 
 
 if __name__ == '__main__':

@@ -1,13 +1,12 @@
 """Every family that is exported next to its checkpoint, from image files to answers.
 
-    python benchmarks exported_answers [--only FAMILY ...] [--tests TEST ...] [--suffix .onnx]
+    python benchmarks exported_answers [--only FAMILY ...] [--tests TEST ...]
 
 Tiny models with random weights, by ``vit-plugin export``, ``vit_plugin.load`` and
-``ExportedModel``.
-The 16 images have odd sizes, turns by EXIF, gray, alpha, 16 bits, CMYK, and are strips or of a few
-pixels. Prints for each family and test the largest difference of a probability, the share of a
-map's pixels, or the shift of boxes in pixels of the image, and the sentence of what is refused.
-20 minutes on one core.
+``ExportedModel``. The 16 images have odd sizes, turns by EXIF, gray, alpha, 16 bits, CMYK, and are
+strips or of a few pixels. Prints for each family and test the largest difference of a probability,
+the share of a map's pixels, or the shift of boxes in pixels of the image, and the sentence of what
+is refused. 20 minutes on one core.
 """
 
 import argparse
@@ -35,8 +34,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.inference.predictions import Prediction
 from vit_plugin.tasks.depth.depth_prediction import DepthPrediction
 
-# Largest difference of a probability or share of a map's pixels; pixels of a box.
-MOST, MOST_SHIFT = 1e-3, 0.1
+# Allowed difference of a probability or share of a map's pixels, and of a box in pixels.
+MAX_DIFFERENCE, MAX_SHIFT = 1e-3, 0.1
 STRETCH = [dict(type='Resize', scale=(96, 64), keep_ratio=False)]
 KEEP = [dict(type='Resize', scale=(320, 200), keep_ratio=True)]
 TESTS: dict[str, Test] = {
@@ -50,7 +49,7 @@ TESTS: dict[str, Test] = {
     'divisor 32, other value, BGR': Test(KEEP, dict(size_divisor=32, pad_val=0.7), rgb=False),
     'float, pillow off': Test(KEEP, dict(size_divisor=32), loader=dict(to_float32=True)),
 }
-# Tests of some families alone: their pipelines have one form.
+# Tests for classifiers alone, whose pipelines have this form.
 CLASSIFIERS_TESTS: dict[str, Test] = {
     'edge and crop': Test(
         [
@@ -107,8 +106,8 @@ def images(folder: Path) -> list[Path]:
 def difference(found: Prediction, wanted: Prediction) -> float:
     """The difference of a probability, of the share of a map's pixels, or of boxes in pixels.
 
-    A box has moved as far as to the nearest of its class and score. One of twenty may be another,
-    where scores tie.
+    The shift of a box is the distance to the nearest box of its class and score. One box of twenty
+    may have no counterpart, where scores tie.
     """
     if isinstance(wanted, DepthPrediction):
         assert isinstance(found, DepthPrediction)
@@ -122,7 +121,7 @@ def difference(found: Prediction, wanted: Prediction) -> float:
     for one, other in ((wanted, found), (found, wanted)):
         apart = np.abs(one.boxes[:, None] - other.boxes).max(-1)
         same = one.labels[:, None] == other.labels
-        same &= np.abs(one.scores[:, None] - other.scores) < MOST
+        same &= np.abs(one.scores[:, None] - other.scores) < MAX_DIFFERENCE
         shifts += np.where(same, apart, np.inf).min(1, initial=np.inf).tolist()
     return float(np.quantile(shifts, 0.95, method='higher')) if shifts else 0.0
 
@@ -130,8 +129,10 @@ def difference(found: Prediction, wanted: Prediction) -> float:
 @torch.no_grad()
 def raw_difference(model: ExportedModel, trained: Any, path: Path) -> float:
     """The difference of the outputs of a file without answers, relative to the largest."""
-    placed = model.fitted(read_image(path))
-    given = dict(images=model.channels_of(placed.pixels)[None], sizes=np.array([placed.inner]))
+    placed = model.apply_pipeline(read_image(path))
+    given = dict(
+        images=model.channels_of(placed.pixels)[None], sizes=np.array([placed.unpadded_size])
+    )
     found = model.runtime({name: given[name] for name in model.inputs})
     data = trained.model.data_preprocessor(
         dict(inputs=[trained.sample(str(path))['inputs']], data_samples=None), False
@@ -158,12 +159,12 @@ def compare(family: str, test: Test, paths: list[Path], folder: Path) -> tuple[f
     trained, model = vit_plugin.load(str(checkpoint), device='cpu'), ExportedModel(file)
     worst, where, skipped = -1.0, '', []
     for path in paths:
-        if not model.answers:
+        if not model.outputs_predictions:
             apart = raw_difference(model, trained, path)
         else:
             try:
                 wanted = trained(str(path))
-            except ConfigError as error:  # the same of both
+            except ConfigError as error:  # both must reject the image
                 skipped.append(path.stem)
                 with contextlib.suppress(ConfigError):
                     model(read_image(path))
@@ -195,11 +196,11 @@ def main() -> int:
                     continue
                 start = time.time()
                 apart, said = compare(family, tests[test], paths, folder)
-                most = MOST_SHIFT if scope == 'mmdet' else MOST
-                failed += apart > most
+                allowed = MAX_SHIFT if scope == 'mmdet' else MAX_DIFFERENCE
+                failed += apart > allowed
                 worst = 'refused' if np.isnan(apart) else f'{apart:.1e}'
                 print(
-                    f'{family:24} {test:28} {worst:>8} {"" if not apart > most else "DIFFERS"} '
+                    f'{family:24} {test:28} {worst:>8} {"DIFFERS" if apart > allowed else ""} '
                     f'{said} ({time.time() - start:.0f} s)',
                     flush=True,
                 )

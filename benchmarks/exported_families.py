@@ -396,6 +396,7 @@ FAMILIES: dict[str, tuple[str, dict]] = {
         ),
     ),
 }
+# The families whose number of classes is not that of the others in their framework.
 SOME_CLASSES = {'one class': 2, 'depth': 0}
 PREPROCESSORS = dict(
     mmpretrain='ClsDataPreprocessor', mmseg='SegDataPreProcessor', mmdet='DetDataPreprocessor'

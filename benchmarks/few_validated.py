@@ -4,7 +4,7 @@
 
 Each draw takes 20 images of three of scikit-learn's digits, holds out a tenth or a fifth of them,
 trains the six-layer model of the digits for 36 epochs with AdamW and a cosine, and asks four sets
-of weights about the other 480 images. It takes about 10 s of processor time a training.
+of weights about the other 477 images. It takes about 10 s of processor time a training.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from vit_plugin.config import read_config
 from vit_plugin.importable import make_importable
 
 DIGITS, PER_CLASS = (3, 8, 9), 20
-EPOCHS, BATCH, RATE, DECAY = 36, 8, 1e-3, 0.98  # DECAY: of the average of weights
+EPOCHS, BATCH, RATE, DECAY = 36, 8, 1e-3, 0.98  # DECAY: that of the weight average
 KINDS = ('first best', 'latest best', 'last', 'average')
 
 
@@ -41,8 +41,10 @@ def divide(labels: Tensor, share: float, seed: int) -> Parts:
     generator = np.random.default_rng(seed)
     drawn = [generator.permutation(np.flatnonzero(labels == k)) for k in range(len(DIGITS))]
     held = round(share * PER_CLASS)
-    bounds = ((held, PER_CLASS), (0, held), (PER_CLASS, None))
-    return Parts(*(torch.tensor(np.concatenate([each[a:b] for each in drawn])) for a, b in bounds))
+    slices = (slice(held, PER_CLASS), slice(held), slice(PER_CLASS, None))  # as in Parts
+    return Parts(
+        *(torch.tensor(np.concatenate([images[part] for images in drawn])) for part in slices)
+    )
 
 
 def classifier() -> nn.Module:
@@ -61,8 +63,8 @@ def logits(model: nn.Module, images: Tensor) -> Tensor:
 def accuracy(model: nn.Module, images: Tensor, labels: Tensor) -> float:
     """The accuracy in percent."""
     with torch.no_grad():
-        found = logits(model.eval(), images).argmax(1)
-    return 100 * (found == labels).float().mean().item()
+        predicted = logits(model.eval(), images).argmax(1)
+    return 100 * (predicted == labels).float().mean().item()
 
 
 def epochs(model: nn.Module, average: nn.Module, images: Tensor, labels: Tensor) -> Iterator[None]:
@@ -95,13 +97,13 @@ def scores(images: Tensor, labels: Tensor, share: float, seed: int) -> list[floa
     average, best = copy.deepcopy(model), -1.0
     first = latest = model
     for _ in epochs(model, average, images[parts.train], labels[parts.train]):
-        found = accuracy(model, images[parts.val], labels[parts.val])
-        if found >= best:
+        score = accuracy(model, images[parts.val], labels[parts.val])
+        if score >= best:
             latest = copy.deepcopy(model)
-            first, best = (latest if found > best else first), found
+            first, best = (latest if score > best else first), score
     return [
-        accuracy(each, images[parts.test], labels[parts.test])
-        for each in (first, latest, model, average)
+        accuracy(kept, images[parts.test], labels[parts.test])
+        for kept in (first, latest, model, average)
     ]
 
 
@@ -118,11 +120,11 @@ def main() -> None:
     labels = torch.tensor(np.searchsorted(DIGITS, digits[chosen]))
     for share in (0.1, 0.2):
         found = np.array([scores(images, labels, share, seed) for seed in range(draws)])
-        more = found[:, 2] - found[:, 0]
+        gain = found[:, 2] - found[:, 0]
         print(
             f'{share:.0%} held out, {draws} draws: '
             + ', '.join(f'{k} {v:.1f}' for k, v in zip(KINDS, found.mean(0), strict=True))
-            + f'; last above first best {more.mean():.1f} ± {more.std() / draws**0.5:.1f}',
+            + f'; last above first best {gain.mean():.1f} ± {gain.std() / draws**0.5:.1f}',
             flush=True,
         )
 

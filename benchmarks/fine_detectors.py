@@ -42,11 +42,11 @@ class Repository(NamedTuple):
     """A clone.
 
     Attributes:
-        folder: of the package in it.
-        package: its name.
+        folder: the folder in the clone that contains the package.
+        package: the package's name.
         modules: the modules with classes that configs name.
         configs: the folder of the configs, and their names.
-        criterion: the class of its losses, and its matcher's.
+        criterion: the class of its losses. Empty: losses are not compared.
     """
 
     folder: str
@@ -177,13 +177,13 @@ def classes_of(folder: Path, repository: Repository) -> Iterator[dict[str, Any]]
 
     start = repository.package
     parents = {'.'.join(name.split('.')[:i]) for name in repository.modules for i in (1, 2)}
-    alone = dict(is_dist_available_and_initialized=lambda: False, get_world_size=lambda: 1)
+    single_process = dict(is_dist_available_and_initialized=lambda: False, get_world_size=lambda: 1)
     package(start)
     for name in sorted(parents - {*repository.modules}):
         package(f'{start}.{name}')
     package(f'{start}.core', register=register)
     package(f'{start}.misc')
-    package(f'{start}.misc.dist_utils', **alone)
+    package(f'{start}.misc.dist_utils', **single_process)
     try:
         for name in repository.modules:
             importlib.import_module(f'{start}.{name}')
@@ -238,17 +238,17 @@ def _merge(base: dict[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
 def built(kind: str, settings: dict[str, Any], classes: Mapping[str, Any]) -> nn.Module:
     """The class of a name, with the arguments of a config."""
     # The last layer predicts: RT-DETR's R50-m is evaluated after half of its layers.
-    without = dict(pretrained=False, skip_load_backbone=True, eval_spatial_size=None, eval_idx=-1)
+    overrides = dict(pretrained=False, skip_load_backbone=True, eval_spatial_size=None, eval_idx=-1)
     shared = dict(num_classes=CLASSES, use_focal_loss=True)
-    given = {**(settings.get(kind) or {})}
+    arguments = {**(settings.get(kind) or {})}
     init = classes[kind].__init__.__code__
     names = init.co_varnames[: init.co_argcount + init.co_kwonlyargcount]
-    given |= {name: value for name, value in {**shared, **without}.items() if name in names}
-    given.pop('weights_path', None)
-    if isinstance(given.get('matcher'), dict):
-        matcher = {**given['matcher']}
-        given['matcher'] = built(matcher.pop('type'), {'HungarianMatcher': matcher}, classes)
-    return classes[kind](**given)
+    arguments |= {name: value for name, value in {**shared, **overrides}.items() if name in names}
+    arguments.pop('weights_path', None)
+    if isinstance(arguments.get('matcher'), dict):
+        matcher = {**arguments['matcher']}
+        arguments['matcher'] = built(matcher.pop('type'), {'HungarianMatcher': matcher}, classes)
+    return classes[kind](**arguments)
 
 
 def randomize(model: nn.Module) -> None:
@@ -291,7 +291,8 @@ def compare(path: Path, repository: Repository, classes: Mapping[str, Any]) -> l
                 module.bias_mask.fill_(1).chunk(3)[1].zero_()
     state = model.state_dict()
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, f'{path.stem}.pth')  # names tell models of the same arrays
+        # The name distinguishes models with the same tensors.
+        file = Path(folder, f'{path.stem}.pth')
         torch.save(dict(model=state, ema=dict(module=state, updates=1), last_epoch=1), file)
         ours = load(file, device='cpu').model.double().eval()
     model.double().eval()
@@ -347,14 +348,20 @@ def losses_apart(model: nn.Module, criterion: nn.Module) -> float:
         )
         for one, box, mask in zip(labels, boxes, masks, strict=True)
     ]
-    seen: list[Any] = []
+    recorded: list[Any] = []
     forward = head.forward
-    head.forward = lambda *args: seen.extend((forward(*args), args[2])) or seen[0]
+
+    def recording_forward(*args: Any) -> QueryOutputs:
+        outputs = forward(*args)
+        recorded.extend((outputs, args[2]))  # args[2]: the noised objects
+        return outputs
+
+    head.forward = recording_forward
     with torch.no_grad(), doubled(), in_double(), same_points():
         losses = head.loss(
             model.extract_feat(images([(side, side)])[0].expand(3, -1, -1, -1)), samples
         )
-    outputs, noised = seen
+    outputs, noised = recorded
     number = noised.labels.shape[1]
     given = as_theirs(outputs, noised, number, head)
     targets = [
@@ -390,11 +397,11 @@ def as_theirs(
         return dict(pred_logits=logits, pred_boxes=boxes.clamp(0, 1))
 
     def masks(i: int, part: slice) -> dict[str, Tensor]:
-        if outputs.places is None:
+        if outputs.mask_elements is None:
             return {}
-        places = outputs.places[i]
-        logits = head.masks.product(places.flatten(2), outputs.rows[i][:, part])
-        return dict(pred_masks=logits.unflatten(2, places.shape[2:]))
+        elements = outputs.mask_elements[i]
+        logits = head.masks.product(elements.flatten(2), outputs.mask_queries[i][:, part])
+        return dict(pred_masks=logits.unflatten(2, elements.shape[2:]))
 
     def layer(i: int, part: slice) -> dict[str, Tensor]:
         return dict(

@@ -32,7 +32,7 @@ from vit_plugin.models.loading import load_weights
 from vit_plugin.report.pictures.features import feature_colors, patch_features
 
 HEIGHT, GAP, DPI = 320, 10, 100  # pixels of the picture, and between its parts
-PIXELS = 1022  # of the shorter side that the DINOv2 sees: 73 patches
+PIXELS = 1022  # of the shorter side in the input of DINOv2: 73 patches
 PATCH = 14
 
 
@@ -62,7 +62,9 @@ def features(weights: Path, photos: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def side_by_side(groups: Sequence[Sequence[np.ndarray]]) -> Figure:
     """Pictures (H, W, 3) of any size at one height, and a gap between groups."""
-    widths = [[HEIGHT * one.shape[1] // one.shape[0] for one in group] for group in groups]
+    widths = [
+        [HEIGHT * picture.shape[1] // picture.shape[0] for picture in group] for group in groups
+    ]
     whole = sum(map(sum, widths)) + GAP * (len(groups) - 1)
     figure, left = Figure((whole / DPI, HEIGHT / DPI), DPI), 0
     for group, sizes in zip(groups, widths, strict=True):

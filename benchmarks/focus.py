@@ -39,7 +39,7 @@ BACKBONE, DECODER = 'backbone.', 'decoder.'
 TOKENS, IMPORTANCE = '/backbone/layernorm/Add_1_output_0', 'output_importance'
 ARCH, SIZE = 'timm://vit_small_patch14_dinov2.lvd142m', 224
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-EQUAL = 1e-4  # the largest difference in float32; a class token's values are up to 10
+MAX_DIFFERENCE = 1e-4  # in float32; a class token's values are up to 10
 
 
 def photographs() -> Iterator[tuple[str, np.ndarray]]:
@@ -70,7 +70,8 @@ def read_weights(graph: onnx.GraphProto) -> dict[str, Tensor]:
     numbers in place of names. The nodes that use them are named after the modules.
     """
     weights = {
-        one.name: torch.from_numpy(numpy_helper.to_array(one).copy()) for one in graph.initializer
+        tensor.name: torch.from_numpy(numpy_helper.to_array(tensor).copy())
+        for tensor in graph.initializer
     }
     named = {name: value for name, value in weights.items() if '::' not in name}
     positions = {}
@@ -85,7 +86,8 @@ def read_weights(graph: onnx.GraphProto) -> dict[str, Tensor]:
     return named | {f'{BACKBONE}embeddings.position_embeddings': table}
 
 
-def part(weights: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def with_prefix(weights: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The weights whose names have this prefix, without it."""
     return {
         name.removeprefix(prefix): value
         for name, value in weights.items()
@@ -98,7 +100,7 @@ def dinov2(weights: Mapping[str, Tensor]) -> VisionTransformer:
     model = VisionTransformer(
         ARCH, pos_embed=dict(type='learned', interpolate_mode='bicubic_mmpretrain')
     ).eval()
-    print(load_weights(model, part(weights, BACKBONE)))
+    print(load_weights(model, with_prefix(weights, BACKBONE)))
     return model
 
 
@@ -109,9 +111,13 @@ class Decoder(nn.Module):
         super().__init__()
         widths = (384, 256, 128, 64)
         for i in range(1, len(widths)):
-            setattr(self, f'upconv{i}', nn.ConvTranspose2d(widths[i - 1], widths[i], 4, 2, 1))
+            setattr(
+                self,
+                f'upconv{i}',
+                nn.ConvTranspose2d(widths[i - 1], widths[i], kernel_size=4, stride=2, padding=1),
+            )
             setattr(self, f'bn{i}', nn.BatchNorm2d(widths[i]))
-        self.final_conv = nn.Conv2d(widths[-1], 1, 1)
+        self.final_conv = nn.Conv2d(widths[-1], 1, kernel_size=1)
 
     def forward(self, maps: Tensor, size: tuple[int, int]) -> Tensor:
         for i in (1, 2, 3):
@@ -126,7 +132,7 @@ class Focus(nn.Module):
         super().__init__()
         self.backbone, self.decoder = dinov2(weights), Decoder().eval()
         # A graph counts no batches.
-        self.decoder.load_state_dict(part(weights, DECODER), strict=False)
+        self.decoder.load_state_dict(with_prefix(weights, DECODER), strict=False)
 
     def forward(self, images: Tensor) -> Tensor:
         return self.decoder(patch_features(self.backbone, images), images.shape[2:])
@@ -151,7 +157,7 @@ def main() -> int:
         graph.SerializeToString(), providers=['CPUExecutionProvider']
     )
     if args.out:
-        save_file(part(weights, BACKBONE), args.out)
+        save_file(with_prefix(weights, BACKBONE), args.out)
     network = Focus(weights).eval()
     model = network.backbone
     rows = {}
@@ -173,7 +179,7 @@ def main() -> int:
     rows['largest'] = {kind: max(row[kind] for row in rows.values()) for kind in pairs}
     for name, row in rows.items():
         print(f'{name:<10}' + ''.join(f'  {kind} {value:.1e}' for kind, value in row.items()))
-    return int(max(rows['largest'].values()) > EQUAL)
+    return int(max(rows['largest'].values()) > MAX_DIFFERENCE)
 
 
 if __name__ == '__main__':

@@ -44,7 +44,8 @@ STUDENT = dict(
     out_type='featmap',
 )
 STEPS, BATCH, RATE, WARM_UP = 250, 8, 1e-3, 25
-SMALLEST, RECOLORED = 0.3, 0.5  # share of the shorter side; share of the squares
+# Smallest square as a share of the shorter side, and share of the squares with exchanged colors.
+SMALLEST, RECOLORED = 0.3, 0.5
 SQUARES = 8  # of each photograph that is held out
 
 Normalize = Callable[..., Tensor]  # a photograph (H, W, 3) -> (1, 3, side, side)
@@ -68,8 +69,8 @@ def square(photo: np.ndarray, random: np.random.Generator) -> np.ndarray:
     shorter = min(photo.shape[:2])
     side = int(shorter * random.uniform(SMALLEST, 1))
     top, left = (random.integers(size - side + 1) for size in photo.shape[:2])
-    found = photo[top : top + side, left : left + side]
-    return found[:, ::-1] if random.random() < 0.5 else found
+    pixels = photo[top : top + side, left : left + side]
+    return pixels[:, ::-1] if random.random() < 0.5 else pixels
 
 
 def batch(photos: list, random: np.random.Generator, normalize: Normalize) -> Tensor:
@@ -107,7 +108,7 @@ def marked_by(model: Distiller, images: Tensor, side: int) -> Tensor:
 
 
 def correlations(maps: Tensor, others: Tensor) -> Tensor:
-    """Pearson's correlation of each pair of maps (B, H, W), (B, )."""
+    """Pearson's correlation (B,) of each pair of maps (B, H, W)."""
     maps, others = (x.flatten(1) - x.mean((1, 2))[:, None] for x in (maps, others))
     return F.cosine_similarity(maps, others)
 
@@ -159,7 +160,7 @@ def teach(
     photo = photos[0]
     image, small = normalize(photo), normalize(photo, SIDE)
     with torch.no_grad():
-        times = [milliseconds(lambda one=one: network(one)) for one in (image, small)]
+        times = [milliseconds(lambda pixels=pixels: network(pixels)) for pixels in (image, small)]
     print(f'teacher: {times[0]:.0f} ms an image, {times[1]:.0f} ms at {SIDE} px')
     own = milliseconds(lambda: marked_by(model, small, SIDE))
     parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -180,7 +181,7 @@ def compare(
         model, network: the student and its teacher.
         held_out: photographs by their names.
         middle: the mean map of the training photographs (1, H, W).
-        normalize: of a photograph.
+        normalize: makes a photograph the input of a network.
     """
     random, pictures, found = np.random.default_rng(0), [], []
     for name, photo in held_out.items():
@@ -189,7 +190,7 @@ def compare(
         images = torch.cat([normalize(view, SIDE) for view in views])
         mine = marked_by(model, images, theirs.shape[-1])
         pairs = [correlations(maps, theirs) for maps in (mine, middle.expand_as(theirs))]
-        found.append([value for each in pairs for value in (each[0], each[1:].mean())])
+        found.append([value for scores in pairs for value in (scores[0], scores[1:].mean())])
         print(row(name, found[-1]))
         pictures.append((photo, theirs[0], mine[0]))
     print(row('mean', np.mean(found, axis=0)))

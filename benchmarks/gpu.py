@@ -38,9 +38,9 @@ class Command(NamedTuple):
 
     Attributes:
         what: the title of its table.
-        argv: after ``python benchmarks`` or ``vit-plugin``, for ``pytest``, or of a script.
-        tiny: its arguments with ``--tiny``, in place of those that it ends with.
-        data: the folder that it needs, in that of ``--data``.
+        argv: words after ``python benchmarks`` or ``vit-plugin``, or after ``python``.
+        tiny: the words with ``--tiny``, in place of ``argv``; empty: the same.
+        data: the data that it needs, a folder in that of ``--data``.
         gpus: the number of GPUs that it needs.
     """
 
@@ -200,8 +200,8 @@ def run(command: Command, name: str, args: argparse.Namespace) -> str:
         return f'left out: it needs {command.gpus} GPUs, and there is {gpus}'
     if command.data and not (args.data / command.data).is_dir():
         return f'left out: there is no {args.data / command.data}'
-    given = (command.tiny or command.argv) if args.tiny else command.argv
-    argv = tuple(part.replace('{data}', str(args.data)) for part in given)
+    words = (command.tiny or command.argv) if args.tiny else command.argv
+    argv = tuple(word.replace('{data}', str(args.data)) for word in words)
     folder = args.out / name
     folder.mkdir(parents=True, exist_ok=True)
     out = folder / 'benchmark.json'
@@ -210,7 +210,7 @@ def run(command: Command, name: str, args: argparse.Namespace) -> str:
         at = argv.index('benchmarks/tiny_run.py') + 1
         argv = (*argv[:at], str(folder), *argv[at:])
     program = {'speed': ['benchmarks'], 'train': ['-m', 'vit_plugin']}.get(argv[0], [])
-    if '--cfg-options' in argv and flags:  # which takes all that follows
+    if '--cfg-options' in argv and flags:  # this option takes all words after it
         at = argv.index('--cfg-options')
         line = [sys.executable, *program, *argv[:at], *map(str, flags), *argv[at:]]
     else:
@@ -251,7 +251,9 @@ def table(folder: Path, argv: Sequence[str]) -> Iterator[str]:
         peak = peak_flops() / 1e12
         yield f'{record["machine"]["kind"]}, torch {record["machine"]["torch"]}'
         rows = [
-            row_of(each['case'], row, peak) for each in record['results'] for row in each['rows']
+            row_of(result['case'], row, peak)
+            for result in record['results']
+            for row in result['rows']
         ]
         yield markdown_table([TITLES, *rows], numbers=6)
     elif (folder / 'metrics.json').is_file():  # written by a training

@@ -23,7 +23,7 @@ from vit_plugin.files.untrusted_text import markdown_table
 
 SWEEP, FINISHED, LOG = 'sweep.json', 'finished', 'sweep.log'
 SEED = 'randomness.seed'
-POLL = 0.1  # seconds between two looks at the trainings
+POLL = 0.1  # seconds between two checks of the trainings
 TRAIN = (sys.executable, '-m', 'vit_plugin', 'train')
 
 
@@ -81,14 +81,14 @@ def check(runs: Sequence[Run], options: Mapping[str, Any], folder: Path) -> None
                 f'The config {config!r} records no metrics to compare; give it a val_dataloader, '
                 "val_evaluator and val_cfg, and custom_hooks=[dict(type='vit_plugin.ReportHook')]."
             )
-    mine = json.dumps([options, *(run[:3] for run in runs)], indent=1) + '\n'
+    description = json.dumps([options, *(run[:3] for run in runs)], indent=1) + '\n'
     path = folder / SWEEP
-    if path.is_file() and path.read_text() != mine:
+    if path.is_file() and path.read_text() != description:
         raise ConfigError(
             f'{str(folder)!r} belongs to another sweep, which {SWEEP} there describes; give '
             'another --work-dir.'
         )
-    write_text(path, mine)
+    write_text(path, description)
 
 
 def train(
@@ -166,8 +166,8 @@ def table(runs: Sequence[Run], metric: str | None = None) -> str:
         ConfigError: if a finished run has recorded no such metric.
     """
     rows = []
-    for (config, values), some in groupby(runs, lambda run: run[:2]):
-        finished = [run.folder for run in some if (run.folder / FINISHED).is_file()]
+    for (config, values), group in groupby(runs, lambda run: run[:2]):
+        finished = [run.folder for run in group if (run.folder / FINISHED).is_file()]
         records = [json.loads((folder / RECORD).read_text()) for folder in finished]
         for record in records:
             metric = metric or next(iter(record['last']), None)

@@ -12,8 +12,8 @@ with each as the parts of a model build each other, and with one of them by the 
 Python's audit events are the judge. A mark is a file that is opened and that the table does not
 take as data in this place, whatever is written, made, renamed or removed outside of the folder of
 results, an import of a bait, a process, a connection, what running a bait leaves, and an attempt
-that does not end. There must be none. Before, the same baits are taken by a config that a person
-gives, which leaves marks.
+that does not end. There must be none. First, as a control, the same baits are taken from a config
+that a person gives, which leaves marks.
 
 Nothing is skipped that reads the config. What costs time and has no part in it is left out: values
 for the weights, MMEngine's pages of log, and the file around the config.
@@ -58,7 +58,7 @@ from torch import nn
 
 from vit_plugin.arguments import Signature
 from vit_plugin.commands import probe, test
-from vit_plugin.commands.entry import parser_of
+from vit_plugin.commands.entry import build_parser
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.starting_point import StartingPoint
@@ -222,7 +222,7 @@ FIELDS = (
     'vis_backends',
 )
 REFUSED, BUILT = 'refused by the table', 'built and asked'
-LONGEST = 30.0  # seconds of processor time of an attempt
+MAX_SECONDS = 30.0  # of processor time for an attempt
 
 
 class Endless(BaseException):
@@ -386,7 +386,7 @@ def registered() -> dict[str, Any]:
     for root in ROOTS:
         for registry in below(getattr(mmengine.registry, root)):
             registry.import_from_location()
-            names = [*registry.module_dict, *getattr(registry, 'later', ())]
+            names = [*registry.module_dict, *getattr(registry, 'lazy_modules', ())]
             found |= {f'{registry.scope}.{name}': registry.module_dict.get(name) for name in names}
     return found
 
@@ -484,8 +484,8 @@ class Campaign:
         self.content: dict[str, Any] = {}
         for module in (saved_model, load, saved_settings):
             module.open_checkpoint = self.opened
-        # These do not fit another model, and are not the matter: what is built is asked with its
-        # own.
+        # The weights do not fit other models and do not matter here: a model that is built predicts
+        # with its initial weights.
         load.load_trained = lambda *args: {}
 
     def opened(self, *args: Any, **kwargs: Any) -> Checkpoint:
@@ -512,7 +512,7 @@ class Campaign:
                 # The commands check this first.
                 cfg = saved_config(self.opened(), use)
                 admitted = use, kind, repr(cfg)
-                # With what is unused left out, many are the same.
+                # Without unused entries, many configs are the same.
                 result = self.results.get(admitted, 'admitted')
             if result == 'admitted' and not self.only_table:
                 result = (
@@ -548,7 +548,7 @@ class Campaign:
         return self._outcome(lambda: self._main(dict(test=self.test, probe=self.probe)[use]))
 
     def _outcome(self, function: Callable[[], Any]) -> str:
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        signal.setitimer(signal.ITIMER_PROF, MAX_SECONDS)
         try:
             function()
         except (Exception, SystemExit):
@@ -563,7 +563,9 @@ class Campaign:
     def _main(self, command: ModuleType) -> None:
         for kind in (MessageHub, Visualizer, *Visualizer.__subclasses__()):
             kind._instance_dict.clear()
-        command.main(parser_of(command).parse_args([str(self.file), '--work-dir', self.work_dir]))
+        command.main(
+            build_parser(command).parse_args([str(self.file), '--work-dir', self.work_dir])
+        )
 
 
 def is_data_in(place: str, argument: str) -> bool:
@@ -573,7 +575,7 @@ def is_data_in(place: str, argument: str) -> bool:
 
 
 def arguments_of(kind: Any) -> tuple[list[str], dict[str, int]]:
-    """The arguments of a class, and a number for those that it needs."""
+    """The arguments of a class, and an arbitrary value for each required one."""
     names: set[str] = set()
     needed: dict[str, int] = {}
     with suppress(Exception):
@@ -588,9 +590,7 @@ def arguments_of(kind: Any) -> tuple[list[str], dict[str, int]]:
 
 
 def control(campaign: Campaign) -> int:
-    """The marks that a config leaves which a person gives: of a pickle by HTTP, a program and a
-    picture.
-    """
+    """The number of marks of a config from a person: a pickle by HTTP, a program, a picture."""
     baits = campaign.baits
     loader = dict(type='mmseg.LoadBiomedicalImageFromFile', decode_backend='pickle')
     parts = {

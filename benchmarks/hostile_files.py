@@ -5,12 +5,12 @@
 A door is a command as a user starts it, in a process of its own. The files are in
 :mod:`hostile_kinds`: checkpoints, folders of a hub, configs, graphs, class names, boxes,
 polygons, tables, images, masks and folders. A refusal ends with status 1 or 2 and a sentence that
-names the file. A file may be read, too, such as YAML whose tag is text then. A mark is a refusal
-that does not name the file, a traceback, a signal, more than 10 s of processor time beyond what the
-command takes for a harmless file, refused or read as this one, more than 2 GB in all of its
-processes together, or than a tenth beyond a harmless file that is read, or a file ``RAN``, which
-the code in a file would make. There must be none. The machine may be busy,
-since the time is that of the processor. It takes a quarter of an hour on an idle one.
+names the file. A file may also be read, such as YAML whose tag is then text. A mark is a refusal
+that does not name the file, a traceback, a signal, a file ``RAN``, which code in a file would make,
+or too much time or memory compared with a harmless file that is refused or read as this one: more
+than 10 s of processor time beyond it, or more than 2 GB in all processes together and more than a
+tenth beyond it. There must be none. The machine may be busy, since the time is that of the
+processor. It takes a quarter of an hour on an idle one.
 """
 
 import argparse
@@ -32,8 +32,8 @@ from PIL import Image
 from benchmarks import hostile_kinds as kinds
 
 SECONDS, BYTES = 10.0, 2 << 30
-MORE = 1.1  # times the memory for a harmless file
-ENDED_AFTER = 6  # times the limit: the campaign ends a process
+MEMORY_FACTOR = 1.1  # allowed memory, relative to that for a harmless file
+KILL_FACTOR = 6  # at this multiple of a limit, the campaign kills a process
 INTERVAL = 0.05
 MODEL = 'plain.onnx'  # the model that predicts images
 
@@ -42,9 +42,9 @@ class Outcome(NamedTuple):
     """The outcome of a command.
 
     Attributes:
-        status: its end, negative for a signal.
-        seconds: of the processor, in all of its processes.
-        bytes: the most that they had in memory together.
+        status: the exit status, negative for a signal.
+        seconds: processor time of all its processes.
+        bytes: the peak of their memory together.
         output: the printed text.
         ran: whether code in a file was run.
     """
@@ -127,7 +127,7 @@ def run(words: Sequence[str], folder: Path) -> Outcome:
     while process.poll() is None:
         seconds, size = measured(process)
         largest = max(largest, size)
-        if size > ENDED_AFTER * BYTES or seconds > ENDED_AFTER * SECONDS:
+        if size > KILL_FACTOR * BYTES or seconds > KILL_FACTOR * SECONDS:
             os.killpg(process.pid, signal.SIGKILL)
         time.sleep(INTERVAL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -145,11 +145,11 @@ def measured(process: psutil.Process) -> tuple[float, int]:
     """Seconds of the processor and bytes in memory of a process and those that it has started."""
     seconds, size = 0.0, 0
     try:
-        for one in (process, *process.children(recursive=True)):
-            with one.oneshot():
-                times = one.cpu_times()
+        for member in (process, *process.children(recursive=True)):
+            with member.oneshot():
+                times = member.cpu_times()
                 seconds += times.user + times.system
-                size += one.memory_info().rss
+                size += member.memory_info().rss
     except psutil.Error:  # it has just ended
         pass
     return seconds, size
@@ -160,19 +160,19 @@ def marks_of(found: Outcome, name: str, harmless: Outcome) -> list[str]:
 
     Args:
         found: the outcome.
-        name: of the file that a refusal names.
+        name: the name of the file, which a refusal must contain.
         harmless: the outcome of a harmless file.
     """
-    most = max(BYTES, MORE * harmless.bytes)
+    max_bytes = max(BYTES, MEMORY_FACTOR * harmless.bytes)
     lines = [line for line in found.output.splitlines() if line.strip()]
-    said = lines[-1] if lines else ''
+    last_line = lines[-1] if lines else ''
     return [
         *(['code was run'] if found.ran else []),
         *([f'status {found.status}'] if found.status not in (0, 1, 2) else []),
         *(['a traceback'] if 'Traceback (most recent' in found.output else []),
-        *([f'{name} is not named'] if found.status and name not in said else []),
+        *([f'{name} is not named'] if found.status and name not in last_line else []),
         *(['too slow'] if found.seconds - harmless.seconds > SECONDS else []),
-        *(['too large'] if found.bytes > most else []),
+        *(['too large'] if found.bytes > max_bytes else []),
     ]
 
 
@@ -199,18 +199,19 @@ def main() -> None:
         door = DOORS[name]
         refused, read = attempt(door, door.harmless)[0], None
         print(f'\n{name}: {door.command} ({refused.seconds:.1f} s for a harmless file)', flush=True)
-        for what, kind in door.files.items():
+        for description, kind in door.files.items():
             found, file = attempt(door, kind)
             if found.status == 0 and door.readable and read is None:
                 read = attempt(door, door.readable)[0]
             harmless = read if found.status == 0 and read else refused
             marks = marks_of(found, file, harmless)
             beyond = found.seconds - harmless.seconds
-            count, marked = count + 1, marked + bool(marks)
+            count += 1
+            marked += bool(marks)
             slowest, largest = max(slowest, beyond), max(largest, found.bytes)
             last = (found.output.strip().splitlines() or [''])[-1]
             print(
-                f'{"MARK: " + ", ".join(marks) if marks else "right":<8} {what}: '
+                f'{"MARK: " + ", ".join(marks) if marks else "right":<8} {description}: '
                 f'{beyond:+.1f} s, {found.bytes >> 20:,} MB; {last[:160]}',
                 flush=True,
             )

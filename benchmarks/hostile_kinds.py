@@ -23,7 +23,7 @@ from PIL import Image
 Kind = Callable[[Path], str]
 Text = str | Callable[[], str]  # large ones are made when they are written
 LAYERS = 30  # each doubles the expanded size
-SIDE = 13_300  # of the largest image that is read
+SIDE = 13_300  # pixels of the largest image that is read
 NESTED = '[' * 100_000 + ']' * 100_000
 ALIASES = 'a0: &a0 [x, x]\n' + ''.join(
     f'a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n' for i in range(1, LAYERS)
@@ -339,8 +339,10 @@ def coco(annotations: Any, image: Callable[[Path], None] = pictures) -> Kind:
         content = annotations if isinstance(annotations, list) else made(annotations)
         if isinstance(annotations, list):
             listed = [dict(id=i, file_name=name) for i, name in enumerate(names)]
-            found = dict(images=listed, annotations=annotations, categories=[dict(id=1, name='a')])
-            content = json.dumps(found)
+            categories = [dict(id=1, name='a')]
+            content = json.dumps(
+                dict(images=listed, annotations=annotations, categories=categories)
+            )
         (folder / 'data/annotations.json').write_text(content)
         return 'annotations.json'
 
@@ -382,17 +384,17 @@ def labelme(folder: Path) -> str:
 def many_masks(folder: Path) -> str:
     """20,000 objects of 512 pixels in an image of 4096 x 4096, next to enough others."""
     side, length = 4096, 512
-    found = []
+    annotations = []
     for i in range(20_000):
-        (one,) = runs([i * length, length, side * side - (i + 1) * length], (side, side))
+        (annotation,) = runs([i * length, length, side * side - (i + 1) * length], (side, side))
         column, row = divmod(i * length, side)
-        found.append(dict(one, id=i, bbox=[column, row, 1, length]))
+        annotations.append(dict(annotation, id=i, bbox=[column, row, 1, length]))
 
     def images(images: Path) -> None:
         pictures(images)
         Image.new('1', (side, side)).save(images / '0.png')
 
-    coco(found, images)(folder)
+    coco(annotations, images)(folder)
     return '0.png'
 
 
@@ -469,7 +471,7 @@ def wide_png(folder: Path, count: int, color: int = 0) -> None:
 
 
 def scans() -> bytes:
-    """A progressive JPEG of 177 million pixels that is gone through 3,000 times."""
+    """A progressive JPEG of 177 million pixels with 3,000 scans."""
 
     def segment(mark: int, content: bytes) -> bytes:
         return bytes([0xFF, mark]) + struct.pack('>H', len(content) + 2) + content
@@ -478,10 +480,10 @@ def scans() -> bytes:
         return segment(0xC4, bytes([kind, 1, *[0] * 15, value]))
 
     blocks = ((SIDE + 7) // 8) ** 2
-    bits, left = '', blocks
-    while left > 0:  # runs of blocks without a coefficient
-        run = max(min(left, 32_767), 16_384)
-        bits, left = bits + '0' + format(run - 16_384, '014b'), left - run
+    bits, remaining = '', blocks
+    while remaining > 0:  # runs of blocks without a coefficient
+        run = max(min(remaining, 32_767), 16_384)
+        bits, remaining = bits + '0' + format(run - 16_384, '014b'), remaining - run
     bits += '1' * (-len(bits) % 8)
     empty = int(bits, 2).to_bytes(len(bits) // 8, 'big').replace(b'\xff', b'\xff\0')
     start = b'\xff\xd8' + segment(0xDB, bytes([0, *[1] * 64]))
@@ -492,7 +494,7 @@ def scans() -> bytes:
 
 
 def tiff(pages: int, *more: tuple[int, int, int, int]) -> bytes:
-    """A TIFF of so many pages of 4 x 4 pixels over the same bytes, and further tags."""
+    """A TIFF whose pages of 4 x 4 pixels share their bytes, with further tags."""
     tags = [(256, 4, 1, 4), (257, 4, 1, 4), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1)]
     tags = sorted([*tags, (273, 4, 1, 8), (279, 4, 1, 16), *more])
     entries = b''.join(struct.pack('<HHII', *tag) for tag in tags)

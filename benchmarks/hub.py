@@ -1,4 +1,4 @@
-"""Encoders and classifiers of a hub beside transformers' own code, in float64, and their pixels.
+"""Encoders and classifiers of a hub next to transformers' own code, in float64, and their pixels.
 
     python benchmarks hub PYTHON [--only NAME ...]
 
@@ -26,19 +26,20 @@ from benchmarks.detectors_reference import doubled
 from benchmarks.hub_reference import MODELS
 from vit_plugin.inference.load import load
 
-LIMIT, ROTARY = 1e-12, 1e-7  # of the largest output
-LEVELS = 1e-3  # of 255 gray levels, where the processor resizes by Pillow
+# Allowed differences, relative to the largest output; with rotary positions they are in float32.
+LIMIT, ROTARY_LIMIT = 1e-12, 1e-7
+MAX_GRAY_LEVELS = 1e-3  # of 255, where the processor resizes by Pillow
 SCRIPT = Path(__file__).resolve().with_name('hub_reference.py')
 
 
 def run(command: list[str], own: bool = False) -> None:
-    """Run a command, in this environment or in the reference's, and show nothing of it."""
+    """Run a command silently, in our ``own`` environment or in the reference's."""
     theirs = {key: value for key, value in os.environ.items() if key != 'PYTHONPATH'}
     subprocess.run(command, check=True, env=None if own else theirs, capture_output=True)
 
 
-def back(name: str, folder: Path, python: str) -> float:
-    """The largest difference of an output of the folder that is written again, over the largest."""
+def rewritten_difference(name: str, folder: Path, python: str) -> float:
+    """The largest difference of an output after the folder is written again, over the largest."""
     again = folder / 'again'
     command = ['convert', str(folder), '--to', 'hf', '--out', str(again)]
     run([sys.executable, '-m', 'vit_plugin', *command], own=True)
@@ -52,18 +53,19 @@ def compare(name: str, folder: Path, python: str) -> tuple[float, float]:
     run([python, str(SCRIPT), name, str(folder)])
     reference = torch.load(folder / 'outputs.pt')
     trained = load(folder, device='cpu', classify=MODELS[name].gives == 'logits')
-    model, off, gray = trained.model, 0.0, 0.0
+    model, output_difference, gray_levels = trained.model, 0.0, 0.0
     for path, wanted in reference['pixels'].items():
         batch = pseudo_collate([trained.sample(path)])
         found = model.data_preprocessor(batch, False)['inputs'][0]
-        gray = max(gray, 255 * reference['std'] * float((found - wanted).abs().max()))
+        difference = 255 * reference['std'] * float((found - wanted).abs().max())
+        gray_levels = max(gray_levels, difference)
     model.double()
     for images, wanted in reference['sizes']:
         with torch.no_grad(), doubled():
             features = model.extract_feat(images)
             found = model.head(features) if model.with_head else features[-1]
-        off = max(off, apart(found, wanted))
-    return off, gray
+        output_difference = max(output_difference, apart(found, wanted))
+    return output_difference, gray_levels
 
 
 def main() -> None:
@@ -77,16 +79,21 @@ def main() -> None:
     wrong = 0
     for name in args.only:
         with tempfile.TemporaryDirectory() as folder:
-            off, gray = compare(name, Path(folder), args.python)
-            again = 0.0 if MODELS[name].wrapped else back(name, Path(folder), args.python)
+            difference, gray_levels = compare(name, Path(folder), args.python)
+            again = (
+                0.0
+                if MODELS[name].wrapped
+                else rewritten_difference(name, Path(folder), args.python)
+            )
         is_dinov3 = name.startswith('DINOv3')
-        bad = max(off, again) > (ROTARY if is_dinov3 else LIMIT) or (
-            gray > LEVELS and not is_dinov3
+        allowed = ROTARY_LIMIT if is_dinov3 else LIMIT
+        is_wrong = max(difference, again) > allowed or (
+            gray_levels > MAX_GRAY_LEVELS and not is_dinov3
         )
-        wrong += bad
+        wrong += is_wrong
         print(
-            f'{"WRONG " if bad else ""}{name}: outputs differ by {off:.1e} of the largest, pixels '
-            f'by {gray:.1e} of 255'
+            f'{"WRONG " if is_wrong else ""}{name}: outputs differ by {difference:.1e} of the '
+            f'largest, pixels by {gray_levels:.1e} of 255'
             + ('' if MODELS[name].wrapped else f', outputs written again by {again:.1e}'),
             flush=True,
         )

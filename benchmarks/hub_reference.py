@@ -57,7 +57,7 @@ class Model(NamedTuple):
     """A class of models: the name of its config, its values, its processor, and its outputs."""
 
     config: str
-    given: Mapping[str, Any]
+    settings: Mapping[str, Any]
     processor: str
     gives: str = 'logits'
     wrapped: bool = False  # computed here by transformers' own module, at its own size
@@ -142,22 +142,22 @@ def outputs(name: str, model: nn.Module, images: Tensor) -> Tensor:
     row, options = MODELS[name], dict[str, Any]()
     if row.config.startswith(RESAMPLES):
         options['interpolate_pos_encoding'] = True
-    if row.config == 'ViTMAE':  # which shuffles its tokens
+    if row.config == 'ViTMAE':  # shuffles its tokens in the order of this noise
         tokens = (images.shape[-2] // 16) * (images.shape[-1] // 16)
         options['noise'] = torch.arange(tokens).expand(len(images), -1).double()
     whole = row.gives != 'tower' or not hasattr(model, 'text_model')
-    found = (model if whole else model.vision_model)(images, **options)
+    result = (model if whole else model.vision_model)(images, **options)
     if row.gives == 'logits':
-        return found.logits
+        return result.logits
     if row.gives in ('tower', 'pooled'):
-        return found.pooler_output.flatten(1)
-    tokens_of = found.last_hidden_state
+        return result.pooler_output.flatten(1)
+    tokens_of = result.last_hidden_state
     return tokens_of.mean(dim=1) if row.gives == 'mean' else tokens_of[:, 0]
 
 
 def odd_images(folder: Path) -> dict[str, Image.Image]:
     """Images as files, and as displayed: gray, transparent, thin, turned by EXIF, small."""
-    random, found = np.random.default_rng(0), {}
+    random, displayed = np.random.default_rng(0), {}
     for name, mode in MODES.items():
         height, width = SHAPES.get(name, (300, 451))
         coarse = random.integers(0, 256, (-(-height // 8), -(-width // 8), 3), dtype=np.uint8)
@@ -166,8 +166,8 @@ def odd_images(folder: Path) -> dict[str, Image.Image]:
         exif[0x0112] = 6 if name == 'turned' else 1
         path = folder / f'{name}.png'
         image.convert(mode).save(path, exif=exif)
-        found[str(path)] = ImageOps.exif_transpose(Image.open(path)).convert('RGB')
-    return found
+        displayed[str(path)] = ImageOps.exif_transpose(Image.open(path)).convert('RGB')
+    return displayed
 
 
 def read_again(name: str, folder: Path, again: Path) -> None:
@@ -193,7 +193,7 @@ def main() -> None:
     if sys.argv[3:]:
         read_again(name, folder, Path(sys.argv[3]))
         return
-    config = getattr(transformers, f'{row.config}Config')(**row.given)
+    config = getattr(transformers, f'{row.config}Config')(**row.settings)
     model = getattr(transformers, name.partition(',')[0])(config).eval()
     generator = torch.Generator().manual_seed(0)
     for key, value in model.named_parameters():
@@ -208,14 +208,14 @@ def main() -> None:
         path: torch.as_tensor(np.asarray(processor(image, return_tensors='pt')['pixel_values'][0]))
         for path, image in odd_images(folder).items()
     }
-    side = row.given.get('patch_size', 16)
+    side = row.settings.get('patch_size', 16)
     sizes = []
     for height, width in ((4, 4),) if row.wrapped or row.fixed else ((4, 4), (8, 8), (3, 6)):
         images = torch.rand(2, 3, side * height, side * width, generator=generator).double()
         with torch.no_grad(), doubled():
             sizes.append((images, outputs(name, model.double(), images)))
-    least = min(processor.image_std)  # of a gray level of 255
-    torch.save(dict(sizes=sizes, pixels=pixels, std=least), folder / 'outputs.pt')
+    std = min(processor.image_std)  # converts differences of pixels to gray levels
+    torch.save(dict(sizes=sizes, pixels=pixels, std=std), folder / 'outputs.pt')
 
 
 if __name__ == '__main__':

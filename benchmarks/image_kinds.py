@@ -87,7 +87,7 @@ def right() -> dict[str, bytes]:
 
 
 def wrong() -> dict[str, bytes | None]:
-    """Content by file name; None for what is not there."""
+    """Content by file name; None for a missing file."""
     jpeg, png, webp = saved('JPEG', quality=95), saved('PNG'), saved('WEBP', lossless=True)
     return {
         'empty.jpg': b'',

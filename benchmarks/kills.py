@@ -31,8 +31,8 @@ from benchmarks.exactness import compare
 from benchmarks.tiny_run import WIDE, tiny_cfg
 
 SIGNALS = dict(kill=signal.SIGKILL, term=signal.SIGTERM, usr1=signal.SIGUSR1)
-STARTS = 12  # of a round, at most
-# Names of a save until it is whole.
+MAX_STARTS = 12  # in a round
+# Temporary files of a save that is not complete.
 WRITING = ('.epoch_*', '.iter_*', '.best_*', '.last_checkpoint*')
 
 
@@ -91,7 +91,7 @@ SETTINGS = [
 
 @dataclass
 class Round:
-    """What happened in a round."""
+    """The counts of a round, and what is wrong."""
 
     starts: int = 0
     hits: int = 0
@@ -100,7 +100,7 @@ class Round:
 
 
 def start(setting: Setting, config: Path) -> subprocess.Popen:
-    log = open(config.with_suffix('.log'), 'ab')  # noqa: SIM115  the process has it
+    log = open(config.with_suffix('.log'), 'ab')  # noqa: SIM115  the process writes to it
     return subprocess.Popen(
         setting.command(config),
         stdout=log,
@@ -152,12 +152,12 @@ def hit(process: subprocess.Popen, number: int) -> None:
 
 def family(pid: int) -> list[int]:
     """A process and all that descend from it. torchrun's are in sessions of their own."""
-    found = [pid]
-    for one in found:
-        for task in Path(f'/proc/{one}/task').glob('*/children'):
+    pids = [pid]
+    for parent in pids:  # grows while it is read
+        for task in Path(f'/proc/{parent}/task').glob('*/children'):
             with suppress(OSError):
-                found += map(int, task.read_text().split())
-    return found
+                pids += map(int, task.read_text().split())
+    return pids
 
 
 def run_round(
@@ -168,12 +168,12 @@ def run_round(
     while True:
         done.starts += 1
         process = start(setting, config)
-        if done.starts < STARTS:
+        if done.starts < MAX_STARTS:
             in_a_save = kind == 'kill' and 3 * done.in_a_save <= done.hits
             if wait_for_the_moment(process, folder, draw.uniform(0, 0.3) * seconds, in_a_save):
                 hit(process, SIGNALS[kind])
                 done.hits += 1
-                # It leaves behind what it could not complete.
+                # A killed save leaves its temporary files.
                 done.in_a_save += kind == 'kill' and is_saving(folder)
                 continue
         if process.wait(timeout=300):
@@ -194,15 +194,15 @@ def main() -> None:
     draw, folder = random.Random(args.seed), Path(tempfile.mkdtemp(prefix='kills_'))
     settings = [setting for setting in SETTINGS if setting.launch in args.launches]
     hits, in_a_save, runs, wrong = 0, 0, 0, []
-    whole: dict[Setting, tuple[Path, float]] = {}
+    undisturbed: dict[Setting, tuple[Path, float]] = {}
     while hits < args.rounds:
         setting = settings[runs % len(settings)]
-        if setting not in whole:
+        if setting not in undisturbed:
             path, begin = folder / f'whole_{setting.name}', time.monotonic()
             if start(setting, setting.write(path)).wait(timeout=600):
                 sys.exit(f'The undisturbed run {setting.name} failed, see {path}.log')
-            whole[setting] = path, time.monotonic() - begin
-        path, seconds = whole[setting]
+            undisturbed[setting] = path, time.monotonic() - begin
+        path, seconds = undisturbed[setting]
         done = run_round(setting, folder / f'round_{runs}', args.kind, seconds, draw)
         done.wrong += compare(path, folder / f'round_{runs}') if not done.wrong else []
         hits, in_a_save, runs = hits + done.hits, in_a_save + done.in_a_save, runs + 1
@@ -210,7 +210,7 @@ def main() -> None:
             wrong.append(runs - 1)
             print(f'round {runs - 1} {setting.name}: {done.wrong[:3]}', flush=True)
     print(
-        f'{hits} x {args.kind} ({in_a_save} inside a save) in {runs} runs over {len(whole)} '
+        f'{hits} x {args.kind} ({in_a_save} inside a save) in {runs} runs over {len(undisturbed)} '
         f'settings: {runs - len(wrong)} bit-identical to the undisturbed run, {len(wrong)} not, 0 '
         f'manual steps; in {folder}'
     )

@@ -58,10 +58,10 @@ def read_anyfolder(folder: Path, task: str) -> Read:
     def as_labeled(data: Any) -> Iterator[Labeled]:
         for _, image in data.images():
             boxes, pixels = [], {}
-            for one in image.objects:
-                left, top, width, height = one.box
-                if one.label and not one.crowd:
-                    boxes.append([one.label, left, top, left + width, top + height])
+            for item in image.objects:
+                left, top, width, height = item.box
+                if item.label and not item.crowd:
+                    boxes.append([item.label, left, top, left + width, top + height])
             if task == 'segmentation':
                 counts = np.bincount(data.class_map(image).ravel(), minlength=256)
                 pixels = {name: int(counts[i]) for i, name in enumerate(data.classes) if counts[i]}
@@ -86,17 +86,21 @@ def read_datumaro(folder: Path, task: str) -> Read:
     def as_labeled(items: Any) -> Iterator[Labeled]:
         names = items[0]
         for item in items[1]:
-            found = [one for one in item.annotations if one.type in kinds and one.label is not None]
+            objects = [
+                label
+                for label in item.annotations
+                if label.type in kinds and label.label is not None
+            ]
             if kinds & {AnnotationType.bbox}:  # a box and its polygon are one object
-                found = [*{(one.label, *one.get_bbox()): one for one in found}.values()]
+                objects = [*{(label.label, *label.get_bbox()): label for label in objects}.values()]
             boxes, pixels = [], Counter[str]()
-            for one in found if task != 'classification' else ():
-                name = names[one.label].name
-                if one.type == AnnotationType.mask:
-                    pixels[name] += int(one.image.sum())
-                left, top, width, height = one.get_bbox()
+            for label in objects if task != 'classification' else ():
+                name = names[label.label].name
+                if label.type == AnnotationType.mask:
+                    pixels[name] += int(label.image.sum())
+                left, top, width, height = label.get_bbox()
                 boxes.append([name, left, top, left + width, top + height])
-            labels = list(dict.fromkeys(names[one.label].name for one in found))
+            labels = list(dict.fromkeys(names[label.label].name for label in objects))
             path = getattr(item.media, 'path', None) or item.id
             yield Labeled(path, labels, boxes if task != 'segmentation' else [], dict(pixels))
 
@@ -108,7 +112,7 @@ def read_datumaro(folder: Path, task: str) -> Read:
         except Exception as error:  # another format may fit
             faults.append(f'{form}: {error.__cause__ or error}')
             continue
-        if names and any(one.type in kinds for item in items for one in item.annotations):
+        if names and any(label.type in kinds for item in items for label in item.annotations):
             return (names, items), as_labeled
         faults.append(f'{form}: no such labels')
     raise NotReadableError('; '.join(faults) or 'no format is found')
@@ -120,19 +124,20 @@ def read_supervision(folder: Path, task: str) -> Read:
 
     if task == 'classification':
         folder = unwrapped(folder)
-        places = [folder / split for split in SPLITS if (folder / split).is_dir()] or [folder]
-        data = [supervision.ClassificationDataset.from_folder_structure(str(one)) for one in places]
+        splits = [folder / split for split in SPLITS if (folder / split).is_dir()] or [folder]
+        read = supervision.ClassificationDataset.from_folder_structure
+        data = [read(str(split)) for split in splits]
         return data, lambda data: (
-            Labeled(path, [each.classes[int(found.class_id[0])]])
-            for each in data
-            for path, found in each.annotations.items()
+            Labeled(path, [dataset.classes[int(found.class_id[0])]])
+            for dataset in data
+            for path, found in dataset.annotations.items()
         )
 
     def as_labeled(data: Any) -> Iterator[Labeled]:
-        for each in data:
-            for path, found in each.annotations.items():
+        for dataset in data:
+            for path, found in dataset.annotations.items():
                 boxes = zip(found.class_id, found.xyxy.tolist(), strict=True)
-                yield Labeled(path, [], [[each.classes[int(i)], *box] for i, box in boxes])
+                yield Labeled(path, [], [[dataset.classes[int(i)], *box] for i, box in boxes])
 
     if task not in ('detection', 'instance'):
         raise NotReadableError(f'no reader of labels for {task}')
@@ -198,8 +203,8 @@ def read_ultralytics(folder: Path, task: str) -> Read:
         ]
         return data, lambda data: (
             Labeled(str(sample[0]), [checked['names'][sample[1]]])
-            for each in data
-            for sample in each.samples
+            for dataset in data
+            for sample in dataset.samples
         )
     settings = sorted(folder.rglob('*.yaml'))
     if task not in ('detection', 'instance') or not settings:
@@ -213,14 +218,16 @@ def read_ultralytics(folder: Path, task: str) -> Read:
     ]
 
     def as_labeled(data: Any) -> Iterator[Labeled]:
-        for one in (label for each in data for label in each.labels):
-            height, width = one['shape']
+        for label in (label for dataset in data for label in dataset.labels):
+            height, width = label['shape']
             boxes = []
-            for number, (x, y, w, h) in zip(one['cls'][:, 0], one['bboxes'].tolist(), strict=True):
+            for number, (x, y, w, h) in zip(
+                label['cls'][:, 0], label['bboxes'].tolist(), strict=True
+            ):
                 corners = x - w / 2, y - h / 2, x + w / 2, y + h / 2
                 box = [a * b for a, b in zip(corners, [width, height] * 2, strict=True)]
                 boxes.append([checked['names'][int(number)], *box])
-            yield Labeled(str(one['im_file']), [], boxes)
+            yield Labeled(str(label['im_file']), [], boxes)
 
     return data, as_labeled
 
@@ -234,7 +241,7 @@ LIBRARIES = dict(
 
 
 def used() -> tuple[float, float]:
-    """Seconds, and those of the processor, without that of processes that it started."""
+    """Wall-clock and processor seconds of this process, without its children."""
     return time.perf_counter(), time.process_time()
 
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 from box_scenes import BOX_SCENES
-from foreign_data import CLASSES, MASKS, cvat_masks, mask_of, plain_masks, roboflow_masks
+from foreign_data import CLASSES, MASKS, class_mask, cvat_masks, plain_masks, roboflow_masks
 from image_folders import scenes, write_coco, write_depth, write_digits, write_masks, write_voc
 from public_boxes import PUBLIC_BOXES
 from public_classes import PUBLIC_CLASSES
 from public_maps import PUBLIC_MAPS
 from public_matlab import PUBLIC_MATLAB
-from public_scene import Public, Scene
+from public_scene import PublicDataSet, Scene
 from unclear_scenes import UNCLEAR
 
 MAX_SHIFT = 1.5  # pixels, by which a side may differ: some libraries count them from 1
@@ -28,13 +28,13 @@ class Truth(NamedTuple):
     """The true content of a folder.
 
     Attributes:
-        images: how many there are at least.
-        classes: that labels may have; None: any.
-        boxes: the objects that are there, each so often; None: any.
-        is_some: whether there are more than these.
+        images: the minimum number of images.
+        classes: the classes that labels may have; None: any.
+        boxes: how often each object occurs; None: any.
+        is_some: whether there may be further objects.
         labels: the classes of images, by the ends of their paths.
-        counts: how many images have each class.
-        pixels: of each class.
+        counts: the number of images of each class.
+        pixels: the number of pixels of each class.
     """
 
     images: int
@@ -50,10 +50,10 @@ class LabeledFolder(NamedTuple):
     """A folder to read.
 
     Attributes:
-        name: a word for it.
-        task: what it is read for.
+        name: its name in the table.
+        task: the task that it is read for.
         write: writes it.
-        truth: what is in it; None where that is open, so that whoever reads it has guessed.
+        truth: its content; None if it is ambiguous, so that a library that reads it has guessed.
     """
 
     name: str
@@ -69,22 +69,22 @@ def fault_of(found: Sequence[Any], truth: Truth) -> str:
         found: lists of the values of :class:`label_readers.Labeled`.
         truth: what was written.
     """
-    boxes = Counter(tuple(box) for one in found for box in one[2])
-    names = {name for one in found for name in one[1]} | {box[0] for box in boxes}
+    boxes = Counter(tuple(box) for image in found for box in image[2])
+    names = {name for image in found for name in image[1]} | {box[0] for box in boxes}
     if truth.classes is not None and (extra := names - {*truth.classes}):
         return f'it has the class {min(extra)!r}'
     if truth.boxes is not None and (fault := _fault_of_boxes(boxes, truth)):
         return fault
     for end, labels in truth.labels.items():
-        own = {name for one in found if one[0].endswith(end) for name in one[1]}
+        own = {name for image in found if image[0].endswith(end) for name in image[1]}
         if own != {*labels}:
             return f'{end} has {sorted(own)}'
-    counts = Counter(name for one in found for name in {*one[1]})
+    counts = Counter(name for image in found for name in {*image[1]})
     if truth.counts is not None and counts != truth.counts:
         return f'of a class are {dict(counts.most_common(3))} images'
     pixels = Counter[str]()
-    for one in found:
-        pixels.update(one[3])
+    for image in found:
+        pixels.update(image[3])
     for name, count in truth.pixels.items():
         if pixels[name] != count:
             return f'{name!r} has {pixels[name]} of {count} pixels'
@@ -121,7 +121,7 @@ def _boxes(count: int) -> Counter:
 
 
 def _pixels(count: int, names: Sequence[str]) -> dict[str, int]:
-    masks = [mask_of(boxes) for _, boxes in scenes(count)]
+    masks = [class_mask(boxes) for _, boxes in scenes(count)]
     found = np.bincount(np.concatenate(masks).ravel(), minlength=3)
     return {
         name: int(found[1 + CLASSES.index(kind)]) for kind, name in zip(CLASSES, names, strict=True)
@@ -168,7 +168,7 @@ def _writing(write: Callable[[Scene], None]) -> Callable[[Path], object]:
     return lambda folder: write(Scene(folder))
 
 
-def _truth_of(public: Public) -> Truth:
+def _truth_of(public: PublicDataSet) -> Truth:
     boxes = {
         (name, left, top, left + width, top + height): 1
         for name, (left, top, width, height) in public.boxes.items()
@@ -246,7 +246,7 @@ def _drawn_boxes(count: int, each: int) -> list[list[Box]]:
 
 
 def many_boxes(folder: Path, count: int, each: int = 10) -> Truth:
-    """So many boxes of COCO, ten in an image."""
+    """``count`` boxes in COCO, ``each`` in an image."""
     found = _drawn_boxes(count // each, each)
     (folder / 'annotations').mkdir(parents=True)
     for split in ('train', 'val'):
@@ -292,7 +292,7 @@ def _yolo_line(name: str, left: int, top: int, right: int, bottom: int) -> str:
 
 
 class LargeFolder(NamedTuple):
-    """A large folder: in words, its task, what writes it, and how much."""
+    """A large folder: its description, its task, the function that writes it, and its size."""
 
     words: str
     task: str

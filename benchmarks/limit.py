@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -97,11 +98,11 @@ def _hashable(value: Any) -> Any:
 def candidates(func: Any, args: tuple, options: tuple) -> Iterator[Callable[[], Any]]:
     """The same product in several layouts, and an attention as products too."""
     for layout in LAYOUTS:
-        given = [x.tensor(layout) if isinstance(x, Shape) else x for x in args]
+        inputs = [x.tensor(layout) if isinstance(x, Shape) else x for x in args]
         if func is aten.addmm.default:  # without the bias
-            yield lambda pair=given[1:3]: torch.mm(*pair)
+            yield lambda pair=inputs[1:3]: torch.mm(*pair)
         else:
-            yield lambda given=given: func(*given, **dict(options))
+            yield lambda inputs=inputs: func(*inputs, **dict(options))
     if func in (ATTENTION, ATTENTION_BACKWARD):
         query = args[0].tensor(torch.contiguous_format).flatten(0, 1)
         scores = torch.randn(*query.shape[:2], query.shape[1])
@@ -133,16 +134,16 @@ def measure(case: Case, rounds: int) -> tuple[dict[str, float], float, Counter[s
         calls[PLAIN]()
     with torch.set_grad_enabled(False):
         layouts = {name: list(candidates(*name)) for name in trace.calls}
-        for call in (*calls.values(), *(one for each in layouts.values() for one in each)):
+        for call in (*calls.values(), *chain.from_iterable(layouts.values())):
             call()
     models_took = {name: [] for name in calls}
-    products_took = {name: [[] for _ in each] for name, each in layouts.items()}
+    products_took = {name: [[] for _ in forms] for name, forms in layouts.items()}
     for _ in range(rounds):
         for name, call in calls.items():
             models_took[name].append(seconds(call))
         with torch.no_grad():
-            for name, each in layouts.items():
-                for call, took in zip(each, products_took[name], strict=True):
+            for name, forms in layouts.items():
+                for call, took in zip(forms, products_took[name], strict=True):
                     took.append(seconds(call))
     limit = sum(
         number * min(map(statistics.median, products_took[name]))

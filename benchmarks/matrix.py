@@ -35,13 +35,13 @@ TESTS = [
     'tests/test_arch.py',
     'tests/engine/test_lora_adapters.py',  # where its extra is installed
 ]
-ALONE = 'mmengine'  # the line without a framework
+ALONE = 'mmengine'  # the line without other frameworks
 NEEDED_BY_TESTS = ['pytest', 'pytest-xdist', 'hypothesis', 'scipy', 'scikit-learn']
 CONSTRAINTS = dict(
     newest=['-c', 'tests/constraints.txt'], oldest=['-c', 'tests/oldest.txt'], latest=[]
 )
-MORE = dict(latest=['lora'])  # extras whose requirements have no bounds
-SHOWN = (
+UNBOUNDED_EXTRAS = dict(latest=['lora'])  # extras whose requirements have no bounds
+VERSIONS_SCRIPT = (
     'import importlib, sys; '
     'print(*(importlib.import_module(name).__version__ for name in sys.argv[1:]))'
 )
@@ -88,21 +88,18 @@ def interpreter(folder: Path | None, version: str) -> Path:
     """The newest Python of this version among the folders of `folder`, which are named by it, or
     the one on PATH.
     """
-    on_path = shutil.which(f'python{version}')
-    found = (
-        sorted(folder.glob(f'{version}.*/bin/python{version}'))
-        if folder
-        else [Path(on_path)]
-        if on_path
-        else []
-    )
-    if not found:
+    if folder:
+        candidates = sorted(folder.glob(f'{version}.*/bin/python{version}'))
+    else:
+        on_path = shutil.which(f'python{version}')
+        candidates = [Path(on_path)] if on_path else []
+    if not candidates:
         raise SystemExit(f'there is no Python {version} in {folder or "PATH"}; give --pythons')
-    return found[-1]
+    return candidates[-1]
 
 
 def copy_tree(to: Path) -> None:
-    """The files that git knows or would take, so that no build of another row is used."""
+    """Copy the files that a commit would contain, so that no build of another row is used."""
     names = subprocess.run(
         ['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'],
         cwd=ROOT,
@@ -132,15 +129,15 @@ def steps(
             *install,
             *CONSTRAINTS[row.versions],
             '-e',
-            f'.[{",".join([row.line, *MORE.get(row.versions, ())])}]',
+            f'.[{",".join([row.line, *UNBOUNDED_EXTRAS.get(row.versions, ())])}]',
             *NEEDED_BY_TESTS,
         ],
     )
     if uv:  # it installs in any order (docs/install.md)
         headless = 'opencv-contrib-python-headless'
         yield 'headless', [*install, '--force-reinstall', '--no-deps', headless]
-    shown = ['torch', 'mmengine', *(['mmcv'] if row.line != ALONE else [])]
-    yield 'versions', [inside, '-W', 'ignore', '-c', SHOWN, *shown]
+    modules = ['torch', 'mmengine', *(['mmcv'] if row.line != ALONE else [])]
+    yield 'versions', [inside, '-W', 'ignore', '-c', VERSIONS_SCRIPT, *modules]
     yield 'train', [inside, 'tools/train.py', CONFIG, '--cfg-options', 'train_cfg.max_epochs=1']
     if tests and row.line == ALONE:
         yield 'alone', [inside, 'benchmarks/mmengine_alone.py']
@@ -150,7 +147,7 @@ def steps(
 
 def run(row: Row, python: Path, folder: Path, uv: bool, tests: bool) -> Result:
     """Go through the steps of a row until one fails."""
-    start, versions, done, failed, said = time.time(), '', [], '', 'not run'
+    start, versions, done, failed, tests_line = time.time(), '', [], '', 'not run'
     tree, log = folder / str(row), folder / f'{row}.log'
     env = {
         name: value
@@ -174,15 +171,15 @@ def run(row: Row, python: Path, folder: Path, uv: bool, tests: bool) -> Result:
             if name == 'versions':
                 versions = last
             if name == 'tests':
-                said = last
+                tests_line = last
             if name == 'alone':
-                said = 'failed' if ran.returncode else 'its tasks passed'
+                tests_line = 'failed' if ran.returncode else 'its tasks passed'
             if ran.returncode:
                 failed = name
                 break
             done.append(name)
     shutil.rmtree(tree)
-    return Result(versions, done, failed, said, (time.time() - start) / 60)
+    return Result(versions, done, failed, tests_line, (time.time() - start) / 60)
 
 
 def table(results: dict[Row, Result]) -> str:

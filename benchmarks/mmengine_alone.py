@@ -22,7 +22,7 @@ warnings.simplefilter('ignore')
 FRAMEWORKS = ('mmcv', 'mmpretrain', 'mmdet', 'mmseg')
 
 
-# With the argument "all", for comparison, they are there.
+# With the argument "all", the frameworks stay importable, for comparison.
 if 'all' not in sys.argv:
     sys.modules.update(dict.fromkeys(FRAMEWORKS))
 
@@ -55,7 +55,7 @@ def chdir(folder: str) -> Iterator[None]:
 
 def unavailable() -> dict[str, str]:
     """The modules of the package that cannot be imported, and the error."""
-    found: dict[str, str] = {}
+    errors: dict[str, str] = {}
     for module in pkgutil.walk_packages(
         vit_plugin.__path__, 'vit_plugin.', onerror=lambda name: None
     ):
@@ -63,8 +63,8 @@ def unavailable() -> dict[str, str]:
             try:
                 importlib.import_module(module.name)
             except ImportError as error:
-                found[module.name] = f'{type(error).__name__}: {error}'
-    return found
+                errors[module.name] = f'{type(error).__name__}: {error}'
+    return errors
 
 
 def command(*arguments: str | Path) -> None:
@@ -82,11 +82,11 @@ def tasks(folder: Path) -> dict[str, float]:
     torch.manual_seed(0)
     model = vit_plugin.create_model(ARCH, 3, img_size=32).eval()
     torch.nn.init.normal_(model.head.layers.head.weight)
-    deployed, found = deploy(model), {}
+    deployed, differences = deploy(model), {}
     with torch.no_grad():
         logits = deployed(IMAGES)
         passes.optimize(model)
-        found['passes'] = deploy(model)(IMAGES) - logits
+        differences['passes'] = deploy(model)(IMAGES) - logits
         passes.restore(model)
         weights, _, _ = weights_as(recognize(model.state_dict()), 'timm', heads=2)
         save_file(weights, folder / 'timm.safetensors')
@@ -94,14 +94,16 @@ def tasks(folder: Path) -> dict[str, float]:
         command('convert', folder / 'timm.safetensors', '--out', ours, '--to', 'vit_plugin')
         for name in ('timm.safetensors', 'ours.pth'):
             again = vit_plugin.create_model(ARCH, 3, folder / name, img_size=32).eval()
-            found[name] = deploy(again)(IMAGES) - logits
+            differences[name] = deploy(again)(IMAGES) - logits
     for suffix in ('.onnx', '.pt2'):
         if suffix == '.pt2' or importlib.util.find_spec('onnxruntime'):
-            found[suffix] = torch.tensor(export(deployed, folder / f'model{suffix}', (32, 32)))
+            differences[suffix] = torch.tensor(
+                export(deployed, folder / f'model{suffix}', (32, 32))
+            )
     command('zoo', 'vit_tiny*')
     named = vit_plugin.create_model('timm://vit_tiny_patch16_224', 0, img_size=32)
-    found['zoo'] = torch.tensor(named(IMAGES).shape[1] - 192.0)
-    return {name: value.abs().max().item() for name, value in found.items()}
+    differences['zoo'] = torch.tensor(named(IMAGES).shape[1] - 192.0)
+    return {name: value.abs().max().item() for name, value in differences.items()}
 
 
 CONFIG = """
@@ -162,7 +164,7 @@ def classifier() -> dict[str, str]:
         pixels = 80 * (i % 3) + rng.integers(0, 85, (40, 48, 3))
         Image.fromarray(pixels.astype(np.uint8)).save(path)
     Path('config.py').write_text(f'ARCH = {ARCH}\n{CONFIG}')
-    found = {}
+    results = {}
     command('train', 'config.py')
     Path('again').mkdir()
     shutil.copy('run/epoch_1.pth', 'again')
@@ -172,18 +174,18 @@ def classifier() -> dict[str, str]:
         digest = hashlib.sha256()
         for value in state.values():
             digest.update(value.numpy().tobytes())
-        found[folder] = digest.hexdigest()
+        results[folder] = digest.hexdigest()
     command('infer', 'run', 'data', '--checkpoint', 'last', '--out', 'infer.json')
     command('test', 'run', '--checkpoint', 'last', '--out', 'test.json', '--out-item', 'metrics')
     command('embed', 'run', 'data', '--checkpoint', 'last', '--out', 'embed.npz')
     command('export', 'run', 'export.pt2', '--checkpoint', 'last')
-    found['embed'] = str(np.load('embed.npz')['features'].tolist())
-    found['infer'] = Path('infer.json').read_text()
-    found['test'] = str(json.loads(Path('test.json').read_text())['accuracy/top1'])
+    results['embed'] = str(np.load('embed.npz')['features'].tolist())
+    results['infer'] = Path('infer.json').read_text()
+    results['test'] = str(json.loads(Path('test.json').read_text())['accuracy/top1'])
     if importlib.util.find_spec('sklearn'):
         command('probe', 'run', '--probes', 'linear', '--out', 'probe.json')
-        found['probe'] = Path('probe.json').read_text()
-    return found
+        results['probe'] = Path('probe.json').read_text()
+    return results
 
 
 with TemporaryDirectory() as folder:

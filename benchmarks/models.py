@@ -63,7 +63,7 @@ def main() -> None:
             print(line, flush=True)
         if args.curve:
             budgets = [f'{limit}_{seed}' for limit in args.minutes for seed in range(args.seeds)]
-            runs = {side: [folder / side / each / 'run' for each in budgets] for side in sides}
+            runs = {side: [folder / side / budget / 'run' for budget in budgets] for side in sides}
             draw(runs).savefig(args.curve)
 
 

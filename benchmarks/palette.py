@@ -75,7 +75,7 @@ def least_distances(colors: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def chosen(count: int) -> list[str]:
-    """So many colors as ``#RRGGBB``."""
+    """``count`` colors as ``#RRGGBB``."""
     steps = np.linspace(0, 255, STEPS).round()
     grid = np.stack(np.meshgrid(steps, steps, steps, indexing='ij'), axis=-1).reshape(-1, 3)
     lightness = as_seen(grid)[0, :, 0]

@@ -117,7 +117,7 @@ ROWS = {
 }
 
 
-class Part:
+class RunnerStub:
     """The attributes of a runner that the EMA hook needs."""
 
     def __init__(self, model: nn.Module, steps: int) -> None:
@@ -166,22 +166,22 @@ def train(row: Row, steps: int, sharded: bool) -> dict[str, Tensor]:
         ),
     )
     wrapper.initialize_count_status(model, 0, steps)
-    wrapper.begin()
-    part, hook = Part(model, steps), EMAHook(momentum=0.1)
+    wrapper.defer_grad_norm()
+    runner, hook = RunnerStub(model, steps), EMAHook(momentum=0.1)
     if row.ema:
-        hook.before_run(part)
-        hook.before_train(part)
+        hook.before_run(runner)
+        hook.before_train(runner)
     step = (
         torch.compile(model.train_step, backend='aot_eager') if row.compiled else model.train_step
     )
     losses, norms = [], []
-    for part.iter in range(steps):
+    for runner.iter in range(steps):
         mine = slice(rank, None, ranks)
         outputs = step(
             dict(
-                inputs=images[part.iter, mine],
+                inputs=images[runner.iter, mine],
                 data_samples=[
-                    DataSample().set_gt_label(label) for label in labels[part.iter, mine]
+                    DataSample().set_gt_label(label) for label in labels[runner.iter, mine]
                 ],
             ),
             wrapper,
@@ -190,7 +190,7 @@ def train(row: Row, steps: int, sharded: bool) -> dict[str, Tensor]:
         norm = wrapper.last_update.grad_norm
         norms.append(torch.zeros(()) if norm is None else norm)
         if row.ema:
-            hook.after_train_iter(part, part.iter)
+            hook.after_train_iter(runner, runner.iter)
     losses = torch.stack(losses)
     if sharded:
         dist.all_reduce(losses.div_(ranks))
@@ -212,7 +212,7 @@ def train(row: Row, steps: int, sharded: bool) -> dict[str, Tensor]:
 
 
 def difference(row: Row, steps: int, expected: dict[str, Tensor]) -> tuple[float, str]:
-    """On one of the ranks: the largest difference from one process, and of what."""
+    """On one of the ranks: the largest difference from one process, and the name of its tensor."""
     found = train(row, steps, sharded=True)
     assert found.keys() == expected.keys()
     assert found['losses'].std() > 0
@@ -225,9 +225,9 @@ def compare(
     """On each of the ranks: write the difference of every row to a file."""
     for name in names:
         torch._dynamo.reset()
-        size, what = difference(ROWS[name], steps, expected[name])
+        size, tensor = difference(ROWS[name], steps, expected[name])
         Path(folder, f'{name}-{dist.get_world_size()}-{dist.get_rank()}').write_text(
-            f'{size} {what}'
+            f'{size} {tensor}'
         )
 
 
@@ -237,17 +237,17 @@ def rows_on(
     steps: int,
     expected: dict[str, dict[str, Tensor]],
 ) -> dict[str, tuple[float, str]]:
-    """The largest difference of each row on this number of ranks, and of what."""
+    """The largest difference of each row on this number of ranks, and the name of its tensor."""
     with tempfile.TemporaryDirectory() as folder:
         on_ranks(ranks, Path(folder), compare, names, steps, expected, folder)
-        found: dict[str, Any] = {}
+        largest: dict[str, Any] = {}
         for name in names:
             lines = [
                 Path(folder, f'{name}-{ranks}-{rank}').read_text().split(' ', 1)
                 for rank in range(ranks)
             ]
-            found[name] = max((float(size), what) for size, what in lines)
-        return found
+            largest[name] = max((float(size), tensor) for size, tensor in lines)
+        return largest
 
 
 def main() -> None:
@@ -259,8 +259,8 @@ def main() -> None:
     for name in args.only:
         expected = {name: train(ROWS[name], args.steps, sharded=False)}
         for ranks in (2, 4):
-            size, what = rows_on(ranks, [name], args.steps, expected)[name]
-            print(f'{name}, {ranks} ranks: {size:.1e} ({what})', flush=True)
+            size, tensor = rows_on(ranks, [name], args.steps, expected)[name]
+            print(f'{name}, {ranks} ranks: {size:.1e} ({tensor})', flush=True)
             worst = max(worst, size)
     print(
         f'{len(args.only)} rows, {args.steps} steps, on 2 and 4 ranks: the largest difference '

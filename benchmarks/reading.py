@@ -3,7 +3,7 @@
     python benchmarks reading [--other PYTHON] [--only scenes images coco yolo table]
                               [--share 0.01] [--details]
 
-``anyfolder`` reads all scenes of its tests and folders of 20,000 to 200,000 images, and beside it
+``anyfolder`` reads all scenes of its tests and folders of 20,000 to 200,000 images, and next to it
 datumaro, supervision and ultralytics' check, where ``--other`` is the Python of an environment with
 these: ``pip install datumaro supervision ultralytics``. Each answer is compared with what was
 written. Of the large folders, the time is that until all labels are there; images are not decoded
@@ -28,12 +28,10 @@ from typing import Any
 from benchmarks.labeled_folders import LARGE, SCENES, LabeledFolder, LargeFolder, Truth, fault_of
 
 READER = Path(__file__).with_name('label_readers.py')
-LIBRARIES = 'datumaro', 'supervision', 'ultralytics'  # beside anyfolder
-TINY = 100  # images or boxes of the folder that is read before
-ASKED = (
-    'Or describe the folder in',
-    '`import ',
-)  # in sentences that end in what to write or to run
+LIBRARIES = 'datumaro', 'supervision', 'ultralytics'  # compared with anyfolder
+TINY = 100  # images or boxes of the folder that is read first
+# Parts of refusals that say what to write or to run.
+ASKED = ('Or describe the folder in', '`import ')
 VERDICTS = 'right', 'asked', 'refused', 'wrong'
 
 
@@ -70,12 +68,12 @@ def pythons(other: str | None) -> dict[str, str]:
 def versions(other: str | None) -> str:
     """The versions of the libraries, of Python and the name of the processor."""
     code = f'import importlib.metadata as m; print(*(m.version(n) for n in {LIBRARIES!r}))'
-    found = (
+    numbers = (
         subprocess.run([other, '-c', code], check=True, capture_output=True, text=True).stdout
         if other
         else ''
     )
-    words = [f'{name} {number}' for name, number in zip(LIBRARIES, found.split(), strict=False)]
+    words = [f'{name} {number}' for name, number in zip(LIBRARIES, numbers.split(), strict=False)]
     lines = Path('/proc/cpuinfo').read_text().splitlines() if os.name == 'posix' else []
     models = [line.partition(': ')[2] for line in lines if line.startswith('model name')]
     name = models[0] if models else platform.processor()
@@ -83,40 +81,40 @@ def versions(other: str | None) -> str:
 
 
 def try_scenes(other: str | None, details: bool) -> None:
-    """Print how many scenes of each kind a library reads right."""
+    """Print how many scenes of each kind each library reads right."""
     head = ' | '.join(VERDICTS)
     print(f'| folders | library | {head} |\n|---|---|{"---|" * len(VERDICTS)}')
     for words, folders in SCENES.items():
         chosen = [*folders()]
         for library, python in pythons(other).items():
-            with tempfile.TemporaryDirectory() as place:
-                jobs = [_written(one, Path(place, str(i))) for i, one in enumerate(chosen)]
-                found = answers(python, library, jobs)
+            with tempfile.TemporaryDirectory() as parent:
+                jobs = [_written(folder, Path(parent, str(i))) for i, folder in enumerate(chosen)]
+                replies = answers(python, library, jobs)
             verdicts = [
-                verdict(one, folder.truth) for one, folder in zip(found, chosen, strict=True)
+                verdict(reply, folder.truth) for reply, folder in zip(replies, chosen, strict=True)
             ]
-            counts = Counter(one for one, _ in verdicts)
-            row = ' | '.join(str(counts[one]) for one in VERDICTS)
+            counts = Counter(kind for kind, _ in verdicts)
+            row = ' | '.join(str(counts[kind]) for kind in VERDICTS)
             print(f'| {len(chosen)} {words} | {library} | {row} |', flush=True)
             for folder, (kind, why) in zip(chosen, verdicts, strict=True) if details else ():
                 if kind != 'right':
                     print(f'    {library}: {folder.name} [{folder.task}] {kind}: {why[:300]!r}')
 
 
-def _written(one: LabeledFolder, place: Path) -> dict[str, str]:
-    place.mkdir()
-    one.write(place)
-    return dict(folder=str(place), task=one.task)
+def _written(labeled: LabeledFolder, folder: Path) -> dict[str, str]:
+    folder.mkdir()
+    labeled.write(folder)
+    return dict(folder=str(folder), task=labeled.task)
 
 
-def try_large(one: LargeFolder, other: str | None, share: float, details: bool) -> None:
-    """Print how a library reads a large folder, and in which time and memory."""
-    count = max(int(share * one.count), TINY)
-    with tempfile.TemporaryDirectory() as place:
-        tiny, folder = Path(place, 'tiny'), Path(place, 'data')
-        one.write(tiny, TINY)
-        truth = one.write(folder, count)
-        job = dict(first=str(tiny), folder=str(folder), task=one.task)
+def try_large(large: LargeFolder, other: str | None, share: float, details: bool) -> None:
+    """Print how each library reads a large folder, with its time and memory."""
+    count = max(int(share * large.count), TINY)
+    with tempfile.TemporaryDirectory() as parent:
+        tiny, folder = Path(parent, 'tiny'), Path(parent, 'data')
+        large.write(tiny, TINY)
+        truth = large.write(folder, count)
+        job = dict(first=str(tiny), folder=str(folder), task=large.task)
         for library, python in pythons(other).items():
             [answer] = answers(python, library, [job])
             kind, why = verdict(answer, truth)
@@ -126,7 +124,7 @@ def try_large(one: LargeFolder, other: str | None, share: float, details: bool) 
                 if kind in ('right', 'wrong')
                 else '- | - | -'
             )
-            print(f'| {count:,} {one.words} | {library} | {kind} | {measured} |', flush=True)
+            print(f'| {count:,} {large.words} | {library} | {kind} | {measured} |', flush=True)
             if details and why:
                 print(f'    {why}')
 

@@ -3,7 +3,7 @@
     python benchmarks reproducible                       # builds both: a minute
     python benchmarks reproducible --against dist        # builds once, for the release
 
-The copies have other paths, times of files and umasks. Both take SOURCE_DATE_EPOCH from the
+The copies have different paths, file times and umasks. Both take SOURCE_DATE_EPOCH from the
 environment, or else the time of the last commit. Prints the SHA-256 of each file, and ends with
 status 1 if one differs. ``--no-isolation`` builds with the setuptools of this environment, so
 without the network.
@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.matrix import ROOT, copy_tree
 
-OLD = 1_000_000_000  # seconds, of all files of the second copy
+OTHER_TIME = 1_000_000_000  # of all files of the second copy, in seconds
 UMASKS = (0o022, 0o077)
 
 
@@ -38,9 +38,9 @@ def build(folder: Path, umask: int, options: Sequence[str] = ()) -> dict[str, st
     """Build in a copy of the tree.
 
     Args:
-        folder: an empty one, for the copy and the built files.
-        umask: of the processes that build.
-        options: of ``python -m build``.
+        folder: an empty folder for the copy and the built files.
+        umask: the umask of the build.
+        options: options of ``python -m build``.
 
     Returns:
         The SHA-256 of each file by its name.
@@ -48,7 +48,7 @@ def build(folder: Path, umask: int, options: Sequence[str] = ()) -> dict[str, st
     copy_tree(folder / 'tree')
     if umask != UMASKS[0]:
         for path in (folder / 'tree').rglob('*'):
-            os.utime(path, (OLD, OLD))
+            os.utime(path, (OTHER_TIME, OTHER_TIME))
     command = [sys.executable, '-m', 'build', '--outdir', str(folder / 'dist'), *options]
     done = subprocess.run(
         command,
@@ -70,7 +70,7 @@ def hashes(folder: Path) -> dict[str, str]:
 
 
 def run(against: Path | None = None, options: Sequence[str] = ()) -> int:
-    """Compare. Returns 1 if a file differs or is missing."""
+    """Compare two builds. Returns 1 if a file differs or is missing."""
     with TemporaryDirectory() as first, TemporaryDirectory() as second:
         before = hashes(against) if against else build(Path(first), UMASKS[0], options)
         after = build(Path(second), UMASKS[1], options)

@@ -25,13 +25,13 @@ from vit_plugin.engine.checkpoints.folder import write_folder
 from vit_plugin.engine.checkpoints.read_state import read_state
 from vit_plugin.engine.checkpoints.reading import shard_optimizer_state
 from vit_plugin.engine.checkpoints.saver import write_checkpoint
-from vit_plugin.engine.checkpoints.state import by_numbers, on_cpu, split_state
+from vit_plugin.engine.checkpoints.state import key_by_numbers, on_cpu, split_state
 from vit_plugin.engine.sharding import Sharding, shard, without_ddp
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.weights.for_mmengine import read_complete
 
-# How a model is on the ranks -> its sharding.
+# Layout of a model on the ranks -> its sharding.
 LAYOUTS = {'plain': None, 'ddp': None, 'fsdp': Sharding(), 'hsdp': Sharding(group=2)}
 ALL = [
     ('fsdp', 4),
@@ -92,7 +92,7 @@ def save(folder: Path, layout: str) -> None:
     step(model, optimizer)
     state, main = capture_state(model, optimizer), dist.get_rank() == 0
     if not main:
-        without_ddp(model).seen.fill_(-1.0)  # undivided values are those of rank 0
+        without_ddp(model).seen.fill_(-1.0)  # values that are not sharded come from rank 0
     group = dist.new_group(backend='gloo') if dist.get_world_size() > 1 else None
     write_folder(folder / 'saved', *split_state(state, main), group)
     whole = on_cpu(state, copy=False, keep=main)
@@ -106,7 +106,7 @@ def load(folder: Path, layout: str, source: str) -> None:
     group = dist.new_group(backend='gloo') if dist.get_world_size() > 1 else None
     if source == 'saved':
         state = read_state(folder / source, without_ddp(model), None, group)
-        state['optimizer'] = by_numbers(state['optimizer'], state['meta']['run']['parameters'])
+        state['optimizer'] = key_by_numbers(state['optimizer'], state['meta']['run']['parameters'])
     else:
         state = read_complete(str(folder / source))
         shard_optimizer_state(state['optimizer'], optimizer)
@@ -115,15 +115,14 @@ def load(folder: Path, layout: str, source: str) -> None:
     step(model, optimizer)  # training continues
     resumed = on_cpu(capture_state(model, optimizer), copy=True)
     expected = read_complete(str(folder / 'saved.pth'))
-    other, its = build('plain', seed=2)
-    other.load_state_dict(expected['state_dict'])
-    its.load_state_dict(expected['optimizer'])
-    step(other, its)
+    plain_model, plain_optimizer = build('plain', seed=2)
+    plain_model.load_state_dict(expected['state_dict'])
+    plain_optimizer.load_state_dict(expected['optimizer'])
+    step(plain_model, plain_optimizer)
+    wanted = capture_state(plain_model, plain_optimizer)
     wrong = [
         name
-        for (name, a), (_, b) in zip(
-            tensors(resumed), tensors(capture_state(other, its)), strict=True
-        )
+        for (name, a), (_, b) in zip(tensors(resumed), tensors(wanted), strict=True)
         if not torch.equal(a, b)
     ]
     assert not wrong, f'{layout} on {dist.get_world_size()} ranks from {source}: {wrong}'
@@ -145,9 +144,9 @@ def run(
 ) -> int:
     """Let each of the readers read what each of the writers wrote. Returns the number of ways."""
     for i, (layout, ranks) in enumerate(writers):
-        place = folder / f'{i}'
-        place.mkdir()
-        on_ranks(ranks, place, save, place, layout)
+        saved = folder / f'{i}'
+        saved.mkdir()
+        on_ranks(ranks, saved, save, saved, layout)
     ways = 0
     for (i, _), (layout, ranks), source in product(
         enumerate(writers), readers, ('saved', 'saved.pth')

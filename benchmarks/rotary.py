@@ -6,8 +6,7 @@ without positions, ours with DINOv3's rotary positions (planes of halves) and wi
 of medians to the first.
 
     python benchmarks rotary [--img-size 224 1024] [--rounds 15] [--batch-size 1] \
-        [--device cpu] [--dtype float32]
-        [--optimize]
+        [--device cpu] [--dtype float32] [--optimize]
 
 With ``--optimize`` ours have the passes that our tools apply. It ends with status 1 if rotary
 positions cost more than 3 %, or if ours is slower than timm's.
@@ -25,7 +24,7 @@ from benchmarks.measuring.calls import interleaved
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.passes import optimize
 
-LIMIT = 1.03  # of the forward without positions
+LIMIT = 1.03  # allowed time, relative to the forward without positions
 FORMS = {
     'halves': dict(form='centred', planes='halves'),
     'neighbours': dict(form='index', planes='neighbours'),

@@ -18,7 +18,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     Attributes:
         asked: the behavior and the header ``Range`` of each request.
-        over: is set at the end, so that stalled requests end too.
+        over: an event, set at the end so that stalled requests end too.
     """
 
     daemon_threads = True
@@ -150,6 +150,17 @@ def with_password(handler: Handler) -> None:
         handler.head(401, 0, WWW_Authenticate='Basic realm="x"')
 
 
+def paced(handler: Handler) -> None:
+    """The whole file in slow chunks, but a requested range at once."""
+    if handler.headers.get('Range'):
+        handler.rest()
+        return
+    handler.head(200, len(handler.content), ETag=TAG)
+    for i in range(0, len(handler.content), 10000):
+        handler.wfile.write(handler.content[i : i + 10000])
+        handler.server.over.wait(0.05)
+
+
 def raw(content: bytes) -> Callable[[Handler], None]:
     return lambda handler: handler.wfile.write(content)
 
@@ -214,18 +225,5 @@ BEHAVIORS: dict[str, Behavior] = {
     'flipped': lambda handler: handler.whole(
         handler.content[:9000] + b'\xff\x00\xff' + handler.content[9003:]
     ),
-    'paced': lambda handler: (
-        (
-            handler.head(200, len(handler.content), ETag=TAG),
-            [
-                (
-                    handler.wfile.write(handler.content[i : i + 10000]),
-                    handler.server.over.wait(0.05),
-                )
-                for i in range(0, len(handler.content), 10000)
-            ],
-        )
-        if not handler.headers.get('Range')
-        else handler.rest()
-    ),
+    'paced': paced,
 }

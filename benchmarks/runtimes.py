@@ -57,8 +57,8 @@ class Row(NamedTuple):
 
 
 def inputs_of(model: ExportedModel, image: np.ndarray) -> dict[str, np.ndarray]:
-    placed = model.fitted(image)
-    arrays = model.channels_of(placed.pixels)[None], np.array([placed.inner])
+    placed = model.apply_pipeline(image)
+    arrays = model.channels_of(placed.pixels)[None], np.array([placed.unpadded_size])
     return dict(zip(model.inputs, arrays, strict=False))
 
 
@@ -106,9 +106,9 @@ def timed(name: str, file: Path, make: Any, rounds: int, given: Arrays, judge: A
 def in_torch(run: str, given: Arrays, rounds: int, judge: Any) -> Row:
     """The same graph in torch, with the passes of ``vit-plugin infer``."""
     trained = vit_plugin.load(run, device='cpu')
-    size = sum(one.numel() * one.element_size() for one in trained.model.state_dict().values())
+    size = sum(tensor.nbytes for tensor in trained.model.state_dict().values())
     graph = optimize(deploy(trained.model), frozen=True)
-    tensors = [torch.from_numpy(one) for one in given.values()]
+    tensors = [torch.from_numpy(array) for array in given.values()]
 
     def call() -> None:
         with torch.inference_mode():
@@ -118,13 +118,13 @@ def in_torch(run: str, given: Arrays, rounds: int, judge: Any) -> Row:
     return Row('torch, float32', ms, size / MEGA, judge(trained.optimized()))
 
 
-def asked_of_ncnn(pnnx: str, file: Path, given: Arrays, folder: Path) -> str:
-    """The layers of its converter's file that ncnn does not have."""
+def check_ncnn(pnnx: str, file: Path, given: Arrays, folder: Path) -> str:
+    """A sentence on the layers of its converter's file that ncnn does not have."""
     import ncnn
 
     kinds = {'float32': 'f32', 'int64': 'i64'}
     shapes = ','.join(
-        f'[{",".join(map(str, one.shape))}]{kinds[str(one.dtype)]}' for one in given.values()
+        f'[{",".join(map(str, array.shape))}]{kinds[str(array.dtype)]}' for array in given.values()
     )
     copy = folder / 'converted.onnx'
     copy.write_bytes(file.read_bytes())
@@ -133,8 +133,8 @@ def asked_of_ncnn(pnnx: str, file: Path, given: Arrays, folder: Path) -> str:
     layers = folder / 'converted.ncnn.param'
     if not layers.is_file():
         return 'ncnn: pnnx writes no file'
-    found = {line.split()[0] for line in layers.read_text().splitlines()[2:]}
-    lacking = sorted(kind for kind in found if ncnn.layer_to_index(kind) < 0)
+    kinds_of_layers = {line.split()[0] for line in layers.read_text().splitlines()[2:]}
+    lacking = sorted(kind for kind in kinds_of_layers if ncnn.layer_to_index(kind) < 0)
     return f'ncnn has no layer for {", ".join(lacking)}' if lacking else 'ncnn has all layers'
 
 
@@ -142,12 +142,12 @@ def random_inputs(file: Path) -> dict[str, np.ndarray]:
     """Images for a file of another program, and their sizes if it asks for them."""
     random, given = np.random.default_rng(0), {}
     sides: list[int] = []
-    for one in onnxruntime.InferenceSession(str(file)).get_inputs():
-        shape = [side if isinstance(side, int) else 1 for side in one.shape]
-        if one.type == 'tensor(int64)':
-            given[one.name] = np.array([sides])
+    for argument in onnxruntime.InferenceSession(str(file)).get_inputs():
+        shape = [side if isinstance(side, int) else 1 for side in argument.shape]
+        if argument.type == 'tensor(int64)':
+            given[argument.name] = np.array([sides])
         else:
-            given[one.name], sides = random.random(shape, np.float32), shape[2:]
+            given[argument.name], sides = random.random(shape, np.float32), shape[2:]
     return given
 
 
@@ -172,21 +172,21 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        file, small = folder / 'model.onnx', folder / 'int8.onnx'
+        file, int8_file = folder / 'model.onnx', folder / 'int8.onnx'
         command = [sys.executable, '-m', 'vit_plugin', 'export', args.run, '--out', str(file)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=dict(os.environ))
         calibration = images_of(args.train or args.truth, args.images)[: args.calibrate]
-        write_int8(file, small, calibration)
+        write_int8(file, int8_file, calibration)
         image = cv2.imread(str(images_of(args.truth, args.images)[0]))
         given = inputs_of(ExportedModel(file), image)
         print('| | ms | MB | AP |\n|---|--:|--:|--:|')
         print(in_torch(args.run, given, args.rounds, judge), flush=True)
-        for kind, path in (('float32', file), ('int8', small)):
+        for kind, path in (('float32', file), ('int8', int8_file)):
             for runtime, make in RUNTIMES.items():
                 row = timed(f'{runtime}, {kind}', path, make, args.rounds, given, judge)
                 print(row, flush=True)
         if args.pnnx:
-            print(asked_of_ncnn(str(Path(args.pnnx).resolve()), file, given, folder))
+            print(check_ncnn(str(Path(args.pnnx).resolve()), file, given, folder))
     for other in args.others:
         name, _, path = other.partition('=')
         for runtime, make in RUNTIMES.items():

@@ -3,9 +3,9 @@ position.
 
     python benchmarks samplers
 
-For both samplers: the first index of an epoch, and of a run that goes on at a random position of
-the 90th epoch. The memory is what the process holds at most while it iterates over an epoch, above
-what it held before. It takes 20 s.
+For both samplers: the first index of an epoch, and of a run that continues at a random position of
+the 90th epoch. The memory is the peak of the process while it iterates over an epoch, above that
+before it. It takes 20 s.
 """
 
 import argparse
@@ -19,11 +19,11 @@ import torch
 from vit_plugin.data import DefaultSampler, InfiniteSampler
 
 IMAGES, EPOCHS = 14_197_122, 90
-ORDER_SECONDS, RESUME_SECONDS, MEBIBYTES = 1.0, 2.0, 150.0
+MAX_ORDER_SECONDS, MAX_RESUME_SECONDS, MAX_MEBIBYTES = 1.0, 2.0, 150.0
 
 
 class Images:
-    """So many samples."""
+    """A data set of this number of samples."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -63,16 +63,16 @@ def measure(images: int = IMAGES, rounds: int = 3) -> dict[str, float]:
 
 def main() -> None:
     argparse.ArgumentParser(description=__doc__.partition('\n')[0]).parse_args()
-    found = measure()
+    costs = measure()
     print(
-        f'{IMAGES:,} images: order of an epoch {found["order"]:.2f} s (limit {ORDER_SECONDS}), '
-        f'any position {found["resume"]:.2f} s (limit {RESUME_SECONDS}), memory '
-        f'{found["memory"]:.0f} MiB (limit {MEBIBYTES})'
+        f'{IMAGES:,} images: order of an epoch {costs["order"]:.2f} s (limit {MAX_ORDER_SECONDS}), '
+        f'any position {costs["resume"]:.2f} s (limit {MAX_RESUME_SECONDS}), memory '
+        f'{costs["memory"]:.0f} MiB (limit {MAX_MEBIBYTES})'
     )
     sys.exit(
-        found['order'] >= ORDER_SECONDS
-        or found['resume'] >= RESUME_SECONDS
-        or found['memory'] >= MEBIBYTES
+        costs['order'] >= MAX_ORDER_SECONDS
+        or costs['resume'] >= MAX_RESUME_SECONDS
+        or costs['memory'] >= MAX_MEBIBYTES
     )
 
 

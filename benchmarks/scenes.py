@@ -6,8 +6,8 @@ time.
 A scene has two to four filled shapes, each in one color with noise, on a part of a photograph of
 scikit-learn. The shapes are the things and the photographs the stuff. Every model is a ViT, or a
 hybrid, of six blocks of width 128 with strides of 8 pixels, trained in Mask2Former of MMDetection.
-Time is that of the process, in one thread; rate and annealing follow it. Adapter and Mask2Former
-have ``--seconds``, EoMT has half. The validation has other parts of the photographs.
+Time is that of the process, in one thread; learning rate and annealing follow it. Adapter and
+Mask2Former have ``--seconds``, EoMT has half. The validation has other parts of the photographs.
 """
 
 import argparse
@@ -41,16 +41,9 @@ OFFSET = 1000  # of MMDetection's ids: class + OFFSET * instance
 def outline(shape: str) -> np.ndarray:
     """The corners of a shape (N, 2), within 1 of its center."""
     if shape == 'cross':
-        return np.array(
-            [
-                (x, y)
-                for x, y in zip(
-                    (-0.3, 0.3, 0.3, 1, 1, 0.3, 0.3, -0.3, -0.3, -1, -1, -0.3),
-                    (-1, -1, -0.3, -0.3, 0.3, 0.3, 1, 1, 0.3, 0.3, -0.3, -0.3),
-                    strict=True,
-                )
-            ]
-        )
+        x = (-0.3, 0.3, 0.3, 1, 1, 0.3, 0.3, -0.3, -0.3, -1, -1, -0.3)
+        y = (-1, -1, -0.3, -0.3, 0.3, 0.3, 1, 1, 0.3, 0.3, -0.3, -0.3)
+        return np.stack((x, y), axis=1)
     corners = dict(disc=40, square=4, triangle=3, star=10)[shape]
     angles = 2 * math.pi * np.arange(corners) / corners
     radii = np.where(np.arange(corners) % 2, 0.4, 1) if shape == 'star' else np.ones(corners)
@@ -59,11 +52,13 @@ def outline(shape: str) -> np.ndarray:
 
 def scene(rng: np.random.Generator, validation: bool) -> tuple[np.ndarray, np.ndarray]:
     """An image (SIZE, SIZE, 3) and the id of each of its pixels (SIZE, SIZE)."""
-    which = int(rng.integers(2))
-    photo = np.split(PHOTOS[which], [PHOTOS[which].shape[1] * 2 // 3], axis=1)[validation]
+    photo_number = int(rng.integers(2))
+    photo = PHOTOS[photo_number]
+    cut = photo.shape[1] * 2 // 3  # training sees the left of it, validation the rest
+    photo = photo[:, cut:] if validation else photo[:, :cut]
     y, x = (rng.integers(side - SIZE) for side in photo.shape[:2])
     image = photo[y : y + SIZE, x : x + SIZE].astype(np.float32)
-    ids = np.full((SIZE, SIZE), len(SHAPES) + which)
+    ids = np.full((SIZE, SIZE), len(SHAPES) + photo_number)
     for instance in range(1, rng.integers(3, 6)):
         label, radius, turn = (
             int(rng.integers(len(SHAPES))),
@@ -107,7 +102,7 @@ def batch(
             labels=torch.tensor([i % OFFSET for i in things], dtype=torch.long),
             masks=BitmapMasks(np.stack([ids == i for i in things]).astype(np.uint8), SIZE, SIZE),
         )
-        stuff = np.where(ids < OFFSET, ids, 255)  # as things are ignored there
+        stuff = np.where(ids < OFFSET, ids, 255)  # things are ignored in the semantic map
         sample.gt_sem_seg = PixelData(sem_seg=torch.from_numpy(stuff)[None])
         samples.append(sample)
     return torch.from_numpy(images).permute(0, 3, 1, 2).float() / 64 - 2, samples, maps
@@ -139,9 +134,8 @@ def models() -> dict[str, dict]:
         **CLASSES,
     )
     pixels, decoder = head.pixel_decoder, head.transformer_decoder
-    # EoMT has as many blocks with queries.
-    for part, layers in ((pixels.encoder, 3), (decoder, 3)):
-        part.num_layers = layers
+    for part in (pixels.encoder, decoder):
+        part.num_layers = 3  # as many as EoMT has blocks with queries
         for cfg in part.layer_cfg.values():
             cfg.embed_dims = WIDTH
         part.layer_cfg.ffn_cfg.feedforward_channels = 4 * WIDTH
@@ -185,7 +179,7 @@ def build(cfg: dict) -> nn.Module:
 
 
 def train(model: nn.Module, seconds: float, lr: float, seed: int) -> int:
-    """Train for some seconds of the process. Returns the number of steps."""
+    """Train for this processor time. Returns the number of steps."""
     rng, steps = np.random.default_rng(seed), 0
     queries = getattr(model.backbone, 'queries', None)
     optimizer = torch.optim.AdamW(model.parameters(), lr, weight_decay=0.05)
@@ -221,28 +215,28 @@ def segments(ids: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 def quality(model: nn.Module) -> tuple[float, float]:
     """PQ (arXiv:1801.00868, Equation 1) and mIoU on 320 scenes, in per cent."""
     number, rng = sum(CLASSES.values()), np.random.default_rng(12345)
-    # The last: a pixel without a class.
+    # The last entry is for pixels without a class.
     summed, hits, wrong = (np.zeros(number + 1) for _ in range(3))
     confusion = np.zeros((number, number + 1))
     model.eval()
     for _ in range(10):
         images, samples, truths = batch(rng, 32, validation=True)
         for truth, result in zip(truths, model.predict(images, samples), strict=True):
-            found = result.pred_panoptic_seg.sem_seg[0].numpy()
-            np.add.at(confusion, (truth % OFFSET, found % OFFSET), 1)
-            rest = [segment for segment in segments(found) if segment[0] < number]
+            predicted = result.pred_panoptic_seg.sem_seg[0].numpy()
+            np.add.at(confusion, (truth % OFFSET, predicted % OFFSET), 1)
+            unmatched = [segment for segment in segments(predicted) if segment[0] < number]
             for label, mask in segments(truth):
                 ious = [
                     (mask & other).sum() / (mask | other).sum() if label == kind else 0
-                    for kind, other in rest
+                    for kind, other in unmatched
                 ]
                 if max(ious, default=0) > 0.5:
                     hits[label] += 1
                     summed[label] += max(ious)
-                    del rest[int(np.argmax(ious))]
+                    del unmatched[int(np.argmax(ious))]
                 else:
                     wrong[label] += 1
-            for label, _ in rest:
+            for label, _ in unmatched:
                 wrong[label] += 1
     pq = summed / (hits + wrong / 2).clip(1)
     union = confusion.sum(1) + confusion.sum(0)[:number] - np.diag(confusion)

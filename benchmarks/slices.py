@@ -37,7 +37,7 @@ def image_of(
         image = photo.crop((x, y, x + size[0], y + size[1]))
     else:
         image = photo.resize(size)
-    draw, found = ImageDraw.Draw(image), []
+    draw, objects = ImageDraw.Draw(image), []
     for _ in range(max(round(size[0] * size[1] * DENSITY * random.uniform(0.7, 1.3)), 1)):
         side, kind = int(random.integers(*SIDES)), int(random.integers(len(SHAPES)))
         left, top = (int(random.integers(whole - side)) for whole in size)
@@ -49,8 +49,8 @@ def image_of(
             draw.rectangle((left, top, right, bottom), color)
         else:
             draw.polygon([(left, bottom), (right, bottom), ((left + right) / 2, top)], color)
-        found.append((kind, (left, top, side + 1, side + 1)))
-    return image, found
+        objects.append((kind, (left, top, side + 1, side + 1)))
+    return image, objects
 
 
 def write(folder: Path, part: str, number: int, size: tuple[int, int], seed: int) -> Path:
@@ -59,10 +59,10 @@ def write(folder: Path, part: str, number: int, size: tuple[int, int], seed: int
     (folder / part).mkdir(parents=True)
     coco = CocoFile(SHAPES)
     for i in range(number):
-        image, found = image_of(random, size)
+        image, objects = image_of(random, size)
         image.save(folder / f'{part}/{i:03}.png')
         coco.add_image(f'{i:03}.png', *size)
-        for kind, box in found:
+        for kind, box in objects:
             coco.add(kind, box)
     target = folder / f'annotations/instances_{part}.json'
     coco.write(target)

@@ -2,8 +2,8 @@
 
 The runs of kills.py import it.
 
-On a fast disk the checkpoint of the tiny run is written in a few milliseconds, and a kill falls
-beside it.
+On a fast disk the checkpoint of the tiny run is written in a few milliseconds, so a kill rarely
+hits it.
 """
 
 import os

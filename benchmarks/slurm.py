@@ -1,5 +1,5 @@
-"""A real Slurm of two nodes: a run is preempted by a higher partition and goes on by itself, to the
-same end.
+"""A real Slurm of two nodes: a run is preempted by a higher partition and continues by itself, to
+the same end.
 
     SLURM_PACKAGES=FOLDER python benchmarks slurm [--preemptions 5]
 
@@ -71,7 +71,7 @@ def submit(cluster: slurm_cluster.Cluster, folder: Path, name: str) -> str:
         },
     ).dump(folder / f'{name}.py')
     ports = slurm_cluster.free_ports(1)
-    said = cluster.run(
+    output = cluster.run(
         str(ROOT / 'tools/slurm_train.sh'),
         'low',
         name,
@@ -81,7 +81,7 @@ def submit(cluster: slurm_cluster.Cluster, folder: Path, name: str) -> str:
         MASTER_PORT=str(ports[0]),
         PATH=f'{Path(sys.executable).parent}:{cluster.path}',
     )
-    return re.search(r'job (\d+)', said)[1]
+    return re.search(r'job (\d+)', output)[1]
 
 
 def last_step(work: Path) -> int:
@@ -97,7 +97,7 @@ def last_step(work: Path) -> int:
 
 
 def preempted(cluster: slurm_cluster.Cluster, folder: Path, count: int) -> Result:
-    """Preempt a run so many times, and compare its end with that of an undisturbed run."""
+    """Preempt a run ``count`` times, and compare its end with that of an undisturbed run."""
     undisturbed = submit(cluster, folder, 'undisturbed')
     cluster.wait_for(undisturbed, *ENDED, seconds=400)
     job, work = submit(cluster, folder, 'preempted'), folder / 'preempted'
@@ -115,7 +115,7 @@ def preempted(cluster: slurm_cluster.Cluster, folder: Path, count: int) -> Resul
         )[1]
         cluster.wait_for(other, 'COMPLETED')
         cluster.wait_for(job, 'PENDING')
-        # Slurm would let it rest for two minutes.
+        # Slurm would wait two minutes before it starts the job again.
         cluster.run('scontrol', 'update', f'JobId={job}', 'StartTime=now')
         print(
             f'preemption {i + 1}: at step {last_step(work)}, {cluster.job(job)["JobState"]}',

@@ -57,20 +57,20 @@ def packages() -> Path | None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of this machine that no program has."""
+    """Ports of this machine that no program uses."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(('127.0.0.1', 0))
-        return [one.getsockname()[1] for one in sockets]
+        for listener in sockets:
+            listener.bind(('127.0.0.1', 0))
+        return [listener.getsockname()[1] for listener in sockets]
 
 
 class Cluster:
-    """Commands to a Slurm that runs.
+    """Commands to a running Slurm.
 
     Args:
-        folder: of its configuration, state and logs.
-        environment: its programs and libraries.
+        folder: the folder of its configuration, state and logs.
+        environment: the variables that name its programs and libraries.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:

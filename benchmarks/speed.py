@@ -1,4 +1,4 @@
-"""Our models beside timm, MMPretrain and transformers, on the same weights and images.
+"""Our models next to timm, MMPretrain and transformers, on the same weights and images.
 
 The models run in turns. With --latency it is a table of one image on this machine's CPU instead:
 the time and memory of eight models in eager mode, by ONNX and by ONNX in int8.
@@ -22,8 +22,8 @@ from vit_plugin.commands.flags import a_file, add_flags, at_least
 from vit_plugin.errors import ConfigError
 
 PEERS = ('timm', 'mmpretrain', 'transformers')
-IDLE = 0.5  # a higher load means that the machine is busy
-LESS_MEMORY = 'give a smaller --batch-size or --img-size'
+MAX_IDLE_LOAD = 0.5  # with a higher load average the machine is busy
+LESS_MEMORY = 'give a smaller --batch-size or --img-size'  # advice when memory runs out
 RULES = (
     excludes(
         '--batch-size, --modes, --dtype, --out-type, --compile, --peers, --cfg-options, '
@@ -141,7 +141,7 @@ def measure_latency(args: Namespace) -> list[dict]:
     from benchmarks.measuring.latency import MODELS, as_markdown, latency
 
     load = os.getloadavg()[0] if hasattr(os, 'getloadavg') else 0.0
-    if load > IDLE:
+    if load > MAX_IDLE_LOAD:
         print(
             f'This machine is busy (load {load:.1f}), so the times are too long.',
             file=sys.stderr,
@@ -173,7 +173,7 @@ def main(args: Namespace) -> None:
         check_target(args.out)
     check_device(args.device)
     warnings.simplefilter('ignore')  # warnings of the peers at import
-    os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # the profiler's, of every start and stop
+    os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # silences the profiler at every start and stop
     torch.backends.cudnn.benchmark = True
     if args.threads:
         torch.set_num_threads(args.threads)

@@ -80,8 +80,8 @@ for _ in range(2):
     print(time.time() - start)
 """
 
-# A stage of a training of boxes -> words of the first line that says it.
-SAID = {
+# A stage of a training on boxes -> words of the first line that shows it.
+STAGES = {
     'the first word': '',
     'its memory': 'of memory',
     'its duration': 'on this machine',
@@ -90,25 +90,25 @@ SAID = {
 
 
 def waits(data: str, work_dir: str) -> dict[str, float]:
-    """Seconds until the default detector's training says each of :data:`SAID`."""
+    """Seconds until the default detector's training shows each of :data:`STAGES`."""
     flags = ('--data', data, '--task', 'detection', '--work-dir', work_dir)
-    command, found = (sys.executable, '-m', 'vit_plugin', 'train', *flags), dict[str, float]()
+    command, seconds = (sys.executable, '-m', 'vit_plugin', 'train', *flags), dict[str, float]()
     start = time.perf_counter()
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         for line in process.stdout or ():
-            for name, words in SAID.items():
+            for name, words in STAGES.items():
                 if words in line:
-                    found.setdefault(name, time.perf_counter() - start)
-            if len(found) == len(SAID):
+                    seconds.setdefault(name, time.perf_counter() - start)
+            if len(seconds) == len(STAGES):
                 break
         process.terminate()
-    return found
+    return seconds
 
 
 def print_waits(data: str, rounds: int) -> None:
-    times: dict[str, list[float]] = {name: [] for name in SAID}
+    times: dict[str, list[float]] = {name: [] for name in STAGES}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
             for name, taken in waits(data, f'{folder}/run').items():
@@ -132,7 +132,7 @@ class Cost(NamedTuple):
 
 def cost(arguments: Sequence[str], rounds: int, check: bool = True) -> Cost:
     """The medians of a command's costs."""
-    found = []
+    costs = []
     for _ in range(rounds):
         start = time.perf_counter()
         with tempfile.TemporaryFile('w+') as output:
@@ -143,26 +143,24 @@ def cost(arguments: Sequence[str], rounds: int, check: bool = True) -> Cost:
             if check and process.returncode:
                 output.seek(0)
                 raise SystemExit(f'{" ".join(arguments)}: {output.read()[-2000:]}')
-        found.append((clock, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6))
-    return Cost(*map(statistics.median, zip(*found, strict=True)))
+        costs.append((clock, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6))
+    return Cost(*map(statistics.median, zip(*costs, strict=True)))
 
 
 def predictions(folder: Path, checkpoint: str | None, rounds: int) -> dict[str, Cost]:
     """The cost of ``infer`` for one image."""
-    image, own = folder / 'image.png', str(folder / 'classifier.pth')
+    image, classifier = folder / 'image.png', str(folder / 'classifier.pth')
     cv2.imwrite(str(image), np.full((32, 32, 3), 99, np.uint8))
-    subprocess.run((sys.executable, '-c', CLASSIFIER.format(path=own)), check=True)
-    given = {'a classifier': own} | ({checkpoint: checkpoint} if checkpoint else {})
+    subprocess.run((sys.executable, '-c', CLASSIFIER.format(path=classifier)), check=True)
+    paths = {'a classifier': classifier} | ({checkpoint: checkpoint} if checkpoint else {})
     return {
         name: cost((sys.executable, '-m', 'vit_plugin', 'infer', path, str(image)), rounds)
-        for name, path in given.items()
+        for name, path in paths.items()
     }
 
 
 def first_steps(folder: Path, rounds: int) -> dict[str, Cost]:
-    """What a whole training of one step takes: our runner and ViT, and MMEngine's runner with
-    MMPretrain's ViT.
-    """
+    """The cost of a training of one step: our runner and ViT, or MMEngine's and MMPretrain's."""
     for name in ('a', 'b'):
         (folder / 'images' / name).mkdir(parents=True)
         for i in range(8):

@@ -43,9 +43,9 @@ def step(stem: nn.Module, images: Tensor) -> None:
     stem.zero_grad()
 
 
-def seconds(call: Callable[..., None], *given: Any) -> float:
+def seconds(call: Callable[..., None], *args: Any) -> float:
     start = time.process_time()
-    call(*given)
+    call(*args)
     return time.process_time() - start
 
 

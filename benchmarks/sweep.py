@@ -47,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def main(args: Namespace) -> None:
     from anyfolder.complete import write_text
     from benchmarks import grid_of_trainings
-    from vit_plugin.files.standard_streams import interrupted
+    from vit_plugin.files.standard_streams import exit_interrupted
 
     grid = {key: value if isinstance(value, list) else [value] for key, value in args.grid.items()}
     folder = Path(args.work_dir or f'work_dirs/sweep_{Path(args.config[0]).stem}')
@@ -57,7 +57,7 @@ def main(args: Namespace) -> None:
     try:
         failed = grid_of_trainings.train(runs, options, args.jobs)
     except KeyboardInterrupt:
-        raise interrupted('Interrupted: the same command continues.') from None
+        raise exit_interrupted('Interrupted: the same command continues.') from None
     table = grid_of_trainings.table(runs, args.metric)
     write_text(folder / 'results.md', table)
     print(f'\n{table}\n{folder / "results.md"}')

@@ -47,7 +47,7 @@ SMALL = (
     '050',
     '_n',
 )
-LIMIT = 60_000_000  # parameters of a model that is tried
+MAX_PARAMETERS = 60_000_000  # larger models are not tried
 # Modules whose maps are not H/stride: they pad nothing, resize the image, or state another stride.
 UNEVEN = {
     'crossvit',
@@ -94,12 +94,12 @@ def check(name: str, size: tuple[int, int], **options) -> tuple[str, set[str]]:
         part.register_forward_hook(lambda part, *_: called.add(part))
     maps = model(torch.randn(2, 3, *size))
     sum(map.float().mean() for map in maps).backward()
-    left = {
+    without_gradient = {
         key
         for key, parameter in model.named_parameters()
         if parameter.requires_grad and parameter.grad is None
     }
-    left |= {
+    without_gradient |= {
         key
         for key, part in model.named_modules()
         if part in model.parts_to_shard() and part not in called
@@ -114,21 +114,23 @@ def check(name: str, size: tuple[int, int], **options) -> tuple[str, set[str]]:
             for side, pixels in zip(map.shape[2:], size, strict=True)
         )
     ]
-    return '; '.join(wrong), left
+    return '; '.join(wrong), without_gradient
 
 
 def outcome(name: str, size: tuple[int, int]) -> tuple[str, str, set[str]]:
-    """How a model takes a size: its kind, what to say, and the parameters without a gradient."""
+    """How a model takes a size: the kind, the text, and the parameters without a gradient."""
     reason = ''
     for kind, options in (('right', {}), ('right with img_size', dict(img_size=size))):
         try:
-            wrong, left = check(name, size, **options)
+            wrong, without_gradient = check(name, size, **options)
         except ConfigError as error:
             return 'rejected', reason or str(error), set()
         except Exception as error:
             reason = reason or f'{type(error).__name__}: {error}'.splitlines()[0][:80]
             continue
-        return ('other maps', wrong, left) if wrong else (kind, kind, left)
+        if wrong:
+            return 'other maps', wrong, without_gradient
+        return kind, kind, without_gradient
     return 'not at this size', reason, set()
 
 
@@ -147,25 +149,25 @@ def main() -> int:
     print(*rows, sep='\n')
     for module in fnmatch.filter(timm.list_modules(), args.modules):
         name, number = smallest(module)
-        found = (
+        outcomes = (
             [outcome(name, size) for size in SIZES]
-            if number < LIMIT
+            if number < MAX_PARAMETERS
             else [('too large', 'too large', set())] * 2
         )
-        counts[found[1][0]] += 1
-        if 'other maps' in {kind for kind, *_ in found}:
+        counts[outcomes[1][0]] += 1
+        if 'other maps' in {kind for kind, *_ in outcomes}:
             uneven.add(module)
         rows.append(
             f'| {module} | `{name}` | '
-            + ' | '.join(said for _, said, _ in found)
-            + f' | {len(found[0][2] | found[1][2])} |'
+            + ' | '.join(text for _, text, _ in outcomes)
+            + f' | {len(outcomes[0][2] | outcomes[1][2])} |'
         )
         print(rows[-1], flush=True)
         if args.out:
             args.out.write_text('\n'.join(rows) + '\n')
     print(
         f'timm {timm.__version__}, {sum(counts.values())} modules at {SIZES[1]}: '
-        + ', '.join(f'{count} {what}' for what, count in sorted(counts.items()))
+        + ', '.join(f'{count} {kind}' for kind, count in sorted(counts.items()))
         + f'; {time.time() - start:.0f} s'
     )
     return int(bool(uneven - UNEVEN))

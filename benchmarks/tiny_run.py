@@ -20,7 +20,7 @@ from mmengine.config import Config, DictAction
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
-from vit_plugin.engine.checkpoints.state import by_numbers
+from vit_plugin.engine.checkpoints.state import key_by_numbers
 from vit_plugin.weights.reading.folders import read_folder
 
 ITERATIONS, PER_EPOCH, BATCH = 12, 4, 16
@@ -77,9 +77,9 @@ def tiny_cfg(
     """The config of the run.
 
     Args:
-        work_dir: its folder.
-        loop: whether it counts epochs (3 of 4 iterations) or iterations (12).
-        workers: processes that load data.
+        work_dir: the folder of the run.
+        loop: ``'epoch'`` (3 epochs of 4 iterations) or ``'iter'`` (12 iterations).
+        workers: number of processes that load data.
         **options: other settings by their dotted names, ``**{'optim_wrapper.optimizer.lr': 1e-2}``.
     """
     by_epoch = loop == 'epoch'
@@ -187,7 +187,7 @@ def _compared(path: str | Path) -> dict[str, Any]:
         checkpoint = read_folder(path, parts=None)
         if 'optimizer' in checkpoint:
             names = checkpoint['meta']['run']['parameters']
-            checkpoint['optimizer'] = by_numbers(checkpoint['optimizer'], names)
+            checkpoint['optimizer'] = key_by_numbers(checkpoint['optimizer'], names)
     else:
         checkpoint = torch.load(path, map_location='cpu', weights_only=False)
     scalars = {
@@ -195,9 +195,9 @@ def _compared(path: str | Path) -> dict[str, Any]:
         for name, buffer in checkpoint.pop('message_hub')['log_scalars'].items()
         if not any(clock in name for clock in CLOCKS)
     }
-    place = {name: checkpoint['meta'][name] for name in ('epoch', 'iter', 'seed')}
+    position = {name: checkpoint['meta'][name] for name in ('epoch', 'iter', 'seed')}
     rows = [dict(row, seconds=0) for row in checkpoint.pop('report', {}).get('rows', ())]
-    return dict(checkpoint, meta=place, scalars=scalars, rows=rows)
+    return dict(checkpoint, meta=position, scalars=scalars, rows=rows)
 
 
 def _leaves(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:

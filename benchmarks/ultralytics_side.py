@@ -1,4 +1,4 @@
-"""A detector of ultralytics beside ours: the same images, judge and curve of AP.
+"""A detector of ultralytics next to ours: the same images, judge and curve of AP.
 
 Ultralytics is under AGPL and runs as a program. It trains by its own schedule and with its own
 augmentation, on the images and the longer side that ``vit-plugin train --data`` gets. COCO's code
@@ -34,15 +34,13 @@ def as_yolo(lists: Path, photos: Path, folder: Path) -> Path:
         labels.mkdir(parents=True)
         for number, image in content.imgs.items():
             rows = []
-            for each in content.imgToAnns[number]:
-                x, y, w, h = each['bbox']
-                place = content.getCatIds().index(each['category_id'])
-                across, down = (x + w / 2, w), (y + h / 2, h)
-                (x, w), (y, h) = (
-                    [number / image[side] for number in numbers]
-                    for side, numbers in (('width', across), ('height', down))
-                )
-                rows.append(f'{place} {x} {y} {w} {h}\n')
+            for annotation in content.imgToAnns[number]:
+                left, top, width, height = annotation['bbox']
+                label = content.getCatIds().index(annotation['category_id'])
+                # The center and the size of the box, as fractions of the image.
+                x, w = ((left + width / 2) / image['width'], width / image['width'])
+                y, h = ((top + height / 2) / image['height'], height / image['height'])
+                rows.append(f'{label} {x} {y} {w} {h}\n')
             suffix = Path(image['file_name']).suffix
             (images / f'{number}{suffix}').symlink_to(photos / image['file_name'])
             (labels / f'{number}.txt').write_text(''.join(rows))
@@ -64,16 +62,16 @@ def ultralytics(program: str, model: str, data: Path, lists: Path, size: int) ->
     def judge(folder: Path, run: Callable[[Sequence[str]], float]) -> Mapping[str, float]:
         best = [f'model={folder}/run/weights/best.pt', 'save_json=True']
         run([program, 'detect', 'val', *best, *common, f'project={folder}', 'name=val'])
-        found = json.loads((folder / 'val' / 'predictions.json').read_text())
+        predictions = json.loads((folder / 'val' / 'predictions.json').read_text())
         truth = COCO(lists / 'val.json')
-        for each in found:
-            each['category_id'] = truth.getCatIds()[each['category_id'] - 1]
+        for box in predictions:
+            box['category_id'] = truth.getCatIds()[box['category_id'] - 1]
         with contextlib.redirect_stdout(io.StringIO()):
-            judged = COCOeval(truth, truth.loadRes(found), 'bbox')
-            judged.evaluate()
-            judged.accumulate()
-            judged.summarize()
-        return dict(zip(METRICS['detection'], 100 * judged.stats, strict=False))
+            evaluation = COCOeval(truth, truth.loadRes(predictions), 'bbox')
+            evaluation.evaluate()
+            evaluation.accumulate()
+            evaluation.summarize()
+        return dict(zip(METRICS['detection'], 100 * evaluation.stats, strict=False))
 
     return Side(train, judge)
 
@@ -113,8 +111,8 @@ def ultralytics_sides(
         models: names such as ``yolo11n``.
         data: the folder.
         size: longer side of the images in pixels.
-        cores: where the folder is read.
-        folder: an empty one, for the images and labels in ultralytics' form.
+        cores: the cores on which the folder is read.
+        folder: an empty folder for the images and labels in ultralytics' form.
     """
     lists = folder / 'lists'
     check = ['--data', str(data), '--task', 'detection', '--check', '--work-dir', str(lists)]

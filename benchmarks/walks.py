@@ -41,7 +41,7 @@ class Walk:
         self.starts: dict[int, int] = {}
 
     def file_of(self, code: CodeType) -> str:
-        """The path of a function's file in the repository; of other code, nothing."""
+        """The path of a function's file in the repository, or '' for other code."""
         if id(code) not in self.files:
             path = Path(code.co_filename)
             inside = path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in PACKAGES
@@ -158,7 +158,7 @@ def row(name: str, found: dict[str, Any]) -> tuple[list[str], list[str]]:
         sum(count for caller, callee, count in pairs if caller == callee),
         len(upward),
     )
-    shown = [f'{a} -> {b}: {count}' for a, b, count in sorted(upward, key=lambda one: -one[2])]
+    shown = [f'{a} -> {b}: {count}' for a, b, count in sorted(upward, key=lambda pair: -pair[2])]
     return [name, *(f'{number:,}' for number in numbers)], shown
 
 
@@ -178,7 +178,7 @@ def main() -> None:
     print(*map(str.rjust, COLUMNS, widths))
     with tempfile.TemporaryDirectory() as folder:
         write_images(Path(folder, 'images'))
-        # The others predict with what was trained, so that it is always there.
+        # `train` always runs, since the other commands need its model.
         for name in dict.fromkeys(['train', *args.only]):
             out = Path(folder, f'{name}.json')
             program = [sys.executable, '-W', 'ignore', str(Path(__file__).resolve())]

@@ -1,4 +1,4 @@
-"""Every Vision Transformer of timm's by its name: does our backbone compute the same?
+"""Every Vision Transformer of timm by its name: does our backbone compute the same?
 
 For each name and image size, timm's model and ``VisionTransformer(arch='timm://<name>')`` get the
 same random weights, through a plain ``load_state_dict`` of timm's names. The tokens before the head
@@ -106,8 +106,8 @@ def sizes(model: VisionTransformer) -> dict[str, tuple[int, int]]:
         return {'native': model.img_size}
     stride = model.patch_embed.stride
     square = 224 if 224 % stride == 0 else 14 * stride
-    found = (model.img_size, (square, square), (6 * stride, 9 * stride))
-    return dict(zip(SIZES, found, strict=True))
+    shapes = (model.img_size, (square, square), (6 * stride, 9 * stride))
+    return dict(zip(SIZES, shapes, strict=True))
 
 
 @torch.no_grad()
@@ -123,7 +123,7 @@ def compare(
     with torch.device('meta'):
         whole = VisionTransformer(f'timm://{name}')
     blocks = kept_blocks(whole.num_layers, whole.embed_dims, count)
-    model, found, reference = ours(name, blocks, dtype), {}, None
+    model, differences, reference = ours(name, blocks, dtype), {}, None
     for label, size in sizes(model).items():
         any_size = size != model.img_size
         if reference is None or any_size != reference[0]:
@@ -133,8 +133,8 @@ def compare(
                 reference[1].state_dict()
             )
         images = torch.randn(1, model.patch_embed.in_channels, *size, dtype=dtype)
-        found[label] = difference(reference[1].forward_features(images), model(images)[0])
-    return found
+        differences[label] = difference(reference[1].forward_features(images), model(images)[0])
+    return differences
 
 
 def difference(expected: Tensor, actual: Tensor) -> float:
@@ -164,18 +164,19 @@ def main() -> int:
     print(*rows, sep='\n')
     for name in fnmatch.filter(names(), args.names):
         try:
-            found = compare(name, dtype, args.blocks)
-            cells = [outcome(found[size], dtype) if size in found else '' for size in SIZES]
+            differences = compare(name, dtype, args.blocks)
+            cells = [
+                outcome(differences[size], dtype) if size in differences else '' for size in SIZES
+            ]
             row = f'| `{name}` | {" | ".join(cells)} |'
-            largest = max(found.values())
+            largest = max(differences.values())
             worst = max(worst, largest)
-            counts[
-                'unequal'
-                if largest > TOLERANCE[dtype]
-                else 'equal to the last bit'
-                if largest == 0
-                else 'equal up to rounding'
-            ] += 1
+            if largest > TOLERANCE[dtype]:
+                counts['unequal'] += 1
+            elif largest:
+                counts['equal up to rounding'] += 1
+            else:
+                counts['equal to the last bit'] += 1
         except ConfigError as error:
             row = f'| `{name}` | rejected: {error} | | |'
             counts['rejected'] += 1
@@ -185,7 +186,7 @@ def main() -> int:
             args.out.write_text('\n'.join(rows) + '\n')
     print(
         f'{sum(counts.values())} names in {args.dtype}: '
-        + ', '.join(f'{count} {what}' for what, count in sorted(counts.items()))
+        + ', '.join(f'{count} {kind}' for kind, count in sorted(counts.items()))
         + f'; largest difference {worst:.1e}; '
         f'{time.time() - start:.0f} s'
     )

@@ -86,7 +86,7 @@ def public_names(module: ModuleType) -> list[str]:
         name
         for value in vars(module).values()
         if isinstance(value, Registry)
-        for name, place in value.later.items()
+        for name, place in value.lazy_modules.items()
         if place.startswith(f'{module.__name__}.')
         or (place.startswith('vit_plugin.projects.') and hasattr(module, '__getattr__'))
     ]

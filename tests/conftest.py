@@ -1,3 +1,5 @@
+"""Settings and fixtures that all tests share."""
+
 import functools
 import gc
 import multiprocessing
@@ -26,7 +28,7 @@ os.environ.setdefault('CUDA_VISIBLE_DEVICES', '')
 
 # The same examples in every run, so that a commit passes or fails by itself.
 # --hypothesis-profile=default draws others.
-# A busy machine fails none: how long an example takes is not a property of the code.
+# No deadline: how long an example takes depends on the machine, not on the code.
 settings.register_profile('same', derandomize=True, deadline=None)
 settings.load_profile('same')
 
@@ -40,14 +42,14 @@ if 'PYTEST_XDIST_WORKER' in os.environ:  # several processes share the processor
 def pytest_collection_finish() -> None:
     """Leave what was imported out of later garbage collections.
 
-    MMEngine asks for one for each data set.
+    MMEngine starts one for each data set.
     """
     gc.collect()
     gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what each folder of tests took, if the environment asks for it as ``.ci/run`` does."""
+    """Print the seconds of each folder if ``DURATIONS_BY_FOLDER`` is set, as by ``.ci/run``."""
     if 'DURATIONS_BY_FOLDER' not in os.environ:
         return
     seconds: Counter[str] = Counter()
@@ -62,13 +64,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    gc.unfreeze()  # so that extensions see their objects go at the end
+    gc.unfreeze()  # so that the objects of extensions are freed at the end
 
 
 @pytest.fixture(autouse=True, scope='session')
 def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what torch and multiprocessing leave behind when a run is interrupted in the folder that
-    pytest removes.
+    """Put the temporary files of torch and multiprocessing, which interrupted runs leave behind,
+    into the folder that pytest removes.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv('TMPDIR', str(tmp_path_factory.getbasetemp()))
@@ -78,7 +80,7 @@ def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope='session')
 def metafiles_are_read_once() -> Iterator[None]:
-    """For each base of a framework, MMEngine reads all its metafiles, which takes 0.5 s."""
+    """MMEngine reads all metafiles of a framework (0.5 s) for each ``_base_`` in it; cache them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mmengine.config.utils, 'load', functools.cache(mmengine.config.utils.load))
         yield
@@ -91,7 +93,7 @@ def seeded() -> None:
 
 @pytest.fixture(autouse=True)
 def no_group_left() -> Iterator[None]:
-    """Leave the group of processes that a test has joined, since tests on several ranks fork this
+    """Destroy the process group that a test has joined, since tests on several ranks fork this
     process.
     """
     yield
@@ -101,7 +103,7 @@ def no_group_left() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_closed_log() -> Iterator[None]:
-    """Leave no closed file in MMEngine's logger, to which each initialization of a model writes."""
+    """Remove closed files from MMEngine's loggers, since initializing a model writes to them."""
     yield
     for logger in MMLogger._instance_dict.values():
         logger.handlers[:] = [
@@ -111,8 +113,8 @@ def no_closed_log() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_default_scope() -> None:
-    """Begin without the framework that another test made the default, which MMPretrain's functions
-    for users read.
+    """Clear the default scope that another test has set, since MMPretrain's public functions use
+    it.
     """
     DefaultScope._instance_dict.clear()
 
@@ -128,7 +130,7 @@ def tiny() -> dict:
 
 @pytest.fixture
 def tiny_hybrid(tiny: dict) -> dict:
-    """The same on a ResNet of two stages (stride 8)."""
+    """The same ViT on a ResNet of two stages (stride 8)."""
     arch = dict(tiny['arch'], patch_size=1, resnet=dict(stage_depths=(1, 1), width=32))
     return dict(tiny, arch=arch)
 
@@ -145,7 +147,8 @@ def digits_config(tmp_path) -> Config:
             'val_dataloader.dataset.indices': 30,
             'test_dataloader.dataset.indices': 30,
             'work_dir': str(tmp_path / 'work'),
-            # Its time stamp has seconds, and MMEngine warns of two runs of one name in a process.
+            # MMEngine warns of two runs with one name in a process; its default is a time stamp
+            # in whole seconds.
             'experiment_name': tmp_path.name,
             'log_level': 'WARNING',
             'custom_hooks.0.pictures': False,  # they take seconds
@@ -156,7 +159,7 @@ def digits_config(tmp_path) -> Config:
 
 @pytest.fixture
 def full_disk() -> Iterator[None]:
-    """No file can grow beyond 64 KiB."""
+    """Limit each file to 64 KiB, so that larger writes fail as on a full disk."""
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -167,13 +170,14 @@ def full_disk() -> Iterator[None]:
 
 @pytest.fixture
 def forget(monkeypatch):
-    """Make a package impossible to import, and ours unimported."""
+    """Return a function that makes a package impossible to import, and unloads vit_plugin."""
     yield functools.partial(_forget, monkeypatch)
     for name in [name for name in sys.modules if name.split('.')[0] == 'vit_plugin']:
-        del sys.modules[name]  # others than those that monkeypatch puts back
+        del sys.modules[name]  # imported by the test; monkeypatch then restores the earlier ones
 
 
 def _forget(monkeypatch, missing: str, error: ImportError | None = None) -> None:
+    """Unload vit_plugin and a package, whose import then fails, with ``error`` if it is given."""
     for root in vars(mmengine.registry).values():
         if isinstance(root, mmengine.registry.Registry):
             for scope in ('vit_plugin', missing):
@@ -188,6 +192,8 @@ def _forget(monkeypatch, missing: str, error: ImportError | None = None) -> None
 
 
 class Blocker:
+    """A finder that raises an error for one package."""
+
     def __init__(self, package: str, error: ImportError) -> None:
         self.package, self.error = package, error
 

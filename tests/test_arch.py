@@ -1,3 +1,5 @@
+"""The table of variants, and the parser of their names."""
+
 import pytest
 import torch
 from tiny_models import TINY_SIZES
@@ -6,8 +8,8 @@ from vit_plugin.arch import STEMS, VARIANTS, parse_arch
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, ViTClsHead
 
-# Parameters at 224 px with 1000 classes and no pre-logits: google-research/vision_transformer's own
-# tests, and timm.
+# Numbers of parameters at 224 px with 1000 classes and no pre-logits, from the tests of
+# google-research/vision_transformer and from timm.
 PARAMETERS = {
     'Ti/16': 5_717_416,
     'S/32': 22_878_952,
@@ -28,7 +30,7 @@ PARAMETERS = {
 }
 
 
-def test_every_variant_has_its_count():
+def test_every_variant_has_an_expected_count():
     assert set(VARIANTS) == set(PARAMETERS)
 
 
@@ -59,12 +61,12 @@ def test_names_and_strides(name, stride):
         assert VisionTransformer(name).patch_embed.stride == stride
 
 
-def test_only_case_tells_the_two_giants_apart():
+def test_small_and_capital_g_are_different_sizes():
     assert parse_arch('g/14').embed_dims == 1408
     assert parse_arch('G/14').embed_dims == 1664
 
 
-def test_every_stem_is_reachable():
+def test_every_stem_has_an_arch_name():
     for stem, rows in STEMS.items():
         for number in rows:
             assert parse_arch(f'{stem}+S/{number}').patch_embed['type'] == 'ResNetEmbed'
@@ -96,15 +98,15 @@ def test_every_stem_is_reachable():
         (dict(TINY_SIZES, num_heads=3), ['embed_dims=32 is not divisible by num_heads=3']),
     ],
 )
-def test_what_is_no_arch_says_what_is_near(arch, words):
+def test_unknown_arch_raises_with_suggestions(arch, words):
     with pytest.raises(ConfigError) as error:
         parse_arch(arch)
     assert all(word in str(error.value) for word in words)
 
 
-def test_a_cnn_of_timm_is_a_stem():
-    found = parse_arch('test_resnet+Ti/16')
-    assert found.patch_embed == dict(
+def test_timm_cnn_name_becomes_a_stem():
+    arch = parse_arch('test_resnet+Ti/16')
+    assert arch.patch_embed == dict(
         type='TimmEmbed', model_name='test_resnet', out_indices=(0, 1, 2, 3)
     )
-    assert found.embed_dims == 192
+    assert arch.embed_dims == 192

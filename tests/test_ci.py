@@ -1,4 +1,4 @@
-"""Workflows, hooks and lists of versions name what exists."""
+"""Workflows, hooks and lists of versions refer to things that exist."""
 
 import re
 import runpy
@@ -16,11 +16,11 @@ HOOKS = Path('.pre-commit-config.yaml')
 FORMS = [Path('.github/dependabot.yml'), *sorted(Path('.github/ISSUE_TEMPLATE').glob('*.yml'))]
 CHECKS = Path('.ci/check')
 CONSTRAINTS = Path('tests/constraints.txt')
-# Programs of the runner's image, and Python's.
-GIVEN = {'bash', 'pip', 'python', 'test', 'cd', 'set', 'echo', 'docker'}
+# Programs that a runner's image has.
+PREINSTALLED = {'bash', 'pip', 'python', 'test', 'cd', 'set', 'echo', 'docker'}
 # The package of a program, if it has another name.
 PACKAGES = {'sphinx-build': 'sphinx', 'cyclonedx-py': 'cyclonedx-bom'}
-# The jobs that may do more than read the code, and what.
+# The permissions of jobs that may do more than read the code.
 WRITERS = {
     ('release', 'attest'): {'id-token': 'write', 'attestations': 'write'},
     ('release', 'publish'): {'id-token': 'write'},
@@ -30,10 +30,10 @@ WRITERS = {
 @pytest.fixture
 def project(monkeypatch) -> dict[str, Any]:
     """The arguments of ``setup()``."""
-    given: dict[str, Any] = {}
-    monkeypatch.setattr(setuptools, 'setup', lambda **arguments: given.update(arguments))
+    setup_arguments: dict[str, Any] = {}
+    monkeypatch.setattr(setuptools, 'setup', lambda **arguments: setup_arguments.update(arguments))
     runpy.run_path('setup.py')
-    return given
+    return setup_arguments
 
 
 def steps(workflow: Path) -> list[list[str]]:
@@ -54,10 +54,10 @@ def test_forms_can_be_read(path):
 
 
 @pytest.mark.parametrize('path', WORKFLOWS, ids=lambda path: path.stem)
-def test_a_workflow_names_what_exists(path, project):
-    """Extras, files, and programs that the runner has or that the job installs first."""
+def test_a_workflow_uses_existing_extras_files_and_programs(path, project):
+    """A program must come with the runner, or be installed by an earlier line of its job."""
     for lines in steps(path):
-        installed = set(GIVEN)
+        installed = set(PREINSTALLED)
         for line in lines:
             for extra in re.findall(r'\.\[([\w,]+)\]', line):
                 for name in extra.split(','):
@@ -73,8 +73,8 @@ def test_a_workflow_names_what_exists(path, project):
 
 
 @pytest.mark.parametrize('path', WORKFLOWS, ids=lambda path: path.stem)
-def test_a_workflow_may_do_the_least(path):
-    """It reads the code, ends by itself, and runs no code of a stranger with a right to write."""
+def test_a_workflow_has_minimal_permissions(path):
+    """It reads the code and has a timeout, and jobs that may write run actions only."""
     text = path.read_text()
     workflow = yaml.safe_load(text)
     assert workflow['permissions'] == dict(contents='read')
@@ -90,7 +90,7 @@ def test_a_workflow_may_do_the_least(path):
             assert not any('run' in step for step in job['steps'])
 
 
-def test_what_is_released_was_built_twice_and_is_attested():
+def test_a_release_is_rebuilt_and_attested():
     build, attest, publish = yaml.safe_load(Path('.github/workflows/release.yml').read_text())[
         'jobs'
     ].values()
@@ -103,7 +103,7 @@ def test_what_is_released_was_built_twice_and_is_attested():
     assert (attest['needs'], publish['needs']) == ('build', 'attest')
 
 
-def test_the_image_is_made_of_what_exists(project):
+def test_the_dockerfile_uses_existing_files_and_extras(project):
     text = Path('Dockerfile').read_text()
     copied = re.findall(r'^COPY (.*) \S+$', text, re.MULTILINE)
     assert all(Path(name).exists() for names in copied for name in names.split())
@@ -114,11 +114,11 @@ def test_the_image_is_made_of_what_exists(project):
     assert re.search(r'^USER (?!root)', text, re.MULTILINE)
 
 
-def test_the_citation_is_of_this_version():
+def test_the_citation_has_this_version():
     assert yaml.safe_load(Path('CITATION.cff').read_text())['version'] == vit_plugin.__version__
 
 
-def test_hooks_run_what_the_extra_installs(project):
+def test_hooks_run_programs_of_the_extra_dev(project):
     installed = names(project['extras_require']['dev'])
     for repository in yaml.safe_load(HOOKS.read_text())['repos']:
         for hook in repository['hooks']:
@@ -126,44 +126,46 @@ def test_hooks_run_what_the_extra_installs(project):
     assert 'pre-commit' in installed
 
 
-def test_all_checks_are_one_command():
+def test_ci_check_runs_hooks_and_tests():
     assert CHECKS.stat().st_mode & 0o100
     assert {'pre-commit run --all-files', 'python -m pytest'} <= set(
         CHECKS.read_text().splitlines()
     )
 
 
-def test_the_oldest_versions_are_those_that_are_promised(project):
-    """``tests/oldest.txt``, which the matrix installs, has every lower bound of setup.py for the
-    frameworks' lines.
+def test_the_oldest_pins_are_the_lower_bounds(project):
+    """``tests/oldest.txt``, which the matrix installs, pins the lower bounds that setup.py states
+    for the package and for its extras ``onedl`` and ``openmmlab``.
     """
     lines = re.findall(r'^[\w-]+==[\d.]+', Path('tests/oldest.txt').read_text(), re.MULTILINE)
-    # The first line of a name is that of most Pythons.
+    # If a name has several lines, the first is for most versions of Python.
     pinned = dict(line.split('==') for line in reversed(lines))
-    promised = [
+    requirements = [
         *project['install_requires'],
         *project['extras_require']['onedl'],
         *project['extras_require']['openmmlab'],
     ]
     bounds = dict(
-        match.groups() for one in promised if (match := re.match(r'([\w-]+)>=([\d.]+)', one))
+        match.groups()
+        for requirement in requirements
+        if (match := re.match(r'([\w-]+)>=([\d.]+)', requirement))
     )
     assert bounds
     for name, bound in bounds.items():
         assert re.fullmatch(rf'{re.escape(bound)}(\.0)*', pinned[name]), name
 
 
-def test_work_arounds_are_for_the_versions_that_are_tested():
-    """When a version changes, the work-around is tried without."""
+def test_work_arounds_name_the_tested_versions():
+    """A new version makes this fail, so that someone tries to do without the work-around."""
     page = Path('CONTRIBUTING.md').read_text().partition('### If the forks stop')[2]
     rows = re.findall(r'^\| (.*?`.*?) \| (.*?) \|', page.partition('\n## ')[0], re.MULTILINE)
     tested = dict(re.findall(r'^([\w-]+)==([\d.]+)', CONSTRAINTS.read_text(), re.MULTILINE))
-    assert len(rows) > 3
-    for where, why in rows:
-        *names, file = re.findall(r'`([\w./-]+)`', where)
+    assert len(rows) > 3  # the regular expression fits the table
+    for location, reason in rows:
+        *names, file = re.findall(r'`([\w./-]+)`', location)
         text = Path(file).read_text() if Path(file).is_file() else ''
-        assert Path(file).exists(), where
-        assert all(name in text for name in names), where
-        versions = re.findall(r'(onedl-\w+) ([\d.]+\d)', why)
-        assert versions, why
-        assert all(tested[name] == version for name, version in versions), why
+        assert Path(file).exists(), location
+        assert all(name in text for name in names), location
+        versions = re.findall(r'(onedl-\w+) ([\d.]+\d)', reason)
+        assert versions, reason
+        assert all(tested[name] == version for name, version in versions), reason

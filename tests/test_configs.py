@@ -39,13 +39,15 @@ HOSTS = {
 }
 CONFIGS = sorted(path for path in Path('configs').glob('*/*.py') if path.parent.name != '_base_')
 ADAPTER = 'vit_plugin.ViTAdapter'
-UNREAD = 'decode_head.fusion.0.unit1.'  # of DPT: in its files, and of no use
+# Parameters of DPT that are in published files and that no forward uses.
+UNUSED = 'decode_head.fusion.0.unit1.'
 VITS = tuple(
     f'vit_plugin.{name}' for name in ('VisionTransformer', 'IBOTViT', 'MAEViT', 'SimMIMViT')
 )
-COCO = 118000  # training images, as the schedules count them
+COCO_IMAGES = 118000  # for training, as the schedules count them
 
-# Settings of dense recipes that have them: few layers, proposals and queries, no mixed precision.
+# Smaller values for those settings that a recipe has: few layers, proposals and queries, and no
+# mixed precision.
 SMALL = {
     'model.data_preprocessor.pad_size_divisor': 32,
     'model.data_preprocessor.size': (64, 64),
@@ -58,23 +60,22 @@ SMALL = {
     'model.decode_head.pixel_decoder.encoder.num_layers': 1,
     'model.decode_head.transformer_decoder.num_layers': 1,
     'model.dn_cfg.group_cfg.num_dn_queries': 10,
-    'model.decode_head.num_classes': 150,  # as the batch has
+    'model.decode_head.num_classes': 150,  # as in segmentation_batch
     'model.auxiliary_head.num_classes': 150,
     'optim_wrapper.type': 'OptimWrapper',
 }
 
 
-# Parts of the names of dense recipes that cannot be exported, and words of the sentence that says
-# why.
-NO_GRAPH = {
+# Parts of the names of dense recipes that cannot be exported, and of the errors that say why.
+EXPORT_ERRORS = {
     'rcnn': 'steps that cannot be exported',
     'dino-4scale': 'steps that cannot be exported',
     '_r18_': 'not one of vit_plugin',
     'mask2former': 'torch.export cannot trace this model',
 }
 
-# Dense and self-supervised recipes that are built and stepped every time, one of each kind; the
-# others nightly.
+# Dense and self-supervised recipes that take a step in each run of the tests, one of each kind; the
+# others do so nightly.
 QUICK = (
     'mask-rcnn_hybrid',
     'retinanet_hybrid-vit-d4',
@@ -88,8 +89,10 @@ QUICK = (
 
 
 def recipes(*folders: str, nightly: bool = False) -> pytest.MarkDecorator:
-    """The recipes in some folders, or in all; without their host, whose own files they build on,
-    they are skipped.
+    """Parametrize a test by the recipes in some folders, or in all.
+
+    A recipe is skipped if its host, which has its base configs, is not installed. With ``nightly``,
+    recipes that are not in ``QUICK`` run nightly.
     """
 
     def marks(path: Path) -> list[pytest.MarkDecorator]:
@@ -113,14 +116,14 @@ def recipes(*folders: str, nightly: bool = False) -> pytest.MarkDecorator:
 @pytest.mark.parametrize(
     'path', [path for path in CONFIGS if '-20k_in1k' in path.stem], ids=lambda path: path.stem
 )
-def test_fine_tuning_begins_from_weights_of_its_variant(path):
+def test_fine_tuning_starts_from_weights_of_the_same_variant(path):
     backbone = read_config(path).model.backbone
-    # R50+ViT-B_16.
+    # For example R50+ViT-B_16.
     file = backbone.init_cfg.checkpoint.rsplit('/', 1)[1].removesuffix('.npz').split('-i21k')[0]
     assert re.sub(r'ViT-|\W|_', '', file) == re.sub(r'\W', '', backbone.arch)
 
 
-def test_there_are_recipes_of_each_kind():
+def test_every_folder_of_recipes_has_a_host():
     assert {path.parent.name for path in CONFIGS} == set(HOSTS)
 
 
@@ -129,17 +132,17 @@ def test_there_are_recipes_of_each_kind():
     [
         ('vit-d24-w256-p4_1xb256-180e_cifar100-folder', 100, 12_862_820),
         ('vit-d6-w256-p4_1xb256-180e_cifar10-folder', 10, 3_328_778),
-        # The published number, with the outputs of the other.
+        # The published number was counted with CIFAR-100's 100 outputs.
         ('vit-d6-w256-p4_1xb256-180e_cifar10-folder', 100, 3_374_948),
     ],
 )
-def test_models_of_quoted_figures_are_those_that_were_published(recipe, classes, parameters):
+def test_cifar_recipes_have_the_published_models(recipe, classes, parameters):
     cfg = read_config(f'configs/vit/{recipe}.py')
     assert cfg.model.head.num_classes == (100 if 'cifar100' in recipe else 10)
     cfg.model.head.num_classes = classes
     with torch.device('meta'), in_scope('mmpretrain'):
         model = MODELS.build(dict(cfg.model, data_preprocessor=None))
-    assert sum(one.numel() for one in model.parameters()) == parameters
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
     assert set(cfg.optim_wrapper) == {'type', 'optimizer'}  # so that all weights decay
     assert cfg.val_evaluator[1]['items'] == ('precision', 'recall', 'f1-score')
     assert cfg.val_evaluator[1].average == 'macro'
@@ -147,7 +150,7 @@ def test_models_of_quoted_figures_are_those_that_were_published(recipe, classes,
 
 @pytest.mark.parametrize('path', CONFIGS, ids=lambda path: path.stem)
 def test_docstring_names_the_command(path):
-    assert f'{path}' in path.read_text().split('"""')[1]
+    assert str(path) in path.read_text().split('"""')[1]
 
 
 @recipes('vit', 'hybrid_vit')
@@ -169,9 +172,9 @@ def test_classifier_trains_a_step(path):
         inputs=[torch.randint(0, 256, (channels, side, side), dtype=torch.uint8)] * 2,
         data_samples=[sample(label) for label in (0, 1)],
     )
-    expected = loss_of_a_zero_head(model.head).item()
+    expected = loss_of_zero_head(model.head).item()
     assert model.train_step(batch, wrapper)['loss'].item() == pytest.approx(expected, rel=1e-3)
-    assert head.abs().max() > 0
+    assert head.abs().max() > 0  # was zero before the step
 
 
 @recipes('self_supervised', nightly=True)
@@ -193,22 +196,24 @@ def test_self_supervised_recipe_trains_a_step(path):
     wrapper = build_optim_wrapper(model, dict(cfg.optim_wrapper, type='OptimWrapper'))
     images = torch.randint(0, 256, (4, 3, side, side), dtype=torch.uint8)
     samples = [sample(i % 2) for i in range(4)]
-    for each in samples:
+    for data_sample in samples:
         stride = model.backbone.patch_embed.stride
-        each.set_field((torch.rand(side // stride, side // stride) < 0.5).long(), 'mask')
-    several = any(
+        data_sample.set_field((torch.rand(side // stride, side // stride) < 0.5).long(), 'mask')
+    has_views = any(
         step['type'] == 'MultiView' for step in cfg.train_dataloader.dataset.get('pipeline', ())
     )
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     batch = model.data_preprocessor(
-        dict(inputs=[images] * 3 if several else images, data_samples=samples), True
+        dict(inputs=[images] * 3 if has_views else images, data_samples=samples), True
     )
     loss, _ = model.parse_losses(model(**batch, mode='loss'))
     wrapper.backward(loss)
     untrained = {
-        name for name, each in model.named_parameters() if each.requires_grad and each.grad is None
+        name
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad and parameter.grad is None
     }
-    assert not untrained  # any would break DDP
+    assert not untrained  # DDP fails on parameters without gradients
     wrapper.step()
     assert torch.isfinite(loss)
     assert any(
@@ -218,8 +223,8 @@ def test_self_supervised_recipe_trains_a_step(path):
 
 @recipes('distillation')
 @pytest.mark.filterwarnings('ignore')
-def test_a_student_takes_a_step(path):
-    """From another teacher, since theirs is a run or is downloaded."""
+def test_distillation_recipe_trains_a_step(path):
+    """With a tiny teacher: that of the recipe comes from another run or from a download."""
     cfg = read_config(path)
     init_default_scope(cfg.default_scope)
     arch = dict(TINY, num_layers=1)
@@ -247,7 +252,7 @@ def test_a_student_takes_a_step(path):
     'path', sorted(Path('configs/_base_/datasets').glob('imagenet*px*.py')), ids=lambda p: p.stem
 )
 @pytest.mark.filterwarnings('ignore')
-def test_imagenets_pipelines_give_the_size_of_their_name(path, tmp_path):
+def test_imagenet_pipelines_give_the_named_size(path, tmp_path):
     from mmengine.dataset import Compose
 
     init_default_scope('mmpretrain')
@@ -265,8 +270,8 @@ def test_imagenets_pipelines_give_the_size_of_their_name(path, tmp_path):
             assert packed['data_samples'].gt_label == 1
 
 
-def loss_of_a_zero_head(head: nn.Module) -> Tensor:
-    """All logits are the bias, so the labels do not matter."""
+def loss_of_zero_head(head: nn.Module) -> Tensor:
+    """The loss while all weights are zero: all logits are the bias, so labels do not matter."""
     classes, bias = head.num_classes, head.layers.head.bias[0]
     if getattr(head.loss_module, 'use_sigmoid', False):
         return head.loss_module.loss_weight * (classes * softplus(bias) - bias)
@@ -288,7 +293,7 @@ def test_detector_or_segmentor_trains_a_step(path):
 @pytest.mark.nightly
 @recipes('detection', 'segmentation')
 @pytest.mark.filterwarnings('ignore')
-def test_detector_or_segmentor_is_exported_or_says_why_not(path, tmp_path):
+def test_detector_or_segmentor_exports_or_raises(path, tmp_path):
     pytest.importorskip('onnxscript')
     cfg = read_config(path)
     init_default_scope(cfg.default_scope)
@@ -302,7 +307,7 @@ def test_detector_or_segmentor_is_exported_or_says_why_not(path, tmp_path):
         with rejects("mode='slide' cuts an image into windows"):
             deploy(model)
         model.test_cfg.mode = 'whole'
-    reason = next((reason for part, reason in NO_GRAPH.items() if part in path.stem), None)
+    reason = next((reason for part, reason in EXPORT_ERRORS.items() if part in path.stem), None)
     with rejects(reason) if reason else nullcontext():
         for size in ((64, 64), (64, 96)):
             assert export(deploy(model), tmp_path / 'model.onnx', size) < 1e-4
@@ -322,7 +327,7 @@ def test_detector_or_segmentor_is_exported_or_says_why_not(path, tmp_path):
         if '_base_ =' in block.text
     ],
 )
-def test_a_config_of_the_page_trains_a_step(block, tmp_path):
+def test_config_on_the_detection_page_trains_a_step(block, tmp_path):
     config = tmp_path / 'config.py'
     config.write_text(block)
     train_a_step(read_config(str(config)))
@@ -333,7 +338,7 @@ def test_a_config_of_the_page_trains_a_step(block, tmp_path):
     'path', [pytest.param(path, id=path.stem) for path in CONFIGS if 'dinov3-vit-b' in path.stem]
 )
 @pytest.mark.filterwarnings('ignore')
-def test_one_line_makes_dinov3s_recipe_another_ones(path, other, tmp_path):
+def test_changing_one_line_changes_the_backbone(path, other, tmp_path):
     pytest.importorskip(HOSTS[path.parent.name])
     before = path.read_text().replace("'../_base_/", f"'{Path('configs/_base_').resolve()}/")
     after = before.replace("/dinov3-vit-base-p16.py'", f"/{other}-vit-base-p16.py'")
@@ -354,12 +359,15 @@ def test_one_line_makes_dinov3s_recipe_another_ones(path, other, tmp_path):
 
 
 def train_a_step(cfg: Config) -> None:
-    """Of a dense task, cut down: it changes all that is not frozen, and the loss is a number."""
+    """Train a shrunken dense model for one step.
+
+    Only frozen parameters of the backbone get no gradient, and the loss is finite.
+    """
     init_default_scope(cfg.default_scope)
     check_channels(cfg.model)
     shrink(cfg)
     model = revert_sync_batchnorm(MODELS.build(cfg.model)).train()
-    model.init_weights()  # some of DINO's parameters are memory as it was until then
+    model.init_weights()  # some parameters of DINO are uninitialized memory before
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     batch = model.data_preprocessor(DENSE_BATCH[cfg.default_scope](), training=True)
@@ -368,10 +376,10 @@ def train_a_step(cfg: Config) -> None:
     transformer, prefix = cfg.model.backbone, 'backbone.'
     if transformer.type == ADAPTER:
         transformer, prefix = transformer.backbone, 'backbone.backbone.'
-    learned = [(name, one) for name, one in model.named_parameters() if UNREAD not in name]
+    learned = [item for item in model.named_parameters() if UNUSED not in item[0]]
     untrained = {name for name, parameter in learned if parameter.grad is None}
     frozen = {name for name, parameter in learned if not parameter.requires_grad}
-    assert untrained == frozen  # any other breaks DDP
+    assert untrained == frozen  # DDP fails on others without gradients
     assert all(name.startswith(prefix) for name in frozen)
     assert bool(frozen) == (transformer.get('frozen_stages', -1) > 0)
     wrapper.step()
@@ -386,10 +394,12 @@ def train_a_step(cfg: Config) -> None:
 
 
 def shrink(cfg: Config) -> None:
-    """Two blocks, or as many as there are outputs, stages of one, and images of 64 pixels; all
-    widths are kept.
+    """Keep all widths, but cut the model to two blocks (or one for each output), a block in each
+    stage of a CNN, and images of 64 pixels. No weights are loaded.
     """
-    cfg.merge_from_dict({key: value for key, value in SMALL.items() if has(cfg, key.split('.'))})
+    cfg.merge_from_dict(
+        {key: value for key, value in SMALL.items() if has_setting(cfg, key.split('.'))}
+    )
     backbone = cfg.model.backbone
     if backbone.type == ADAPTER:  # blocks after the last group are not built
         backbone.update(interactions=(0, 1, 2, 3))
@@ -403,7 +413,7 @@ def shrink(cfg: Config) -> None:
             num_blocks=2,
             **(dict(frozen_stages=12) if 'frozen_stages' in backbone else {}),
         )
-    if backbone.type == 'vit_plugin.TimmBackbone':  # with the tag of weights that are not here
+    if backbone.type == 'vit_plugin.TimmBackbone':  # without the tag of pretrained weights
         backbone.update(model_name=backbone.model_name.partition('.')[0], init_cfg=None)
     if backbone.type not in VITS:
         return
@@ -425,8 +435,8 @@ def shrink(cfg: Config) -> None:
         num_heads=arch.num_heads,
         feedforward_channels=arch.feedforward_channels,
     )
-    given = backbone.get('patch_embed', {})
-    stem = given if 'type' in given else {**arch.patch_embed, **given}
+    patch_embed = backbone.get('patch_embed', {})
+    stem = patch_embed if 'type' in patch_embed else {**arch.patch_embed, **patch_embed}
     if stem.get('type') == 'ResNetEmbed':
         stem = dict(stem, stage_depths=[1] * len(stem['stage_depths']))
     backbone.patch_embed = stem
@@ -436,7 +446,8 @@ def shrink(cfg: Config) -> None:
         backbone.frozen_stages = blocks
 
 
-def has(cfg: Config, keys: list[str]) -> bool:
+def has_setting(cfg: Config, keys: list[str]) -> bool:
+    """Whether a config has a nested key."""
     for key in keys:
         if key not in cfg:
             return False
@@ -468,15 +479,15 @@ DENSE_BATCH = {'mmdet': detection_batch, 'mmseg': segmentation_batch}
 
 @recipes()
 @pytest.mark.filterwarnings('ignore')
-def test_name_tells_the_batch_and_the_schedule(path):
+def test_recipe_name_matches_batch_and_schedule(path):
     cfg = read_config(path)
     processes, batch = map(int, re.search(r'_(\d+)xb(\d+)', path.stem).groups())
     loop, total = cfg.train_cfg, processes * batch
     assert cfg.train_dataloader.batch_size == batch
     assert cfg.auto_scale_lr.base_batch_size == total
-    if epochs := re.search(r'-(\d+)(e|x)_', path.stem):
+    if epochs := re.search(r'-(\d+)(e|x)_', path.stem):  # epochs, or schedules of 12 epochs
         expected = int(epochs[1]) * {'e': 1, 'x': 12}[epochs[2]]
-        assert expected == (loop.get('max_epochs') or round(loop.max_iters * total / COCO))
+        assert expected == (loop.get('max_epochs') or round(loop.max_iters * total / COCO_IMAGES))
     if steps := re.search(r'-(\d+)k_', path.stem):
         assert loop.max_iters == 1000 * int(steps[1])
     assert cfg.schedule_length == (loop.get('max_epochs') or loop.max_iters)
@@ -484,7 +495,7 @@ def test_name_tells_the_batch_and_the_schedule(path):
 
 @recipes(nightly=True)
 @pytest.mark.filterwarnings('ignore')
-def test_a_checkpoint_may_hold_it(path):
+def test_recipe_in_a_checkpoint_is_admitted(path):
     cfg = read_config(path).to_dict()
     for use in ('start', 'predict', *(('test', 'probe') if 'test_dataloader' in cfg else ())):
         admitted = validate_untrusted(cfg, 'x.pth', use)

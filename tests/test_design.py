@@ -1,4 +1,4 @@
-"""The plan of the code in docs/design.md is the code."""
+"""The plan of the code in docs/design.md matches the code."""
 
 import ast
 import re
@@ -10,15 +10,14 @@ import pytest
 
 PACKAGE = Path('vit_plugin')
 PLAN = Path('docs/design.md').read_text().split('```')[1]
-ROOM = r'^  ([a-z_]+)/?(?: |$)'
-ROOMS = re.findall(ROOM, PLAN, re.MULTILINE)
-
-
-SECTIONS = dict(zip(ROOMS, re.split(ROOM, PLAN, flags=re.MULTILINE)[2::2], strict=True))
+ENTRY = r'^  ([a-z_]+)/?(?: |$)'  # a top-level package or module in the plan
+ENTRIES = re.findall(ENTRY, PLAN, re.MULTILINE)
+# The text of each entry; re.split gives the text before the first, then name, text, name, text...
+SECTIONS = dict(zip(ENTRIES, re.split(ENTRY, PLAN, flags=re.MULTILINE)[2::2], strict=True))
 
 
 def imported(file: Path) -> Iterator[str]:
-    """The rooms of the package that a file imports from."""
+    """The top-level packages and modules of vit_plugin that a file imports from."""
     package = ('vit_plugin', *file.relative_to(PACKAGE).parent.parts)
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
@@ -32,17 +31,17 @@ def imported(file: Path) -> Iterator[str]:
         yield from (name[1] for name in names if name[0] == 'vit_plugin' and len(name) > 1)
 
 
-def test_every_room_is_in_the_plan():
-    rooms = {
+def test_every_top_level_module_is_in_the_plan():
+    entries = {
         path.stem
         for path in PACKAGE.iterdir()
         if path.suffix == '.py' or (path / '__init__.py').is_file()
     }
-    assert rooms - {'__init__'} == set(ROOMS)
+    assert entries - {'__init__'} == set(ENTRIES)
 
 
 @pytest.mark.parametrize(
-    'room',
+    'entry',
     [
         'commands',
         'config',
@@ -58,19 +57,19 @@ def test_every_room_is_in_the_plan():
         'tasks',
     ],
 )
-def test_a_room_is_its_files(room):
-    """What begins a line of a room is there, and each of its files and folders is named."""
-    begins = re.findall(r'\n    (\w+(?:, \w+)*)', SECTIONS[room])
+def test_a_section_lists_the_files_of_its_folder(entry):
+    """Names at the start of a line exist, and each file and folder directly inside is named."""
+    listed = re.findall(r'\n    (\w+(?:, \w+)*)', SECTIONS[entry])
     inside = {
-        path.stem for path in (PACKAGE / room).rglob('*') if path.suffix == '.py' or path.is_dir()
+        path.stem for path in (PACKAGE / entry).rglob('*') if path.suffix == '.py' or path.is_dir()
     }
-    assert not {name for line in begins for name in line.split(', ')} - inside
-    here = {path.stem for path in (PACKAGE / room).iterdir() if not path.name.startswith('__')}
-    assert not here - set(re.findall(r'\w+', SECTIONS[room]))
+    assert not {name for line in listed for name in line.split(', ')} - inside
+    direct = {path.stem for path in (PACKAGE / entry).iterdir() if not path.name.startswith('__')}
+    assert not direct - set(re.findall(r'\w+', SECTIONS[entry]))
 
 
-def test_a_file_has_a_name_of_its_own():
-    # A command's module has the name of the command.
+def test_file_names_are_unique():
+    # Modules of commands are named after their command, and may share that name.
     names = Counter(
         path.name
         for path in PACKAGE.rglob('*.py')
@@ -82,20 +81,20 @@ def test_a_file_has_a_name_of_its_own():
 def test_imports_only_go_down():
     upward = set()
     for file in PACKAGE.rglob('*.py'):
-        room = file.relative_to(PACKAGE).parts[0].removesuffix('.py')
-        if room in ROOMS:  # the package itself only has functions that import when they are called
+        entry = file.relative_to(PACKAGE).parts[0].removesuffix('.py')
+        if entry in ENTRIES:  # not vit_plugin/__init__.py, which only imports inside functions
             upward |= {
                 f'{file} imports {other}'
                 for other in imported(file)
-                if other in ROOMS and ROOMS.index(other) < ROOMS.index(room)
+                if other in ENTRIES and ENTRIES.index(other) < ENTRIES.index(entry)
             }
     assert not upward
 
 
-def test_only_the_backbone_begins_its_forward():
-    """Others call its ``begin`` or ``features``, which subclasses may override."""
+def test_only_vit_calls_patch_embed_and_embed():
+    """Other modules call ``begin`` or ``features``, which subclasses may override."""
     steps = {'patch_embed', 'embed'}
-    begins = {
+    callers = {
         file.name
         for file in PACKAGE.rglob('*.py')
         if steps
@@ -105,4 +104,4 @@ def test_only_the_backbone_begins_its_forward():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         }
     }
-    assert begins == {'vit.py'}
+    assert callers == {'vit.py'}

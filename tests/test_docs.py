@@ -1,6 +1,4 @@
-"""README and docs/: command lines that parse, programs that run, paths and links that lead
-somewhere.
-"""
+"""In README and docs/, command lines parse, programs run, and paths and links lead somewhere."""
 
 import argparse
 import ast
@@ -30,24 +28,27 @@ from vit_plugin.files.shipped import config_path
 
 PAGES = pages.pages()
 REGISTRIES = [kind for kind in vars(registry).values() if isinstance(kind, registry.Registry)]
-# The tool that a script starts, and how many of its own arguments stand before those of the tool.
+# The tool that a script starts, and the number of the script's arguments before the tool's options.
 SCRIPTS = {
     'dist_train.sh': ('train', 2),
     'dist_test.sh': ('test', 3),
     'slurm_train.sh': ('train', 4),
     'slurm_test.sh': ('test', 4),
 }
-# Keys beside a type that are not arguments of the class.
-TAKEN_BY_BUILDERS = {'_delete_', 'constructor', 'paramwise_cfg', 'priority'}
+# Keys next to `type` that a builder takes, and not the class.
+BUILDER_KEYS = {'_delete_', 'constructor', 'paramwise_cfg', 'priority'}
 
 
 class ParsedError(BaseException):
-    """The arguments are parsed, and the program need not go on."""
+    """Ends a program after its arguments were parsed.
+
+    A BaseException, so that no program catches it.
+    """
 
 
 @pytest.fixture
 def parses(monkeypatch, capsys):
-    """Runs a program until its arguments are parsed. Returns what it says against them."""
+    """A function that runs a program until it has parsed its arguments, and returns its error."""
     parse = argparse.ArgumentParser.parse_args
 
     def parse_args(self, args=None, namespace=None):
@@ -72,7 +73,7 @@ def parses(monkeypatch, capsys):
 
 
 def complaint(words: list[str], parses) -> str | None:
-    """What is wrong with the command line of one of our programs. Others are taken as they are."""
+    """The error in the command line of one of our programs; other programs are not checked."""
     program, *arguments = words
     if program.startswith('tools/') and program.endswith('.sh'):
         tool, count = SCRIPTS[Path(program).name]
@@ -98,27 +99,27 @@ def complaint(words: list[str], parses) -> str | None:
         path = Path(arguments[0].replace('.', '/'))
         path = path / '__main__.py' if path.is_dir() else path.with_suffix('.py')
     code = path.read_text()
-    if not re.search(r'parse_args|run_command|script\(', code):  # so that it would run
+    if not re.search(r'parse_args|run_command|script\(', code):  # it would run to its end
         return 'takes no arguments' if arguments[1:] and 'sys.argv' not in code else None
     return parses(partial(run, arguments[0], run_name='__main__'), *arguments)
 
 
 @pytest.mark.parametrize('page', PAGES)
 def test_command_lines_parse(page, parses):
-    written = [command for block in pages.blocks(page, 'bash') for command in block.commands()]
+    commands = [command for block in pages.blocks(page, 'bash') for command in block.commands()]
     wrong = [
-        f'{command}: {said}'
-        for command in written + pages.inline_commands(page)
+        f'{command}: {error}'
+        for command in commands + pages.inline_commands(page)
         for form in pages.forms(command)
         for program in pages.words(form)
         if program
-        if (said := complaint(program, parses))
+        if (error := complaint(program, parses))
     ]
     assert not wrong, '\n'.join(wrong)
 
 
 @pytest.mark.parametrize('page', PAGES)
-def test_every_command_is_run_or_it_is_said_why_not(page):
+def test_every_command_is_run_or_excused(page):
     if page in pages.RUN_PAGES:
         assert f'run_page({page!r}' in (pages.ROOT / pages.RUN_PAGES[page]).read_text()
         return
@@ -132,8 +133,8 @@ def test_every_command_is_run_or_it_is_said_why_not(page):
         assert not test or (pages.ROOT / test).is_file(), test
 
 
-def test_nothing_is_excused_that_is_not_there():
-    written = [
+def test_every_excuse_matches_a_command_or_program():
+    commands = [
         command
         for page in PAGES
         for block in pages.blocks(page, 'bash')
@@ -141,7 +142,7 @@ def test_nothing_is_excused_that_is_not_there():
     ]
     programs = [block.text for page in PAGES for block in pages.blocks(page, 'python')]
     for pattern in pages.NOT_RUN:
-        assert any(re.match(pattern, text) for text in written + programs), pattern
+        assert any(re.match(pattern, text) for text in commands + programs), pattern
 
 
 @pytest.mark.parametrize('page', PAGES)
@@ -157,13 +158,13 @@ def test_paths_in_commands_exist(page):
         config_path(name)
 
 
-def python_blocks(wanted=lambda block: True) -> list:
-    """The Python blocks of all pages that are wanted, as parameters of a test."""
+def python_blocks(condition=lambda block: True) -> list:
+    """The Python blocks of all pages that meet a condition, as parameters of a test."""
     return [
         pytest.param(block, id=f'{block.page}:{block.line}')
         for page in PAGES
         for block in pages.blocks(page, 'python')
-        if wanted(block)
+        if condition(block)
     ]
 
 
@@ -176,7 +177,7 @@ def is_program(block: pages.Block) -> bool:
 
 @pytest.mark.parametrize('block', python_blocks())
 @pytest.mark.filterwarnings('ignore')
-def test_python_compiles_and_names_what_exists(block):
+def test_python_compiles_with_existing_names_and_arguments(block):
     for node in ast.walk(ast.parse(block.text)):
         if isinstance(node, ast.Call):
             check_arguments(node)
@@ -186,22 +187,28 @@ def test_python_compiles_and_names_what_exists(block):
 
 
 def check_arguments(call: ast.Call) -> None:
-    """That ``dict(type='vit_plugin.X', ...)`` names a class or function of ours and arguments that
-    it takes.
+    """Assert that a call ``dict(type='vit_plugin.X', ...)`` names a registered class or function,
+    and only arguments that it takes. Other calls pass.
     """
-    given = {argument.arg: argument.value for argument in call.keywords}
-    name = getattr(given.pop('type', None), 'value', None)
+    arguments = {argument.arg: argument.value for argument in call.keywords}
+    name = getattr(arguments.pop('type', None), 'value', None)
     if not isinstance(name, str) or not name.startswith('vit_plugin.'):
         return
     short = name.removeprefix('vit_plugin.')
     for kind in REGISTRIES:
         kind.import_from_location()
-    (kind,) = {kind.get(name) for kind in REGISTRIES if short in {*kind.module_dict, *kind.later}}
-    parts = [part.__init__ for part in kind.__mro__] if isinstance(kind, type) else [kind]
+    (registered,) = {
+        kind.get(name) for kind in REGISTRIES if short in {*kind.module_dict, *kind.lazy_modules}
+    }
+    functions = [registered]
+    if isinstance(registered, type):  # whose bases may take **kwargs
+        functions = [base.__init__ for base in registered.__mro__]
     known = [
-        parameter for part in parts for parameter in inspect.signature(part).parameters.values()
+        parameter
+        for function in functions
+        for parameter in inspect.signature(function).parameters.values()
     ]
-    assert {*given} - TAKEN_BY_BUILDERS <= {parameter.name for parameter in known} | options(
+    assert {*arguments} - BUILDER_KEYS <= {parameter.name for parameter in known} | options(
         known
     ), name
 
@@ -237,7 +244,7 @@ def test_configs_inherit(block, tmp_path, registered):
 
 
 def write_config(block: pages.Block, folder: Path) -> None:
-    """Write a config as mine.py, beside the files that its page shows under their names."""
+    """Write a config as mine.py, and every block of its page that begins with a file's name."""
     (folder / 'mine.py').write_text(block.text)
     for other in pages.blocks(block.page, 'python'):
         if named := re.match(r'# ([\w.]+\.py)\n', other.text):
@@ -246,7 +253,7 @@ def write_config(block: pages.Block, folder: Path) -> None:
 
 @pytest.fixture
 def registered(monkeypatch):
-    """What a page registers, and imports beside its config, is gone afterwards."""
+    """Undo what a page registers and imports."""
     if not find_spec('mmpretrain'):
         return
     registries = import_module('mmpretrain.registry')
@@ -256,12 +263,12 @@ def registered(monkeypatch):
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_the_head_and_the_loss_of_a_reader_learn(registered, tmp_path):
+def test_the_example_head_and_loss_learn(registered, tmp_path):
     pytest.importorskip('mmpretrain')
     (block,) = (
-        one
-        for one in pages.blocks('docs/extending.md', 'python')
-        if 'myhead' in one.text and '_base_' in one.text
+        example
+        for example in pages.blocks('docs/extending.md', 'python')
+        if 'myhead' in example.text and '_base_' in example.text
     )
     write_config(block, tmp_path)
     cfg = read_config(str(tmp_path / 'mine.py'))
@@ -280,14 +287,14 @@ def test_the_head_and_the_loss_of_a_reader_learn(registered, tmp_path):
 def test_every_page_is_in_both_lists():
     here = {Path(page).name for page in PAGES if page.startswith('docs/')} - {'index.md'}
     assert {link for link in pages.links('docs/index.md') if link.endswith('.md')} == here
-    # README links the files that they show.
+    # These pages show files of the repository, to which README links itself.
     copied = {'contributing.md', 'changelog.md', 'security.md'}
     assert {
         Path(link).name for link in pages.links('README.md') if link.startswith('docs/')
     } >= here - copied
 
 
-def test_what_is_registered_is_on_the_page():
+def test_every_registered_name_is_on_the_page():
     page = (
         Path('docs/configs.md')
         .read_text()
@@ -307,12 +314,12 @@ def test_what_is_registered_is_on_the_page():
         for name, value in kind.module_dict.items()
         if value.__module__.startswith('vit_plugin.')
     }  # programs on the pages register more
-    assert rows == ours.union(*(kind.later for kind in REGISTRIES))
+    assert rows == ours.union(*(kind.lazy_modules for kind in REGISTRIES))
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_the_site_has_every_name_of_the_reference():
-    """What Sphinx would look for, without Sphinx. `nightly` builds the site."""
+def test_the_reference_lists_every_module():
+    """Check the modules of docs/api.md without Sphinx; a nightly test builds the site."""
     pytest.importorskip('mmdet')
     site = runpy.run_path('docs/conf.py')
     modules = site['MODULE_IN_LIST'].findall(Path('docs/api.md').read_text())
@@ -320,9 +327,9 @@ def test_the_site_has_every_name_of_the_reference():
 
 
 def test_yaml_parses():
-    found = [block for page in PAGES for block in pages.blocks(page, 'yaml')]
-    assert found
-    for block in found:
+    blocks = [block for page in PAGES for block in pages.blocks(page, 'yaml')]
+    assert blocks
+    for block in blocks:
         assert isinstance(yaml.safe_load(block.text), dict), block
 
 

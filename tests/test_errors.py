@@ -1,7 +1,9 @@
+"""Errors for missing packages and libraries, and errors of others as one sentence."""
+
 import importlib
 import sys
 
-import mmpretrain.registry  # noqa: F401  whose scope is replaced below, and put back
+import mmpretrain.registry  # noqa: F401  `forget` removes and restores its scope
 import pytest
 import torch
 from rejection import rejects
@@ -19,7 +21,7 @@ from vit_plugin.errors import ConfigError, MissingExtraError, named_line, needed
         ('mmcv', 'vit_plugin.detection', 'vit_plugin.detection needs mmcv'),
     ],
 )
-def test_a_missing_framework_is_named_with_its_extra(forget, missing, module, words):
+def test_missing_framework_raises_with_its_extra(forget, missing, module, words):
     forget(missing)
     with pytest.raises(
         ImportError, match=f"{words}.*pip install -c tests/constraints.txt -e '.\\[onedl\\]'"
@@ -27,17 +29,17 @@ def test_a_missing_framework_is_named_with_its_extra(forget, missing, module, wo
         importlib.import_module(module)
 
 
-def test_a_backbone_needs_no_mmpretrain(forget):
+def test_create_model_works_without_mmpretrain(forget):
     forget('mmpretrain')
     assert (
         importlib.import_module('vit_plugin').create_model('Ti/16', 3, img_size=16).num_classes == 3
     )
 
 
-def test_a_head_without_mmpretrain_and_what_is_in_its_place_names_the_extra(monkeypatch, forget):
+def test_head_without_mmpretrain_or_stand_in_raises(monkeypatch, forget):
     forget('mmpretrain')
     project = importlib.import_module('vit_plugin.project')
-    monkeypatch.setattr(project, 'declared', lambda table: {})
+    monkeypatch.setattr(project, 'declared_rows', lambda table: {})
     with pytest.raises(
         ImportError, match='needs mmpretrain, which is not installed; in a clone of'
     ):
@@ -46,20 +48,20 @@ def test_a_head_without_mmpretrain_and_what_is_in_its_place_names_the_extra(monk
 
 @pytest.mark.parametrize('module', ['commands.command_line', 'inference.load', 'deploy.export'])
 def test_commands_are_imported_without_mmcv(forget, module):
-    """``test_mmengine_alone.py`` is the long form."""
+    """``test_mmengine_alone.py`` runs commands without mmcv."""
     forget('mmcv')
     assert importlib.import_module(f'vit_plugin.{module}')
 
 
-def test_an_error_of_our_own_in_a_head_is_not_hidden(monkeypatch, forget):
-    forget('none')
-    # So that importing it fails.
+def test_import_errors_of_our_modules_are_not_hidden(monkeypatch, forget):
+    forget('no other package')
+    # Make the import of the head fail.
     monkeypatch.setitem(sys.modules, 'vit_plugin.models.heads.vit_head', None)
     with pytest.raises(ImportError, match='vit_head'):
         importlib.import_module('vit_plugin.models').ViTClsHead  # noqa: B018
 
 
-def test_a_framework_that_does_not_fit_is_named_with_the_cause():
+def test_incompatible_framework_raises_with_the_cause():
     with (
         pytest.raises(
             MissingExtraError,
@@ -77,7 +79,7 @@ def test_a_framework_that_does_not_fit_is_named_with_the_cause():
         ('onnxruntime', 'install the package of your distribution'),
     ],
 )
-def test_a_library_that_the_system_lacks_is_named(forget, module, remedies):
+def test_missing_system_library_raises_with_a_remedy(forget, module, remedies):
     forget(
         module,
         ImportError(
@@ -93,7 +95,7 @@ def test_a_library_that_the_system_lacks_is_named(forget, module, remedies):
         importlib.import_module(module)
 
 
-def test_another_missing_module_is_named():
+def test_missing_module_raises():
     with (
         pytest.raises(MissingExtraError, match="No module named 'no_such_module'"),
         needed_by('This'),
@@ -101,7 +103,7 @@ def test_another_missing_module_is_named():
         import no_such_module  # noqa: F401
 
 
-def test_a_sentence_of_ours_stays_as_it_is():
+def test_config_errors_pass_through_needed_by():
     with rejects('^Import it first.$'), needed_by('This'):
         raise ConfigError('Import it first.')
 
@@ -117,12 +119,12 @@ def test_a_sentence_of_ours_stays_as_it_is():
 def test_an_error_of_another_package_becomes_one_sentence(options, sentence):
     error = RuntimeError('\nthe first\tline.\nand more')
     with (
-        pytest.raises(ConfigError) as found,
+        pytest.raises(ConfigError) as raised,
         rejecting('It fails', **dict(remedy='change it') | options),
     ):
         raise error
-    assert str(found.value) == sentence
-    assert found.value.__cause__ is error
+    assert str(raised.value) == sentence
+    assert raised.value.__cause__ is error
 
 
 @pytest.mark.parametrize(
@@ -137,14 +139,14 @@ def test_an_error_of_another_package_becomes_one_sentence(options, sentence):
         LookupError('of another kind'),
     ],
 )
-def test_errors_that_have_their_own_remedy_pass(error):
-    kinds = (Exception,) if not isinstance(error, LookupError) else (RuntimeError, ValueError)
-    with pytest.raises(type(error)) as found, rejecting('It fails', 'change it', kinds):
+def test_errors_with_their_own_remedy_pass_through(error):
+    caught = (Exception,) if not isinstance(error, LookupError) else (RuntimeError, ValueError)
+    with pytest.raises(type(error)) as raised, rejecting('It fails', 'change it', caught):
         raise error
-    assert found.value is error
+    assert raised.value is error
 
 
-def test_too_little_memory_for_a_library_is_named():
+def test_too_little_memory_for_a_library_raises():
     text = 'libtorch_cuda.so: failed to map segment from shared object'
     with (
         pytest.raises(MissingExtraError, match='not enough memory for libtorch_cuda.so; free some'),

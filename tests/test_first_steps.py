@@ -1,4 +1,4 @@
-"""The pages of first steps from top to bottom, as a reader would."""
+"""Runs the tutorial pages and the notebook from top to bottom, as a reader would."""
 
 import os
 import re
@@ -27,7 +27,7 @@ print(*(output['text'] for cell in cells for output in cell.outputs
 
 @pytest.fixture
 def environment(tmp_path) -> Callable[..., str]:
-    """Makes an environment with more packages than this one. Returns its Python."""
+    """A function that adds packages to this environment in a new one, and returns its Python."""
 
     def make(*packages: str) -> str:
         venv.create(tmp_path / 'env', with_pip=True)
@@ -44,14 +44,14 @@ def environment(tmp_path) -> Callable[..., str]:
 @needs_mmdet
 def test_first_steps(tmp_path):
     shown = pages.run_page('docs/first_steps.md', tmp_path, timeout=1800)
-    (digits,) = map(float, re.findall(r'accuracy/top1 +([\d.]+)', shown))
-    assert digits > 93
+    (top1,) = re.findall(r'accuracy/top1 +([\d.]+)', shown)
+    assert float(top1) > 93
     assert float(re.findall(r'coco/bbox_mAP +([\d.]+)', shown)[-1]) > 90
     threes = [line for line in shown.splitlines() if line.startswith('digits/3/')]
     assert sum(': 3 ' in line for line in threes) > 0.9 * len(threes)
     assert 'embeddings.npz: 1797 vectors of 192 numbers.' in shown
-    near = re.findall(r'^0\.\d+ digits/(\d)/', shown, re.MULTILINE)
-    assert near.count('3') >= 3
+    neighbors = re.findall(r'^0\.\d+ digits/(\d)/', shown, re.MULTILINE)
+    assert neighbors.count('3') >= 3
     boxes = [line for line in shown.splitlines() if line.startswith('shapes/JPEGImages/')]
     assert sum('square' in line or 'circle' in line for line in boxes) == len(boxes) == 120
     assert len(list((tmp_path / 'boxes').glob('*.png'))) == 120

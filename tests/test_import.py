@@ -11,8 +11,7 @@ import pytest
 
 import vit_plugin
 
-# vit_plugin.detection is imported for its effect, to stand in for mmcv._ext; it is the one that
-# says so.
+# All but vit_plugin.detection, which is imported for its documented effect: it replaces mmcv._ext.
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(vit_plugin.__path__, 'vit_plugin.')
@@ -20,12 +19,12 @@ MODULES = sorted(
 )
 
 
-ROOMS = sorted({name.split('.')[1] for name in MODULES})
+TOP_LEVEL = sorted({name.split('.')[1] for name in MODULES})
 
 
 @pytest.fixture(scope='module')
 def changed() -> dict[str, dict]:
-    """Room -> what the imports of its modules have changed."""
+    """What importing the modules has changed, for each top-level package or module."""
     script = Path(__file__).with_name('support') / 'import_state.py'
     result = subprocess.run(
         [sys.executable, str(script), *MODULES], check=True, capture_output=True, text=True
@@ -33,18 +32,18 @@ def changed() -> dict[str, dict]:
     return json.loads(result.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize('room', ['vit_plugin', *ROOMS])
-def test_importing_changes_nothing_outside(changed, room):
-    assert not changed.get(room)
+@pytest.mark.parametrize('name', ['vit_plugin', *TOP_LEVEL])
+def test_importing_changes_nothing_outside(changed, name):
+    assert not changed.get(name)
 
 
 HOSTS = ('mmpretrain', 'mmdet', 'mmseg')
-# Packages that an import leaves to those who need them. MMEngine imports transformers where it is
-# installed, and that imports torchao.
+# MMEngine imports transformers if it is installed, and that imports torchao.
 TORCHAO = () if find_spec('transformers') else ('torchao',)
-LEFT = {
+# Modules, and the packages that importing them does not import.
+NOT_IMPORTED = {
     'vit_plugin; dir(vit_plugin)': ('torch', 'mmengine', 'timm', 'numpy', *HOSTS),
-    # Its memory would be that of torch.
+    # The test measures memory, most of which torch would take.
     'benchmarks.measuring.one_image': ('torch', 'mmengine'),
     'vit_plugin.engine, vit_plugin.report': ('matplotlib', *TORCHAO, *HOSTS),
     # A config imports vit_plugin.detection, and MMDetection, which MMPretrain imports, must find
@@ -62,9 +61,12 @@ LEFT = {
 
 @pytest.mark.parametrize(
     'modules',
-    [pytest.param(row, marks=pytest.mark.nightly if 'commands' in row else ()) for row in LEFT],
+    [
+        pytest.param(names, marks=pytest.mark.nightly if 'commands' in names else ())
+        for names in NOT_IMPORTED
+    ],
 )
-def test_what_an_import_leaves_out(modules):
-    code = f'import sys, {modules}; print(*{{*{LEFT[modules]}}} & {{*sys.modules}})'
+def test_imports_leave_out_packages(modules):
+    code = f'import sys, {modules}; print(*{{*{NOT_IMPORTED[modules]}}} & {{*sys.modules}})'
     done = subprocess.run([sys.executable, '-W', 'ignore', '-c', code], capture_output=True)
     assert done.stdout == b'\n', done

@@ -1,4 +1,4 @@
-"""What the frameworks import for few runs is imported for these alone."""
+"""Packages that the frameworks import, but few runs need, are imported only for those runs."""
 
 import subprocess
 import sys
@@ -6,11 +6,11 @@ from importlib.util import find_spec
 
 import pytest
 
-from vit_plugin.importable import hidden
+from vit_plugin.importable import hide_packages
 
 
 def run(code: str) -> str:
-    """What a process of its own prints last."""
+    """Run a program in a new process, and return the last line that it prints."""
     done = subprocess.run(
         [sys.executable, '-W', 'ignore', '-c', code], capture_output=True, text=True
     )
@@ -18,10 +18,10 @@ def run(code: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def test_a_hidden_package_seems_not_to_be_installed(tmp_path, monkeypatch):
+def test_hidden_package_cannot_be_imported(tmp_path, monkeypatch):
     (tmp_path / 'only_here.py').touch()
     monkeypatch.syspath_prepend(tmp_path)
-    with hidden('only_here', 'json'):
+    with hide_packages('only_here', 'json'):
         import json  # noqa: F401  which was imported before
 
         assert not find_spec('only_here')
@@ -33,28 +33,28 @@ def test_a_hidden_package_seems_not_to_be_installed(tmp_path, monkeypatch):
 
 
 @pytest.mark.nightly
-def test_mmdetection_is_imported_for_a_detector_alone():
+def test_mmdetection_is_imported_only_for_detectors():
     pytest.importorskip('mmdet')
     code = (
         'import sys; from vit_plugin.importable import register_framework_models, make_importable\n'
         'make_importable(); register_framework_models("mmpretrain")\n'
-        'found = ["mmdet" in sys.modules]\n'
+        'before = ["mmdet" in sys.modules]\n'
         'register_framework_models("mmdet"); from mmdet.registry import MODELS\n'
-        'print(*found, MODELS.get("ResLayerExtraNorm").__name__)'
+        'print(*before, MODELS.get("ResLayerExtraNorm").__name__)'
     )
     assert run(code) == 'False ResLayerExtraNorm'
 
 
 @pytest.mark.nightly
-def test_transformers_are_imported_for_their_optimizer_alone():
+def test_transformers_is_imported_only_for_its_optimizers():
     pytest.importorskip('transformers')
     code = (
         'import sys; from vit_plugin.commands import frameworks\n'
         'from mmengine.registry import OPTIMIZERS\n'
         'from vit_plugin.importable import register_optimizer\n'
         'register_optimizer(dict(optimizer=dict(type="AdamW")))\n'
-        'found = ["transformers" in sys.modules, OPTIMIZERS.get("Adafactor")]\n'
+        'before = ["transformers" in sys.modules, OPTIMIZERS.get("Adafactor")]\n'
         'register_optimizer(dict(optimizer=dict(type="Adafactor")))\n'
-        'print(*found, OPTIMIZERS.get("Adafactor").__module__)'
+        'print(*before, OPTIMIZERS.get("Adafactor").__module__)'
     )
     assert run(code).startswith('False None transformers.')

@@ -1,4 +1,4 @@
-"""What launchers give each process in its environment."""
+"""Environment variables from which each launcher's rank and world size are read."""
 
 import os
 
@@ -9,27 +9,27 @@ from vit_plugin.launchers import VARIABLES, read_environment
 
 
 @pytest.mark.parametrize(
-    ('launcher', 'given', 'missing'),
+    ('launcher', 'variables', 'missing'),
     [
         ('pytorch', {}, 'RANK'),
         ('slurm', dict(SLURM_PROCID='0'), 'SLURM_NTASKS'),
         ('mpi', {}, 'OMPI_COMM_WORLD_RANK'),
     ],
 )
-def test_a_launcher_that_did_not_start_this_is_a_sentence(monkeypatch, launcher, given, missing):
+def test_missing_variables_of_a_launcher_raise(monkeypatch, launcher, variables, missing):
     for name in {name for names in VARIABLES.values() for name in names}:
         monkeypatch.delenv(name, raising=False)
-    for name, value in given.items():
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with rejects(f'--launcher {launcher}: the environment has no {missing}, so'):
         read_environment(launcher)
 
 
-def test_open_mpi_gives_the_rank(monkeypatch):
+def test_variables_of_open_mpi_become_those_of_torch(monkeypatch):
     for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_PORT'):
-        monkeypatch.setenv(name, '')
+        monkeypatch.setenv(name, '')  # so that monkeypatch restores it
         monkeypatch.delenv(name)
-    for name, value in zip(VARIABLES['mpi'], '382', strict=True):
+    for name, value in zip(VARIABLES['mpi'], '382', strict=True):  # rank, world size, local rank
         monkeypatch.setenv(name, value)
     monkeypatch.setenv('MASTER_ADDR', 'first')
     read_environment('mpi', port=4711)
@@ -44,7 +44,7 @@ def test_open_mpi_gives_the_rank(monkeypatch):
         read_environment('mpi')
 
 
-def test_a_wrong_port_is_a_sentence(monkeypatch):
+def test_invalid_port_raises(monkeypatch):
     for name, value in dict(
         RANK='0', WORLD_SIZE='2', LOCAL_RANK='0', MASTER_ADDR='a', MASTER_PORT='abc'
     ).items():

@@ -11,7 +11,7 @@ import pytest
 from vit_plugin import __main__ as command
 from vit_plugin import __version__
 from vit_plugin.commands import COMMANDS
-from vit_plugin.commands.moved import CAMPAIGNS
+from vit_plugin.commands.moved import MOVED_COMMANDS
 
 TOOLS = sorted(path.stem for path in Path('tools').glob('*.py') if path.stem != 'torchrun')
 
@@ -28,11 +28,11 @@ def test_help_names_every_command(capsys):
     assert '  train       Train a model.\n' in shown
 
 
-def test_a_tool_is_a_command_as_a_script():
-    assert {name.removesuffix('_weights') for name in TOOLS} - {*CAMPAIGNS} == {*COMMANDS}
+def test_every_tool_has_a_command():
+    assert {name.removesuffix('_weights') for name in TOOLS} - {*MOVED_COMMANDS} == {*COMMANDS}
 
 
-def test_a_module_is_a_command_or_what_commands_share():
+def test_modules_are_commands_or_shared():
     modules = {path.stem for path in Path('vit_plugin/commands').glob('*.py')}
     shared = {
         'allocator',
@@ -62,7 +62,7 @@ def test_version(capsys):
     assert capsys.readouterr().out == f'{__version__}\n'
 
 
-def test_a_missing_framework_is_one_sentence(tmp_path):
+def test_missing_framework_prints_one_sentence(tmp_path):
     (tmp_path / 'mmengine.py').write_text("raise ModuleNotFoundError('no', name='mmengine')")
     code = (
         f"import sys; from vit_plugin.__main__ import main; sys.exit(main(['train', '{DIGITS}']))"
@@ -85,7 +85,7 @@ def test_a_missing_framework_is_one_sentence(tmp_path):
         'import vit_plugin.models',
     ],
 )
-def test_an_opencv_without_its_libraries_is_one_sentence(tmp_path, code):
+def test_opencv_without_its_libraries_raises_one_sentence(tmp_path, code):
     text = 'libxcb.so.1: cannot open shared object file: No such file or directory'
     (tmp_path / 'cv2.py').write_text(f"raise ImportError('{text}', name='cv2')")
     done = subprocess.run(
@@ -98,8 +98,8 @@ def test_an_opencv_without_its_libraries_is_one_sentence(tmp_path, code):
     assert 'models' in code or done.stderr.count('\n') == 1
 
 
-# The least that a command needs. It is parsed before anything is imported.
-LEAST = {
+# The fewest arguments of each tool, which are parsed before anything is imported.
+REQUIRED_ARGUMENTS = {
     'convert_weights': ['a.npz', '--out', 'b.pth'],
     'embed': ['a.pth', 'b.jpg', '--out', 'o.npz'],
     'export': ['a.pth', '--out', 'b.onnx'],
@@ -111,14 +111,14 @@ LEAST = {
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize('tool', [tool for tool in TOOLS if tool not in CAMPAIGNS])
-def test_a_tool_says_in_one_sentence_that_opencv_needs_a_library(tmp_path, tool):
+@pytest.mark.parametrize('tool', [tool for tool in TOOLS if tool not in MOVED_COMMANDS])
+def test_tool_without_opencv_libraries_prints_one_sentence(tmp_path, tool):
     (tmp_path / 'cv2.py').write_text(
         "raise ImportError('libxcb.so.1: cannot open shared object file: No such file or "
         "directory', name='cv2')"
     )
     done = subprocess.run(
-        [sys.executable, f'tools/{tool}.py', *LEAST.get(tool, [])],
+        [sys.executable, f'tools/{tool}.py', *REQUIRED_ARGUMENTS.get(tool, [])],
         capture_output=True,
         text=True,
         env=dict(os.environ, PYTHONPATH=f'{tmp_path}{os.pathsep}{Path.cwd()}'),

@@ -1,4 +1,4 @@
-"""What works with MMEngine alone, should the other frameworks stop."""
+"""What works with MMEngine alone, without mmcv and the three frameworks."""
 
 import json
 import subprocess
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.nightly
-# They are made of the frameworks' classes. Everything else is there without them.
-OF_FRAMEWORKS = {
+# Modules that use classes of the frameworks; all others can be imported without these.
+NEED_FRAMEWORKS = {
     'vit_plugin.detection',
     'vit_plugin.inference.sliced_loops',
     'vit_plugin.projects.d_fine.d_fine_head',
@@ -41,7 +41,8 @@ OF_FRAMEWORKS = {
 }
 
 
-def found(*arguments: str) -> dict[str, dict]:
+def run_script(*arguments: str) -> dict[str, dict]:
+    """What benchmarks/mmengine_alone.py prints last, as JSON."""
     script = Path(__file__).parents[1] / 'benchmarks/mmengine_alone.py'
     command = [sys.executable, str(script), *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -51,20 +52,20 @@ def found(*arguments: str) -> dict[str, dict]:
 
 @pytest.fixture(scope='module')
 def alone() -> dict[str, dict]:
-    return found()
+    return run_script()
 
 
-def test_only_what_is_made_of_a_framework_is_missing(alone):
+def test_only_modules_that_need_a_framework_are_missing(alone):
     missing = alone['unavailable']
-    assert missing.keys() == OF_FRAMEWORKS, missing
-    assert all(said.startswith('MissingExtraError: ') for said in missing.values()), missing
+    assert missing.keys() == NEED_FRAMEWORKS, missing
+    assert all(error.startswith('MissingExtraError: ') for error in missing.values()), missing
 
 
-def test_a_classifier_is_the_same_as_with_the_frameworks(alone):
-    """Weights, predictions, metrics, features and probes, and a run that was resumed."""
-    made = alone['classifier']
-    assert made['again'] == made['run']
-    assert made == found('all')['classifier']
+def test_classifier_equals_that_with_the_frameworks(alone):
+    """Weights, predictions, metrics, features and probes, also after a run was resumed."""
+    results = alone['classifier']
+    assert results['again'] == results['run']
+    assert results == run_script('all')['classifier']
 
 
 @pytest.mark.parametrize('task', ['passes', 'timm.safetensors', 'ours.pth', '.onnx', '.pt2', 'zoo'])

@@ -1,5 +1,6 @@
-"""MMPretrain beside a transformers that its multimodal models do not fit, in processes of their
-own.
+"""MMPretrain with a version of transformers that its multimodal models do not work with.
+
+Each import is tried in a new process.
 """
 
 import ast
@@ -12,9 +13,9 @@ import pytest
 
 
 @pytest.fixture(scope='module')
-def beside_transformers(tmp_path_factory) -> dict[str, str]:
-    """An environment in which transformers and pycocotools are installed, and transformers has
-    nothing in it.
+def empty_transformers(tmp_path_factory) -> dict[str, str]:
+    """Environment variables with which transformers and pycocotools seem to be installed, and
+    transformers lacks the classes that MMPretrain imports.
     """
     site = tmp_path_factory.mktemp('site')
     for name, version in (('transformers', '5.23.0'), ('pycocotools', '2.0.11')):
@@ -33,49 +34,49 @@ def run(code: str, env: dict[str, str]) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.nightly
-def test_mmpretrain_alone_cannot_be_imported(beside_transformers):
-    """The reason for all this. When it fails, MMPretrain fits transformers again."""
-    assert run('import mmpretrain.models', beside_transformers).returncode != 0
+def test_mmpretrain_itself_cannot_be_imported(empty_transformers):
+    """The reason for the work-around. When this fails, MMPretrain works with transformers again."""
+    assert run('import mmpretrain.models', empty_transformers).returncode != 0
 
 
 @pytest.mark.nightly
-def test_ours_leave_the_multimodal_models_out(beside_transformers):
+def test_our_import_leaves_the_multimodal_models_out(empty_transformers):
     done = run(
         'from vit_plugin.models import ViTClsHead\n'
         'from mmpretrain.registry import MODELS\n'
         'print(MODELS.get("BlipCaption").__name__, MODELS.get("ImageClassifier").__name__)',
-        beside_transformers,
+        empty_transformers,
     )
     assert done.stdout.splitlines()[-1:] == ['ask_install ImageClassifier'], done.stderr
 
 
 def imports_of_models(path: Path) -> list[list[str]]:
-    """The lines before each import of a framework's models in a file, within the same block."""
-    found = []
+    """For each import of a framework's models in a file, the statements before it in its block."""
+    statements_before = []
     for node in ast.walk(ast.parse(path.read_text())):
         for body in filter(None, [getattr(node, 'body', None), getattr(node, 'orelse', None)]):
-            for number, line in enumerate(body if isinstance(body, list) else ()):
-                if isinstance(line, ast.ImportFrom) and (line.module or '').startswith(
+            for number, statement in enumerate(body if isinstance(body, list) else ()):
+                if isinstance(statement, ast.ImportFrom) and (statement.module or '').startswith(
                     tuple(
                         f'{host}.{part}'
                         for host in ('mmpretrain', 'mmdet', 'mmseg')
                         for part in ('models', 'datasets', 'apis', 'evaluation')
                     )
                 ):
-                    found.append([ast.unparse(before) for before in body[:number]])
-    return found
+                    statements_before.append([ast.unparse(earlier) for earlier in body[:number]])
+    return statements_before
 
 
-def test_every_import_of_their_models_is_made_possible_first():
+def test_make_importable_precedes_every_import_of_framework_models():
     """In a user's program, any module of ours may be the first to import a framework's models."""
     files = {path: imports_of_models(path) for path in Path('vit_plugin').rglob('*.py')}
-    found = {str(path) for path, imports in files.items() if imports}
-    assert 'vit_plugin/projects/self_supervised/views.py' in found
+    importing = {str(path) for path, imports in files.items() if imports}
+    assert 'vit_plugin/projects/self_supervised/views.py' in importing
     lacking = {
         str(path)
         for path, imports in files.items()
         for before in imports
-        # The package `detection` has done the same when it was imported.
+        # The package `detection` calls make_importable() in its __init__.py.
         if 'make_importable()' not in before and path.parent.name != 'detection'
     }
     assert not lacking

@@ -1,6 +1,4 @@
-"""docs/migration.md: the names in its tables exist, ours and those of the packages that the tests
-install.
-"""
+"""The names in the tables of docs/migration.md exist in this package, timm and MMPretrain."""
 
 import inspect
 import re
@@ -31,6 +29,7 @@ NESTED = {
 
 
 def is_our_argument(path: str) -> bool:
+    """Whether the backbone takes an argument, or ``argument.entry`` of one that is a dict."""
     name, _, entry = path.partition('.')
     return name in inspect.signature(VisionTransformer).parameters and (
         not entry or entry in NESTED[name]
@@ -43,22 +42,22 @@ def is_argument(model: type, name: str) -> bool:
 
 @cache
 def states() -> dict[str, set[str]]:
-    """The parameters of a small model of each package, with the parts that the table has."""
+    """The parameter names of a small model of each package, with every part in the table."""
     with torch.device('meta'):
         ours = VisionTransformer(
             dict(SIZES, patch_size=16), 32, encoder=dict(pre_norm=True, layer_scale_init_value=1e-5)
         ).state_dict()
         plain = VisionTransformer(dict(SIZES, patch_size=16), 32).state_dict()
         theirs = TheirViT(SIZES, 32, pre_norm=True, layer_scale_init_value=1e-5).state_dict()
-        timms = TimmViT(
+        timm_model = TimmViT(
             32, embed_dim=32, depth=1, num_heads=2, pre_norm=True, init_values=1e-5
         ).state_dict()
-    written = {name.removeprefix('vit.') for name in FORMATS['hf'].export(plain, 2)[0]}
+    transformers_names = {name.removeprefix('vit.') for name in FORMATS['hf'].export(plain, 2)[0]}
     return {
         'here': {*ours},
-        'timm': {*timms},
+        'timm': {*timm_model},
         'MMPretrain': {*theirs},
-        'transformers': {*written, 'key', 'value'},
+        'transformers': {*transformers_names, 'key', 'value'},
     }
 
 
@@ -91,9 +90,9 @@ def names(heading: str, column: str) -> list[str]:
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(('heading', 'column'), CHECKS, ids=' '.join)
 def test_names_exist(heading, column):
-    found = names(heading, column)
-    assert found
-    assert not [name for name in found if not CHECKS[heading, column](name)]
+    listed = names(heading, column)
+    assert listed
+    assert not [name for name in listed if not CHECKS[heading, column](name)]
 
 
 def test_every_argument_of_the_backbone_is_listed():

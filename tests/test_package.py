@@ -16,14 +16,14 @@ import vit_plugin
         ('register_models', 'vit_plugin.inference.model_index', None),
     ],
 )
-def test_a_function_is_that_of_its_module(name, module, first):
+def test_public_function_is_that_of_its_module(name, module, first):
     function = getattr(vit_plugin, name)
     assert function is getattr(importlib.import_module(module), name)
     assert next(iter(inspect.signature(function).parameters), None) == first
     assert function.__doc__
 
 
-def test_names_are_listed_and_others_are_not_there():
+def test_public_names_are_listed_and_unknown_names_raise():
     assert {'create_model', 'load', 'register_models'} < {*vit_plugin.__all__} < {*dir(vit_plugin)}
     with pytest.raises(AttributeError, match=r"module 'vit_plugin' has no attribute 'lod'"):
         vit_plugin.lod  # noqa: B018

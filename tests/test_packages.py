@@ -1,4 +1,4 @@
-"""The wheels: anyfolder's own works where torch is not installed, and vit_plugin's carries it."""
+"""The wheel of anyfolder works without torch, and that of vit_plugin contains anyfolder."""
 
 import os
 import shutil
@@ -11,16 +11,16 @@ from zipfile import ZipFile
 import pytest
 
 ROOT = Path(__file__).parents[1]
-CARRIED = 'anyfolder', 'vit_plugin', 'configs', 'tools'
+BUILT = 'anyfolder', 'vit_plugin', 'configs', 'tools'
 LEFT_OUT = shutil.ignore_patterns('__pycache__', 'build', '*.egg-info', '.mim')
-# Whatever imports one of these in the empty environment fails, so the tests were not alone.
+# Packages that must not be importable in the empty environment.
 FOREIGN = 'torch', 'mmengine', 'vit_plugin', 'matplotlib'
 
 
 def run(*words: object, **options: object) -> None:
-    """Run a program without the folder of this repository among its places of modules."""
-    clean = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True, env=clean, **options)
+    """Run a program without PYTHONPATH, so that it does not import from this repository."""
+    env = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, env=env, **options)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -33,9 +33,9 @@ def built(source: Path, out: Path) -> Path:
 
 @pytest.fixture(scope='module')
 def source(tmp_path_factory) -> Path:
-    """A copy of what is built, which leaves its own folders behind."""
+    """A copy of what is built, since builds leave folders in the source tree."""
     folder = tmp_path_factory.mktemp('source')
-    for name in CARRIED:
+    for name in BUILT:
         shutil.copytree(ROOT / name, folder / name, ignore=LEFT_OUT)
     for name in ('setup.py', 'pyproject.toml', 'README.md', 'LICENSE', 'model-index.yml'):
         shutil.copy(ROOT / name, folder)
@@ -44,12 +44,12 @@ def source(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope='module')
 def wheel(source, tmp_path_factory) -> Path:
-    """Anyfolder's own."""
+    """The wheel of anyfolder."""
     return built(source / 'anyfolder', tmp_path_factory.mktemp('wheel'))
 
 
 @pytest.mark.nightly
-def test_anyfolders_own_wheel_works_alone(tmp_path, wheel):
+def test_the_wheel_of_anyfolder_works_alone(tmp_path, wheel):
     venv.create(tmp_path / 'empty', with_pip=True)
     python = tmp_path / 'empty' / ('Scripts' if os.name == 'nt' else 'bin') / 'python'
     run(python, '-m', 'pip', 'install', '--quiet', f'{wheel}[test]')
@@ -72,11 +72,13 @@ def test_anyfolders_own_wheel_works_alone(tmp_path, wheel):
 
 
 @pytest.mark.nightly
-def test_the_wheel_of_vit_plugin_carries_anyfolder(tmp_path, source, wheel):
-    carried = {info.filename: info.CRC for info in ZipFile(built(source, tmp_path)).infolist()}
-    own = {info.filename: info.CRC for info in ZipFile(wheel).infolist()}
-    code = {name: crc for name, crc in own.items() if name.startswith('anyfolder/')}
+def test_the_wheel_of_vit_plugin_contains_anyfolder(tmp_path, source, wheel):
+    vit_plugin_files = {
+        info.filename: info.CRC for info in ZipFile(built(source, tmp_path)).infolist()
+    }
+    anyfolder_files = {info.filename: info.CRC for info in ZipFile(wheel).infolist()}
+    code = {name: crc for name, crc in anyfolder_files.items() if name.startswith('anyfolder/')}
     assert 'anyfolder/writers/conversion.py' in code
     assert 'anyfolder/layouts/known/COCO.yaml' in code
-    assert code.items() <= carried.items()
-    assert not {name for name in carried if name.startswith('anyfolder/')} - {*code}
+    assert code.items() <= vit_plugin_files.items()
+    assert not {name for name in vit_plugin_files if name.startswith('anyfolder/')} - {*code}

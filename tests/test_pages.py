@@ -1,4 +1,4 @@
-"""Pages that are run from top to bottom, and the site."""
+"""Pages run from top to bottom, and the site builds."""
 
 import json
 import subprocess
@@ -47,7 +47,7 @@ def clone(tmp_path) -> Path:
 
 
 @pytest.mark.nightly
-def test_five_minutes(clone):
+def test_the_start_page(clone):
     pages.run_page('docs/start.md', clone)
     scores = json.loads((clone / 'runs/scores.json').read_text())
     assert scores['accuracy/top1'] > 95
@@ -56,7 +56,7 @@ def test_five_minutes(clone):
 
 
 @pytest.mark.nightly
-def test_the_gallery(clone):
+def test_the_gallery_page(clone):
     pytest.importorskip('skimage')
     for split in ('train', 'val'):
         write_digits(clone / f'data/cifar10-jpeg/{split}', per_class=3, classes=10, size=32)

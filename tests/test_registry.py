@@ -1,3 +1,5 @@
+"""Our classes build by name from every framework's scope."""
+
 import importlib
 import subprocess
 import sys
@@ -28,7 +30,7 @@ def test_scoped_name_builds_from_any_host(scope):
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_parts_are_found_whatever_the_host():
+def test_parts_build_from_another_scope():
     init_default_scope('mmpretrain')
     model = MODELS.build(
         dict(BACKBONE, patch_embed=dict(type='ResNetEmbed', stage_depths=(1,), width=32))
@@ -66,14 +68,14 @@ def test_custom_imports(tmp_path):
     ],
 )
 @pytest.mark.filterwarnings('ignore')
-def test_classes_that_are_imported_later(package, registries):
+def test_lazy_classes_import_or_name_a_missing_framework(package, registries):
     module = importlib.import_module(f'vit_plugin.{package}')
-    for name in [name for one in registries for name in one.later]:
+    for name in [name for kind in registries for name in kind.lazy_modules]:
         missing = None
         try:
             assert getattr(module, name).__name__ == name
-        except MissingExtraError as error:  # of a framework that is not installed here
-            missing = error.name
+        except MissingExtraError as error:
+            missing = error.name  # a framework that is not installed here
         assert not missing or not find_spec(missing), name
     with pytest.raises(AttributeError, match="has no attribute 'ViTHead'"):
         module.ViTHead  # noqa: B018

@@ -1,3 +1,5 @@
+"""Suggestions of known names for a wrong one."""
+
 import pytest
 
 from vit_plugin.suggestions import closest, suggestion, unscoped
@@ -6,7 +8,7 @@ SCOPED = ['mmdet.ResNet', 'mmpretrain.ResNet', 'mmpretrain.VGG']
 
 
 def test_the_most_similar_comes_first():
-    assert closest('max_epoch', ['by_epoch', 'max_epochs', 'lr'], most=2) == [
+    assert closest('max_epoch', ['by_epoch', 'max_epochs', 'lr'], max_names=2) == [
         'max_epochs',
         'by_epoch',
     ]
@@ -24,9 +26,9 @@ def test_the_most_similar_comes_first():
         ('x1', [f'name{i}' for i in range(99)], 'the nearest are name1, name91, name81.'),
     ],
 )
-def test_a_sentence_ends_with_what_there_is(name, known, sentence):
+def test_suggestion_names_the_known_names(name, known, sentence):
     assert suggestion(name, known) == sentence
 
 
-def test_a_long_list_is_not_written_out():
-    assert suggestion('x', [f'name{i}' for i in range(99)], otherwise='ask.') == 'ask.'
+def test_long_lists_are_replaced_by_the_alternative():
+    assert suggestion('x', [f'name{i}' for i in range(99)], instead_of_list='ask.') == 'ask.'

@@ -1,4 +1,4 @@
-"""docs/walkthrough.md: what it prints is what its comments say."""
+"""The program of docs/walkthrough.md prints what its comments promise."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_the_walkthrough_prints_what_it_says(tmp_path, monkeypatch, capsys):
+def test_the_walkthrough_prints_what_its_comments_promise(tmp_path, monkeypatch, capsys):
     pytest.importorskip('sklearn')
     monkeypatch.chdir(tmp_path)
     program = ''.join(block.text for block in pages.blocks('docs/walkthrough.md', 'python'))

@@ -1,4 +1,4 @@
-"""``vit-plugin benchmark`` as a script, for the habits of OpenMMLab."""
+"""``vit-plugin benchmark`` as a script, as in OpenMMLab's repositories."""
 
 from vit_plugin.__main__ import script
 

@@ -1,10 +1,10 @@
-"""torchrun, but it ends with the status of what ended it, and a failed rendezvous is one sentence.
+"""torchrun that ends with the status of a signal, and explains a failed rendezvous.
 
     python tools/torchrun.py [flags of torchrun] SCRIPT [arguments]
 
 A signal is passed on to the processes, and the status is 128 + its number, so that Kubernetes and
-others see what it was. So is the status of processes that were signalled themselves. Other failures
-have status 1, as with torchrun.
+others see which signal it was. If a process ends with such a status by itself, torchrun does too.
+Other failures have status 1, as usual.
 """
 
 import sys
@@ -22,7 +22,7 @@ def main() -> int:
         run.run(args)
     except SignalException as error:
         return 128 + error.sigval
-    except ChildFailedError as error:  # the processes have said why
+    except ChildFailedError as error:  # the processes have printed why
         status = error.get_first_failure()[1].exitcode
         return status if status > 128 else 1
     except RendezvousError as error:

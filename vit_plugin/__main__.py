@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from vit_plugin import __version__
 from vit_plugin.commands import COMMANDS
-from vit_plugin.commands.moved import moved_command, run_campaign
+from vit_plugin.commands.moved import moved_command, run_moved_command
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.standard_streams import set_up_streams
 from vit_plugin.suggestions import suggestion
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     sys.argv = [f'vit-plugin {name}', *arguments]  # argparse takes the first as the program's name
     try:
         if former:
-            run_campaign(former, arguments)
+            run_moved_command(former, arguments)
         from vit_plugin.commands.entry import run_command
 
         run_command(import_module(f'vit_plugin.commands.{name}'))

@@ -16,7 +16,7 @@ from typing_extensions import Required, TypedDict
 from vit_plugin.arguments import Signature, check
 from vit_plugin.arguments.fields import Blocks, PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.project import declared
+from vit_plugin.project import declared_rows
 from vit_plugin.suggestions import closest
 
 SIZE_KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
@@ -24,7 +24,7 @@ SIZE_KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 
 @dataclass(frozen=True)
 class Size:
-    """Width, depth, heads and MLP width of a transformer encoder, and their source."""
+    """Width, depth, heads and MLP width of a transformer encoder, with their source for readers."""
 
     embed_dims: int
     num_layers: int
@@ -88,7 +88,7 @@ class ArchCfg(TypedDict, total=False):
 
 
 # Arguments of the backbone that a variant may set, and their defaults.
-DEFAULTS = dict(
+BACKBONE_DEFAULTS = dict(
     img_size=224,
     pos_embed='learned',
     with_cls_token=True,
@@ -103,7 +103,7 @@ class Arch:
     """A parsed variant: sizes of the encoder, config of the stem, and further arguments.
 
     Attributes:
-        arguments: arguments of the backbone that differ from ``DEFAULTS``.
+        arguments: arguments of the backbone that differ from ``BACKBONE_DEFAULTS``.
 
     Raises:
         ConfigError: if the number of heads does not divide the width.
@@ -125,27 +125,29 @@ class Arch:
             )
 
     def complete(self, **given: Any) -> SimpleNamespace:
-        """The backbone's arguments of ``DEFAULTS``: given, else from the variant, else the default.
+        """The arguments in ``BACKBONE_DEFAULTS``: given, else from the variant, else the default.
 
-        A given dict changes single entries, or replaces the value if it names another ``type`` or a
-        ``base``.
+        A given dict changes single entries, or replaces the value if it has a different ``type`` or
+        a ``base``.
 
         Args:
             given: the arguments. None means not given.
         """
-        completed = {name: self.arguments.get(name, default) for name, default in DEFAULTS.items()}
+        completed = {
+            name: self.arguments.get(name, default) for name, default in BACKBONE_DEFAULTS.items()
+        }
         for name, value in given.items():
             if value is not None:
-                completed[name] = changed(completed[name], value)
+                completed[name] = apply_change(completed[name], value)
         if isinstance(completed['pos_embed'], str):
             completed['pos_embed'] = {'type': completed['pos_embed']}
         return SimpleNamespace(**completed)
 
 
-def changed(value: Any, change: Any) -> Any:
+def apply_change(value: Any, change: Any) -> Any:
     """Apply a change to a value.
 
-    Dicts merge unless the change has a ``base`` or another ``type``.
+    Dicts merge unless the change has a ``base`` or a different ``type``.
     """
     if (
         not isinstance(value, Mapping)
@@ -154,7 +156,7 @@ def changed(value: Any, change: Any) -> Any:
         or (change.get('type', value.get('type')) != value.get('type'))
     ):
         return change
-    return {**value, **{key: changed(value.get(key), entry) for key, entry in change.items()}}
+    return {**value, **{key: apply_change(value.get(key), entry) for key, entry in change.items()}}
 
 
 def parse_arch(arch: str | Mapping[str, Any]) -> Arch:
@@ -172,8 +174,8 @@ def parse_arch(arch: str | Mapping[str, Any]) -> Arch:
             :class:`~vit_plugin.models.ResNetEmbed`.
 
     Raises:
-        ConfigError: if a name is not in the tables, or if a dict has another key or lacks one. The
-            message names the nearest.
+        ConfigError: if a name is not in the tables, or if a dict has an unknown key or lacks one.
+            The message suggests the nearest name.
     """
     if isinstance(arch, str):
         return _from_timm(arch) if arch.startswith('timm://') else _parse_name(arch)
@@ -200,8 +202,9 @@ def _from_timm(name: str) -> Arch:
 
 
 def _parse_name(name: str) -> Arch:
-    if place := _look_up(declared('archs'), name):
-        arch: Arch = resolve_name(place)
+    """The variant with a name from the tables, or of a project."""
+    if declaration := _look_up(declared_rows('archs'), name):
+        arch: Arch = resolve_name(declaration)
         return arch
     stem_and_size, slash, patch = name.partition('/')
     stem, plus, size = stem_and_size.rpartition('+')
@@ -209,20 +212,20 @@ def _parse_name(name: str) -> Arch:
     number = int(patch) if patch.isdecimal() else 0
     patch_embed: dict[str, Any] | None = None
     if plus and row:
-        patch_embed = _stem(stem, number)
+        patch_embed = _stem_config(stem, number)
     elif not slash:
-        patch_embed = {}
+        patch_embed = {}  # the stem is given elsewhere
     elif number in PATCH_SIZES:
         patch_embed = dict(type='PatchEmbed', patch_size=number)
     if row is None or patch_embed is None:
-        raise ConfigError(_unknown(name))
+        raise ConfigError(_unknown_name(name))
     return Arch(
         row.embed_dims, row.num_layers, row.num_heads, row.feedforward_channels, patch_embed
     )
 
 
-def _stem(name: str, stride: int) -> dict[str, Any] | None:
-    """The config of the CNN of a hybrid, whose tokens have this stride. None if there is none."""
+def _stem_config(name: str, stride: int) -> dict[str, Any] | None:
+    """The config of the CNN of a hybrid, whose tokens have this stride, or None if unknown."""
     rows = _look_up(STEMS, name)
     if rows is None:
         from vit_plugin.zoo.feature_maps import map_indices  # needs timm
@@ -236,12 +239,13 @@ def _stem(name: str, stride: int) -> dict[str, Any] | None:
 
 
 def _look_up(table: dict[str, Any], name: str) -> Any | None:
-    """The row with exactly this name, or else the only one that differs just in case."""
-    folded = [name] if name in table else [key for key in table if key.lower() == name.lower()]
-    return table[folded[0]] if len(folded) == 1 else None
+    """The row with exactly this name, or else the only one that differs in upper or lower case."""
+    keys = [name] if name in table else [key for key in table if key.lower() == name.lower()]
+    return table[keys[0]] if len(keys) == 1 else None
 
 
-def _unknown(name: str) -> str:
+def _unknown_name(name: str) -> str:
+    """The message about a name that is not in the tables."""
     from timm.models import is_model
 
     if is_model(name.partition('.')[0]):
@@ -251,7 +255,7 @@ def _unknown(name: str) -> str:
             f'Unknown arch {name!r}; of addresses only timm://<model> names a model, and weights '
             "from elsewhere belong into init_cfg=dict(type='Pretrained', checkpoint=...)."
         )
-    near = closest(name, (*VARIANTS, *declared('archs')), most=3, cutoff=0.3)
+    near = closest(name, (*VARIANTS, *declared_rows('archs')), max_names=3, cutoff=0.3)
     stems = ', '.join(f'{stem} (/{", /".join(map(str, rows))})' for stem, rows in STEMS.items())
     return (
         f'Unknown arch {name!r}; the nearest are {", ".join(near or VARIANTS[:3])}. Sizes: '

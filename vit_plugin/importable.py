@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
-# Importing this module provides mmcv's ops.
+# Importing this module provides mmcv's ops, if mmcv lacks them.
 OPS_MODULE = 'vit_plugin.detection'
 MULTIMODAL = 'mmpretrain.models.multimodal'
 # MMPretrain's module with a layer for detectors, and the layer, which is None without MMDetection.
@@ -43,7 +43,7 @@ def register_framework_models(scope: str | None) -> None:
     """
     module, layer = DETECTION_LAYER
     if scope == 'mmpretrain':
-        with suppress(ImportError), hidden('mmdet'):
+        with suppress(ImportError), hide_packages('mmdet'):  # reported when the model is built
             import_module('mmpretrain.models')
     elif scope == 'mmdet' and getattr(sys.modules.get(module), layer, True) is None:
         reload(sys.modules[module])
@@ -52,7 +52,7 @@ def register_framework_models(scope: str | None) -> None:
 def register_optimizer(wrapper: Any) -> None:
     """Register transformers' ``Adafactor`` if the section ``optim_wrapper`` of a config names it.
 
-    MMEngine does so when it is imported, unless transformers was :func:`hidden` then.
+    MMEngine does so when it is imported, unless :func:`hide_packages` hid transformers then.
     """
     if OPTIMIZER in str(wrapper):
         from mmengine.optim.optimizer.builder import OPTIMIZERS, register_transformers_optimizers
@@ -62,7 +62,7 @@ def register_optimizer(wrapper: Any) -> None:
 
 
 @contextmanager
-def hidden(*packages: str) -> Iterator[None]:
+def hide_packages(*packages: str) -> Iterator[None]:
     """Within this context, packages that were not imported yet seem not to be installed."""
     absent = [name for name in packages if name not in sys.modules]
     nothing: dict = dict.fromkeys(absent)  # Python raises ImportError for a module that is None
@@ -83,15 +83,15 @@ def leave_out_multimodal() -> None:
     or if MMPretrain's models already have been.
     """
     try:
-        installed = int(version('transformers').partition('.')[0])
-    except (PackageNotFoundError, ValueError):
+        major_version = int(version('transformers').partition('.')[0])
+    except (PackageNotFoundError, ValueError):  # not installed, or a version without a number
         return
-    if installed >= 5 and 'mmpretrain.models' not in sys.modules and find_spec('mmpretrain'):
+    if major_version >= 5 and 'mmpretrain.models' not in sys.modules and find_spec('mmpretrain'):
         from mmpretrain.registry import MODELS
         from mmpretrain.utils import dependency
 
         dependency.WITH_MULTIMODAL = False
         # A failed import has registered some classes, which are now registered again.
-        for name, kind in [*MODELS.module_dict.items()]:
-            if kind.__module__.startswith(MULTIMODAL):
+        for name, model_class in [*MODELS.module_dict.items()]:
+            if model_class.__module__.startswith(MULTIMODAL):
                 del MODELS.module_dict[name]

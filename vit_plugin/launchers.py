@@ -5,7 +5,7 @@ import subprocess
 
 from .errors import ConfigError
 
-PORT = '29500'  # torch's
+DEFAULT_PORT = '29500'  # torch's default
 # The variables that hold the rank, the number of processes and the rank on this machine.
 VARIABLES = {
     'pytorch': ('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
@@ -33,12 +33,12 @@ def read_environment(launcher: str, port: int | str | None = None) -> None:
         port: ``MASTER_PORT``. Default: as it is in the environment, or 29500.
 
     Raises:
-        ConfigError: if a variable is missing.
+        ConfigError: if a variable is missing, or if the port is not a number from 1 to 65535.
     """
     check_launcher(launcher)
     for pytorch_name, launcher_name in zip(VARIABLES['pytorch'], VARIABLES[launcher], strict=True):
         os.environ[pytorch_name] = os.environ[launcher_name]
-    os.environ['MASTER_PORT'] = str(port or os.environ.get('MASTER_PORT', PORT))
+    os.environ['MASTER_PORT'] = str(port or os.environ.get('MASTER_PORT', DEFAULT_PORT))
     if not os.environ['MASTER_PORT'].isdecimal() or not 0 < int(os.environ['MASTER_PORT']) < 2**16:
         raise ConfigError(
             f'MASTER_PORT={os.environ["MASTER_PORT"]!r} must be a number from 1 to 65535.'

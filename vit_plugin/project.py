@@ -20,7 +20,8 @@ class Project:
     """What a project adds to the package.
 
     Attributes:
-        family: the folder that the project shares with others, and may import.
+        family: the folder that the project shares with others, and may import. Tests compare it
+            with the imports.
         registered: for each registry of :mod:`vit_plugin.registry`, the module of each class.
         unavailable: names of models that people may look for -> a sentence why there is none.
         archs: variants of the encoder: name -> the ``'module:name'`` of an
@@ -36,16 +37,16 @@ class Project:
             task and its name in ``--model``.
         precedence: if formats of two projects explain a checkpoint equally well, the project with
             the larger number wins.
-        names: patterns of our parameter names outside the encoder. A pattern with a text applies
-            only to checkpoints with that text in a key.
+        names: patterns of our parameter names outside the encoder -> a text that a key of the
+            checkpoint must contain, or ''.
         hints: patterns of parameters -> a description of the arguments that create them.
         continuations: methods of ``pretrain --method`` that continue a model -> the file in
             ``configs/_base_/selfsup`` with neck, head and losses.
-        pretrains: backbones that pre-train a :class:`~vit_plugin.models.VisionTransformer` -> their
-            additional arguments.
-        wraps: backbones that wrap another library's module -> the ``'module:name'`` of a function:
-            the name of a model and the content of a ``config.json`` -> its arguments, or {} for any
-            other model.
+        pretraining_backbones: backbones that pre-train a
+            :class:`~vit_plugin.models.VisionTransformer` -> their additional arguments.
+        wrappers: backbones that wrap another library's module -> the ``'module:name'`` of a
+            function: the name of a model and the content of a ``config.json`` -> its arguments, or
+            {} for any other model.
         deployed: export adapters as ``'module:name'``, by the attribute of the model and the name
             of its class.
         folders: writers of transformers folders for detectors, each as the ``'module:name'`` of a
@@ -67,8 +68,8 @@ class Project:
     names: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[str, str] = field(default_factory=dict)
     continuations: Mapping[str, str] = field(default_factory=dict)
-    pretrains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    wraps: Mapping[str, str] = field(default_factory=dict)
+    pretraining_backbones: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    wrappers: Mapping[str, str] = field(default_factory=dict)
     deployed: Mapping[tuple[str, str], str] = field(default_factory=dict)
     folders: Mapping[str, str] = field(default_factory=dict)
     stand_ins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -83,6 +84,6 @@ def projects() -> tuple[Project, ...]:
     return tuple(sorted(declarations, key=lambda project: -project.precedence))
 
 
-def declared(table: str) -> dict[Any, Any]:
+def declared_rows(table: str) -> dict[Any, Any]:
     """The rows of a table, such as ``'formats'``, over all projects."""
     return {key: value for project in projects() for key, value in getattr(project, table).items()}

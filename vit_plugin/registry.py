@@ -16,9 +16,9 @@ from typing import Any
 
 from vit_plugin.errors import EXTRAS, ConfigError, MissingExtraError, needed_by
 from vit_plugin.importable import make_importable
-from vit_plugin.project import declared, projects
+from vit_plugin.project import declared_rows, projects
 from vit_plugin.suggestions import guess, suggestion, unscoped
-from vit_plugin.task import of_tasks
+from vit_plugin.task import task_declarations
 
 with needed_by('vit_plugin'):
     from mmengine import registry as root
@@ -34,8 +34,9 @@ class Registry(root.Registry):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.later: dict[str, str] = {}
-        # Known names, and why they are unavailable.
+        # The name of a class that is imported on demand -> its module.
+        self.lazy_modules: dict[str, str] = {}
+        # The name of a known but unavailable class -> the error that says why.
         self.unavailable: dict[str, ConfigError] = {}
 
     def _register_module(self, module: Any, *args: Any, **kwargs: Any) -> None:
@@ -50,7 +51,7 @@ class Registry(root.Registry):
             modules: the module of each class, by the name of the class. The module does not have to
                 register the class itself.
         """
-        self.later.update(modules)
+        self.lazy_modules.update(modules)
 
     def get(self, key: str) -> Any:
         """The class with this name.
@@ -61,8 +62,8 @@ class Registry(root.Registry):
         """
         name = key.removeprefix(f'{self.scope}.')
         self.import_from_location()
-        if name in self.later:
-            module = import_module(self.later[name])
+        if name in self.lazy_modules:
+            module = import_module(self.lazy_modules[name])
             if name not in self._module_dict:
                 self.register_module(name, module=getattr(module, name))
         try:
@@ -73,7 +74,7 @@ class Registry(root.Registry):
             return registered
         if name in self.unavailable:
             raise self.unavailable[name]
-        names = sorted({*self._module_dict, *self.later})
+        names = sorted({*self._module_dict, *self.lazy_modules})
         if self.scope == SCOPE:
             known = [f'{SCOPE}.{other}' for other in names]
             remedy = suggestion(name, known, key=unscoped)
@@ -90,8 +91,8 @@ def lazy_getattr(package: str, *registries: Registry) -> Callable[[str], type]:
     def attribute(name: str) -> type:
         for registry in registries:
             registry.import_from_location()
-            if name in registry.later:
-                return getattr(import_module(registry.later[name]), name)
+            if name in registry.lazy_modules:
+                return getattr(import_module(registry.lazy_modules[name]), name)
         raise AttributeError(f'module {package!r} has no attribute {name!r}')
 
     return attribute
@@ -127,7 +128,7 @@ def stand_in(scope: str) -> None:
     for kind, parent in vars(root).items():
         if isinstance(parent, root.Registry):
             child = Registry(parent.name, parent=parent, scope=scope, locations=[__name__])
-            child.register_lazily(declared('stand_ins').get(kind, {}))
+            child.register_lazily(declared_rows('stand_ins').get(kind, {}))
     sys.modules[f'{scope}.registry'] = sys.modules[__name__]
 
 
@@ -139,16 +140,16 @@ def needed_class(feature: str, place: str) -> Any:
         place: the class as ``'module:name'``.
 
     Raises:
-        MissingExtraError: if the package is not installed, and there is no other class.
+        MissingExtraError: if the package is not installed, and there is no replacement.
     """
     module, _, name = place.partition(':')
     if not find_spec(module.partition('.')[0]):
-        others = {
-            key: module_of_other
-            for stand_ins in declared('stand_ins').values()
-            for key, module_of_other in stand_ins.items()
+        replacements = {
+            class_name: replacement_module
+            for stand_ins in declared_rows('stand_ins').values()
+            for class_name, replacement_module in stand_ins.items()
         }
-        place = f'{others.get(name, module)}:{name}'
+        place = f'{replacements.get(name, module)}:{name}'
     with needed_by(feature):
         make_importable()
         return resolve_name(place)
@@ -158,10 +159,10 @@ if not find_spec(CLASSIFIER_SCOPE):
     stand_in(CLASSIFIER_SCOPE)
 for _registered in (
     *(project.registered for project in projects()),
-    *of_tasks('registered').values(),
+    *task_declarations('registered').values(),
 ):
     for _registry, _modules in _registered.items():
         globals()[_registry].register_lazily(_modules)
 MODELS.unavailable.update(
-    {name: ConfigError(reason) for name, reason in declared('unavailable').items()}
+    {name: ConfigError(reason) for name, reason in declared_rows('unavailable').items()}
 )

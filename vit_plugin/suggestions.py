@@ -5,13 +5,13 @@ from difflib import get_close_matches
 
 from vit_plugin.errors import ConfigError
 
-MAX_LISTED_NAMES = 24  # most names in a sentence
+MAX_LISTED_NAMES = 24  # in a sentence
 
 
 def closest(
     name: object,
     known: Iterable[str],
-    most: int = 1,
+    max_names: int = 1,
     cutoff: float = 0.6,
     key: Callable[[str], str] = str.lower,
 ) -> list[str]:
@@ -20,37 +20,40 @@ def closest(
     Args:
         name: the wrong name.
         known: the valid names.
-        most: number of names. Names with the same ``key`` count as one.
-        cutoff: least similarity, from 0 to 1.
+        max_names: the largest number of names. Names with the same ``key`` count as one.
+        cutoff: the smallest similarity, from 0 to 1.
         key: the part of a name that is compared.
     """
-    keyed = [(key(one), one) for one in known]
-    compared = dict.fromkeys(part for part, _ in keyed)
-    near = get_close_matches(key(str(name)), list(compared), most, cutoff)
-    return [one for match in near for part, one in keyed if part == match]
+    keyed = [(key(known_name), known_name) for known_name in known]
+    keys = dict.fromkeys(name_key for name_key, _ in keyed)
+    near = get_close_matches(key(str(name)), list(keys), max_names, cutoff)
+    return [known_name for match in near for name_key, known_name in keyed if name_key == match]
 
 
 def suggestion(
     name: object,
     known: Iterable[str],
-    takes: str = 'there are',
+    list_start: str = 'there are',
     cutoff: float = 0.6,
     key: Callable[[str], str] = str.lower,
-    otherwise: str = '',
+    instead_of_list: str = '',
 ) -> str:
     """The end of a sentence about a wrong name: the nearest name, or all names.
 
     Args:
         name, known, cutoff, key: see :func:`closest`.
-        takes: the words before a list of all names.
-        otherwise: replaces a list that is too long.
+        list_start: the words before a list of all names.
+        instead_of_list: replaces a list that is too long.
     """
     known = list(known)
     if near := closest(name, known, cutoff=cutoff, key=key):
         return f'did you mean {" or ".join(near)}?'
     if len(known) <= MAX_LISTED_NAMES:
-        return f'{takes} {", ".join(known) or "none"}.'
-    return otherwise or f'the nearest are {", ".join(closest(name, known, 3, 0.0, key))}.'
+        return f'{list_start} {", ".join(known) or "none"}.'
+    return (
+        instead_of_list
+        or f'the nearest are {", ".join(closest(name, known, max_names=3, cutoff=0.0, key=key))}.'
+    )
 
 
 def guess(name: str, known: Iterable[str]) -> str:
@@ -61,8 +64,8 @@ def guess(name: str, known: Iterable[str]) -> str:
 
 def alternatives(names: Iterable[str]) -> str:
     """Names in a sentence: ``a, b or c``."""
-    *most, last = names
-    return f'{", ".join(most)} or {last}' if most else last
+    *others, last = names
+    return f'{", ".join(others)} or {last}' if others else last
 
 
 def check_choice(flag: str, given: str | None, choices: Iterable[str]) -> None:

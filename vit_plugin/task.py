@@ -19,13 +19,13 @@ class Option(NamedTuple):
 
     Attributes:
         kind: ``int`` or ``float``.
-        least: the smallest value.
+        minimum: the smallest value.
         metavar: the name of the value in ``--help``.
         help: the description in ``--help``.
     """
 
     kind: type
-    least: float
+    minimum: float
     metavar: str
     help: str
 
@@ -35,16 +35,16 @@ class Task:
     """The declaration of a task.
 
     Attributes:
-        place: its position in lists and messages.
+        position: its place in lists and messages.
         recipe: the :class:`~vit_plugin.from_folder.task_recipe.TaskRecipe` for a folder of data.
         chooses_model: whether ``--model`` chooses the model around the backbone. The task then
             exists only if it has at least one model.
         models: the :class:`~vit_plugin.config.task_model.TaskModel` of each name, the default
             first. Projects declare more, see :attr:`vit_plugin.project.Project.models`.
         flags: the fields of a :class:`~vit_plugin.from_folder.request.Request` that this task
-            supports, and not all tasks do.
+            supports, but not every task.
         options: flags that no other task has, by their names in ``Request.options``.
-        extends: the tasks whose folders this one imports.
+        extends: the tasks whose folders this one imports. Tests compare them with the imports.
         outcomes: the :class:`~vit_plugin.report.outcomes.Outcomes` of a validation.
         labels: the :class:`~vit_plugin.report.pictures.data_labels.DataLabels` of a data set.
         prediction: the :class:`~vit_plugin.inference.predictions.Prediction` of an image, which is
@@ -57,11 +57,11 @@ class Task:
         hub: the name of the task on Hugging Face's hub.
         written: the :class:`~vit_plugin.deploy.hub.written_task.WrittenTask`: how models are
             written for other libraries, if these have such models.
-        says: completes the sentence "This model ...".
+        ability: completes the sentence "This model ...".
         registered: for each registry of :mod:`vit_plugin.registry`, the module of each class.
     """
 
-    place: int
+    position: int
     recipe: str
     chooses_model: bool = True
     models: Mapping[str, str] = field(default_factory=dict)
@@ -76,19 +76,19 @@ class Task:
     deployed: Mapping[tuple[str, str], str] = field(default_factory=dict)
     hub: str = ''
     written: str = ''
-    says: str = ''
+    ability: str = ''
     registered: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @cache
 def tasks() -> dict[str, Task]:
-    """All tasks by folder name, ordered by ``place``."""
+    """All tasks by folder name, ordered by ``position``."""
     path = str(Path(__file__).with_name('tasks'))
     folders = [module.name for module in pkgutil.iter_modules([path]) if module.ispkg]
     declarations = {name: import_module(f'vit_plugin.tasks.{name}').TASK for name in folders}
-    return dict(sorted(declarations.items(), key=lambda pair: (pair[1].place, pair[0])))
+    return dict(sorted(declarations.items(), key=lambda pair: (pair[1].position, pair[0])))
 
 
-def of_tasks(table: str) -> dict[str, Any]:
+def task_declarations(table: str) -> dict[str, Any]:
     """The declarations with this name, such as ``'recipe'``, of all tasks that have it."""
     return {name: value for name, task in tasks().items() if (value := getattr(task, table))}

@@ -22,17 +22,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 # Environment variables by which users set how threads wait, for each runtime.
-OF_BOTH = ('OMP_WAIT_POLICY',)
-OF_LIBGOMP = ('GOMP_SPINCOUNT', *OF_BOTH)
-OF_LIBOMP = ('KMP_BLOCKTIME', 'KMP_LIBRARY', 'KMP_USE_YIELD', *OF_BOTH)
-BRIEF = {'KMP_BLOCKTIME': '1'}  # milliseconds
+OPENMP_VARIABLES = ('OMP_WAIT_POLICY',)  # both runtimes read it
+LIBGOMP_VARIABLES = ('GOMP_SPINCOUNT', *OPENMP_VARIABLES)
+LIBOMP_VARIABLES = ('KMP_BLOCKTIME', 'KMP_LIBRARY', 'KMP_USE_YIELD', *OPENMP_VARIABLES)
+BRIEF_SPINNING = {'KMP_BLOCKTIME': '1'}  # milliseconds
 
 PROCESSES = Path('/proc')
 THREAD_TASKS = PROCESSES / 'self/task'
 PERIOD = 0.5  # seconds between two measurements
-# Number of cores that a process waits for, from which the machine counts as busy: 0.01 to 0.05 on
-# two idle cores, 0.6 to 0.8 next to a busy loop. Every thread may wait a little.
-BUSY, BUSY_PER_THREAD = 0.1, 0.02
+# The machine counts as busy if the process waits for more cores than the first number, plus the
+# second one for each thread. Measured were 0.01 to 0.05 cores on two idle cores, and 0.6 to 0.8
+# next to a busy loop.
+BUSY_CORES, BUSY_CORES_PER_THREAD = 0.1, 0.02
 
 
 def share_cores() -> None:
@@ -43,9 +44,9 @@ def share_cores() -> None:
     """
     if 'torch' in sys.modules:
         return
-    if not {*OF_LIBOMP} & {*os.environ}:
-        os.environ.update(BRIEF)
-    if not {*OF_LIBGOMP} & {*os.environ} and (THREAD_TASKS.parent / 'schedstat').is_file():
+    if not {*LIBOMP_VARIABLES} & {*os.environ}:
+        os.environ.update(BRIEF_SPINNING)
+    if not {*LIBGOMP_VARIABLES} & {*os.environ} and (THREAD_TASKS.parent / 'schedstat').is_file():
         Watch().start()
 
 
@@ -65,16 +66,21 @@ class Watch(threading.Thread):
 
     def _is_busy(self) -> bool:
         """Measure for :data:`PERIOD` seconds whether other programs need the cores."""
-        begun, waited, ran = time.perf_counter(), seconds_waited(), read_worker_seconds()
+        start, waited_before = time.perf_counter(), seconds_waited()
+        ran_before = read_worker_seconds()
         time.sleep(PERIOD)
-        workers = sum(now - ran.get(pid, 0.0) for pid, now in read_worker_seconds().items())
-        cores = (seconds_waited() - waited - workers) / (time.perf_counter() - begun)
+        # A core that a data worker used is not one that another program occupied.
+        used_by_workers = sum(
+            ran - ran_before.get(pid, 0.0) for pid, ran in read_worker_seconds().items()
+        )
+        waited = seconds_waited() - waited_before - used_by_workers
+        cores = waited / (time.perf_counter() - start)
         threads = count_torch_threads()
-        return threads > 1 and cores > BUSY + BUSY_PER_THREAD * threads
+        return threads > 1 and cores > BUSY_CORES + BUSY_CORES_PER_THREAD * threads
 
 
 def count_torch_threads() -> int:
-    """torch's number of threads; 1 until it has been imported."""
+    """torch's number of threads, or 1 until torch has been imported."""
     torch = sys.modules.get('torch')
     count = getattr(torch, 'get_num_threads', None)
     return count() if count else 1
@@ -141,7 +147,7 @@ def more_threads_than_cores(threads: int) -> Iterator[None]:
 
 
 def libgomps() -> set[str]:
-    """Paths of every libgomp that this process has loaded; other packages bundle their own."""
+    """Paths of every libgomp that this process has loaded. Some packages bundle their own."""
     lines = Path('/proc/self/maps').read_text().splitlines()
     return {line.split(maxsplit=5)[-1] for line in lines if 'libgomp' in line}
 
@@ -150,7 +156,7 @@ def describe_threads(threads: int) -> str:
     """One sentence on the threads of torch and how they wait."""
     if threads == 1:
         return 'torch computes with 1 thread.'
-    names = dict.fromkeys((*OF_LIBGOMP, *OF_LIBOMP))
+    names = dict.fromkeys((*LIBGOMP_VARIABLES, *LIBOMP_VARIABLES))
     settings = [f'{name}={os.environ[name]}' for name in names if name in os.environ]
     if any(isinstance(thread, Watch) for thread in threading.enumerate()):
         settings = ['spinning, and asleep while other programs need their cores']

@@ -1,7 +1,6 @@
 """Propose the keys of a layout for files with a box in each line."""
 
 import re
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,11 @@ from anyfolder.sampling import evenly_spaced
 from .columns import NOTHING
 from .likely_columns import likely_columns
 
-TEXTS = ('.txt', '.csv', '.tsv', '')  # suffixes of text files with a box in each line
+TEXT_SUFFIXES = ('.txt', '.csv', '.tsv', '')  # suffixes of text files with a box in each line
 GAP = re.compile(r'[,;\s]+')  # between values
-OF_WIDTHS = re.compile(r'(^|[ _-])w(idth)?$', re.IGNORECASE)  # the title of a column
-SIZES = dict(right='width', bottom='height')
-MOST_FILES = 50  # files whose lines are probed
+WIDTH_TITLE = re.compile(r'(^|[ _-])w(idth)?$', re.IGNORECASE)
+SIDE_FOR_EDGE = dict(right='width', bottom='height')
+MAX_FILES = 50  # files whose lines are read
 
 Keys = dict[str, Any]
 
@@ -30,20 +29,20 @@ def lines_with_boxes(tree: Tree) -> Keys:
     Raises:
         ValueError: if no file seems to have boxes.
     """
-    found = _lines_of_one(tree) or next(
-        filter(None, map(partial(_rows_of, tree), tree.others)), None
-    )
-    if not found:
-        raise ValueError('no lines with boxes')
-    return found
+    if keys := _keys_for_file_per_image(tree):
+        return keys
+    for file in tree.others:
+        if keys := _keys_for_table(tree, file):
+            return keys
+    raise ValueError('no lines with boxes')
 
 
-def _lines_of_one(tree: Tree) -> Keys | None:
-    """The text files that belong to one image each, with their columns."""
-    texts = [file for file in tree.others if file.suffix.lower() in TEXTS]
-    found = tree.index.pair({file: [file.stem] for file in texts}, Findings(skip_invalid=True))
-    images = list(found.image_of.items())
-    chosen = [images[i] for i in evenly_spaced(len(images), MOST_FILES)]
+def _keys_for_file_per_image(tree: Tree) -> Keys | None:
+    """The keys for text files that belong to one image each; None if they seem to have no boxes."""
+    texts = [file for file in tree.others if file.suffix.lower() in TEXT_SUFFIXES]
+    pairs = tree.index.pair({file: [file.stem] for file in texts}, Findings(skip_invalid=True))
+    matches = list(pairs.image_of.items())
+    chosen = [matches[i] for i in evenly_spaced(len(matches), MAX_FILES)]
     sizes = sizes_of([image for _, image in chosen], tree)
     lines = [
         (GAP.split(line.strip(' ,;')), size)
@@ -51,11 +50,11 @@ def _lines_of_one(tree: Tree) -> Keys | None:
         for line in tree.contents.lines(file)
     ]
     columns = likely_columns([values for values, _ in lines], [size for _, size in lines])
-    return dict(labels=[*found.image_of], **columns) if columns else None
+    return dict(labels=[*pairs.image_of], **columns) if columns else None
 
 
-def _rows_of(tree: Tree, file: Path) -> Keys | None:
-    """A table that names an image in each row, with its other columns."""
+def _keys_for_table(tree: Tree, file: Path) -> Keys | None:
+    """The keys for a table that names an image in each row; None if it seems to have no boxes."""
     table = find_table(tree, file) if file.suffix.lower() in TABLE_SUFFIXES else None
     if table is None or table.of_folders:
         return None
@@ -63,8 +62,9 @@ def _rows_of(tree: Tree, file: Path) -> Keys | None:
     columns = likely_columns(cells.rows, cells.sizes)
     if not columns:
         return None
-    named = dict(zip(columns['columns'], cells.titles, strict=True))
-    if OF_WIDTHS.search(named.get('right', '')):  # large boxes may also be corners
-        named = {SIZES.get(name, name): title for name, title in named.items()}
-    columns['columns'] = {name: title for name, title in named.items() if name != NOTHING}
+    title_of = dict(zip(columns['columns'], cells.titles, strict=True))
+    # The widths of large boxes can pass for right edges; the title tells them apart.
+    if WIDTH_TITLE.search(title_of.get('right', '')):
+        title_of = {SIDE_FOR_EDGE.get(name, name): title for name, title in title_of.items()}
+    columns['columns'] = {name: title for name, title in title_of.items() if name != NOTHING}
     return dict(labels=[file], **columns)

@@ -33,9 +33,9 @@ from .patterns_of_files import paired_patterns, patterns_of
 FORMAT_OF = dict(classification='folders', segmentation='masks', depth='depth', panoptic='panoptic')
 ORDER = ['format', 'task', 'images', 'labels', 'columns', 'splits', 'classes', 'units']
 assert {*ORDER} <= KEYS.keys()
-MAX_LETTERS = 3000  # maximum number of letters of the lines in a message
-MOST_MASKS = 50  # masks whose values are probed
-FEW = 100  # mask values below this are numbers of classes rather than grays
+MAX_LINES_LENGTH = 3000  # characters of the lines that are appended to a message
+MAX_MASKS = 50  # masks whose values are read
+CLASS_NUMBERS_BELOW = 100  # mask values below this are numbers of classes rather than grays
 
 Content = dict[str, Any]
 
@@ -45,7 +45,7 @@ def answering(folder: str | Path, task: str) -> Iterator[None]:
     """Append the lines of a layout file that would resolve an ``UnclearError`` to its message.
 
     Args:
-        folder: of the data, where the patterns of the layout begin.
+        folder: the folder of the data, where the patterns of the layout begin.
         task: the task to read the folder for.
 
     Raises:
@@ -55,16 +55,16 @@ def answering(folder: str | Path, task: str) -> Iterator[None]:
         yield
     except UnclearError as error:
         file = Path(folder, FILE)
-        content = None if file.exists() else completed(error.answer, Path(folder), task)
+        content = None if file.exists() else complete_layout(error.answer, Path(folder), task)
         lines = as_lines(content) if content else ''
-        if not lines or len(lines) > MAX_LETTERS:
+        if not lines or len(lines) > MAX_LINES_LENGTH:
             raise
         raise InputError(
             f'{error} Or describe the folder in {str(file)!r}, such as:\n\n{lines}'
         ) from error
 
 
-def completed(answer: Mapping[str, Any], folder: Path, task: str) -> Content | None:
+def complete_layout(answer: Mapping[str, Any], folder: Path, task: str) -> Content | None:
     """Complete the layout of a folder from some of its keys; None if that is impossible.
 
     Args:
@@ -86,56 +86,63 @@ def completed(answer: Mapping[str, Any], folder: Path, task: str) -> Content | N
         ):
             content.setdefault('classes', named[1])
         content = {key: _with_patterns(value, folder) for key, value in content.items()}
-        content.setdefault('images', _images(content, tree, folder))
+        content.setdefault('images', _image_patterns(content, tree, folder))
         layout = layout_of(content, FILE)
     except (InputError, ValueError):
         return None  # the folder is ambiguous in more ways
-    if task in layout.tasks[1:]:
+    if task in layout.tasks[1:]:  # the first task is the default of a layout
         content['task'] = task
     return {key: content[key] for key in ORDER if key in content}
 
 
 def _complete_format(content: Content, tree: Tree) -> None:
-    """The format and files of the annotations, if the answer is about their boxes."""
+    """Add the format and its files if the format is still unknown, as for boxes."""
     if not content['format']:
-        found = formats_of(tree, with_tables=True)[0]
-        content['format'] = key_of_format(found.format)
-        content.setdefault('labels', [*found.files])
+        format_files = formats_of(tree, with_tables=True)[0]
+        content['format'] = key_of_format(format_files.format)
+        content.setdefault('labels', [*format_files.files])
 
 
 def _complete_labels(content: Content, tree: Tree, folder: Path) -> None:
-    """The patterns of images and of the label files that belong to one image each."""
-    only = {file for file in content.get('labels', ()) if isinstance(file, Path)}
-    pairs = content.pop('pairs', None) or _pairs(content['format'], only, tree)
-    pairs = [pair for pair in pairs if not only or pair[1] in only]
+    """Add patterns for images and label files that belong together, and the classes of masks.
+
+    Raises:
+        ValueError: if no rule relates the names of images and maps.
+    """
+    label_files = {file for file in content.get('labels', ()) if isinstance(file, Path)}
+    pairs = content.pop('pairs', None) or _pair_files(content['format'], label_files, tree)
+    pairs = [pair for pair in pairs if not label_files or pair[1] in label_files]
     is_map = content['format'] in ('masks', 'depth')
     if pairs and (patterns := paired_patterns(folder, pairs)):
         content['images'], content['labels'] = patterns
     elif is_map:
         raise ValueError('no rule pairs these files')
     if content['format'] == 'masks' and 'classes' not in content:
-        content['classes'] = _values([label for _, label in pairs])
+        content['classes'] = _names_of_values([label for _, label in pairs])
 
 
-def _pairs(format: str, files: Collection[Path], tree: Tree) -> list[tuple[Path, Path]]:
+def _pair_files(format: str, files: Collection[Path], tree: Tree) -> list[tuple[Path, Path]]:
     """The images with their label files, if each file belongs to one image."""
     if format == 'depth':
         return depth_pairs(tree)
     if format == 'masks':
         masked = masked_images(tree, Findings(skip_invalid=True))
-        return [(one.path, one.mask) for one in masked.records if one.mask] if masked else []
+        records = masked.records if masked else []
+        return [(record.path, record.mask) for record in records if record.mask]
     if len(files) < 2:
         return []
-    found = tree.index.pair({file: [file.stem] for file in files}, Findings(skip_invalid=True))
-    return [(image, file) for file, image in found.image_of.items() if not found.lost]
+    matches = tree.index.pair({file: [file.stem] for file in files}, Findings(skip_invalid=True))
+    if matches.unmatched:
+        return []
+    return [(image, file) for file, image in matches.image_of.items()]
 
 
-def _values(masks: Sequence[Path]) -> dict[str, str | None]:
-    """A name for each value of some masks, but none for 255 in masks of class numbers."""
-    chosen = [masks[i] for i in evenly_spaced(len(masks), MOST_MASKS)]
+def _names_of_values(masks: Sequence[Path]) -> dict[str, str | None]:
+    """A class name for each value in a sample of masks; None for 255 among class numbers."""
+    chosen = [masks[i] for i in evenly_spaced(len(masks), MAX_MASKS)]
     values = sorted({value for mask in chosen for value in np.unique(values_of(mask)).tolist()})
     others = [value for value in values if value != NOT_LABELED]
-    numbered = len(others) > 1 and others[-1] < FEW
+    numbered = len(others) > 1 and others[-1] < CLASS_NUMBERS_BELOW
     return {
         code_of(value): None if value == NOT_LABELED and numbered else f'class {code_of(value)}'
         for value in values
@@ -143,7 +150,11 @@ def _values(masks: Sequence[Path]) -> dict[str, str | None]:
 
 
 def _complete_table(content: Content, tree: Tree) -> None:
-    """The image column and the class column of a table."""
+    """Add the image column and the class column of a table.
+
+    Raises:
+        ValueError: if its rows name no images, or if no column can have the classes.
+    """
     columns = content.get('columns')
     if content['format'] != 'table' or isinstance(columns, list):
         return
@@ -152,33 +163,35 @@ def _complete_table(content: Content, tree: Tree) -> None:
         raise ValueError('no column names images')
     if table.of_folders:
         raise ValueError('rows name folders, for which layouts have no column')
-    names = {'image': table.images, **(columns or {})}
-    if 'class' not in names:
-        rest = [name for name in table.rows[0] if name not in names.values()]
-        if not rest:
+    title_of = {'image': table.image_column, **(columns or {})}
+    if 'class' not in title_of:
+        unused = [title for title in table.rows[0] if title not in title_of.values()]
+        if not unused:
             raise ValueError('no column is left for the classes')
-        names['class'] = rest[0]
+        title_of['class'] = unused[0]
     if table.has_header:
-        content['columns'] = names
+        content['columns'] = title_of
         return
-    titles = {title: name for name, title in names.items()}
-    content['columns'] = [titles.get(title, '_') for title in table.rows[0]]
+    name_of = {title: name for name, title in title_of.items()}
+    content['columns'] = [name_of.get(title, '_') for title in table.rows[0]]
 
 
 def _with_patterns(value: Any, folder: Path) -> Any:
-    """Replace the files in a value by patterns."""
+    """Replace the files in a value by patterns. A list of one pattern becomes that pattern."""
     if isinstance(value, Path):
         return value.relative_to(folder).as_posix()
-    if isinstance(value, list) and value and all(isinstance(one, Path) for one in value):
+    if isinstance(value, list) and value and all(isinstance(item, Path) for item in value):
         return _one_or_more(patterns_of(folder, value))
     if isinstance(value, list):
-        return _one_or_more(value) if all('/' in str(one) for one in value) else value
+        # Patterns have a slash. Columns and classes stay a list even if there is only one.
+        return _one_or_more(value) if all('/' in str(item) for item in value) else value
     if isinstance(value, dict):
-        return {key: _with_patterns(one, folder) for key, one in value.items()}
+        return {key: _with_patterns(item, folder) for key, item in value.items()}
     return value
 
 
-def _images(content: Content, tree: Tree, folder: Path) -> Any:
+def _image_patterns(content: Content, tree: Tree, folder: Path) -> Any:
+    """The patterns of all images."""
     if content['format'] == 'folders':
         return '**/{class}/*'
     return _one_or_more(patterns_of(folder, tree.images))

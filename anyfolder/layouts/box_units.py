@@ -6,11 +6,12 @@ from typing import NamedTuple
 from anyfolder.errors import InputError
 from anyfolder.readers.records import Instance
 
-# The words of ``units``, of which one of each kind may be given. Forms are keys of BOX_FORMS.
+# The words of ``units``. WORDS has the kind of each; only one word of a kind may be stated. The
+# values of FORMS are keys of BOX_FORMS.
 FORMS = {'size': 'xywh', 'corners': 'xyxy', 'center': 'center'}
 WORDS = dict.fromkeys(FORMS, 'form') | {'pixels': 'scale', 'relative': 'scale', 'from 1': 'origin'}
 # The columns with the four numbers of each form.
-NAMES = {
+COLUMNS_OF_FORM = {
     'xyxy': ('left', 'top', 'right', 'bottom'),
     'xywh': ('left', 'top', 'width', 'height'),
     'center': ('x', 'y', 'width', 'height'),
@@ -21,8 +22,8 @@ class BoxUnits(NamedTuple):
     """The units of boxes, as far as they are stated.
 
     Attributes:
-        form: a key of BOX_FORMS, or empty.
-        relative: whether they are fractions of the width and height, or None.
+        form: a key of BOX_FORMS; empty if not stated.
+        relative: whether they are fractions of the width and height; None if not stated.
         from_1: whether pixels are counted from 1 rather than from 0.
     """
 
@@ -45,17 +46,21 @@ class BoxUnits(NamedTuple):
         relative = 'relative' in words if 'scale' in kinds else None
         return cls(form, relative, 'from 1' in words)
 
-    def apply(self, found: Instance) -> Instance:
-        """Give an object these units instead of those of its format."""
-        found.form = self.form or found.form
+    def apply(self, instance: Instance) -> Instance:
+        """Replace the units of an object by the stated ones."""
+        instance.form = self.form or instance.form
         if self.relative is not None:
-            found.relative = self.relative
-        found.from_1 = self.from_1
-        return found
+            instance.relative = self.relative
+        instance.from_1 = self.from_1
+        return instance
 
     def of_columns(self, values: Mapping[str, float], origin: str) -> Instance:
         """An object with a box whose numbers are given by column, such as left and right."""
-        form = 'xyxy' if 'right' in values else 'xywh' if 'left' in values else self.form
-        names = NAMES['center' if 'x' in values else form]
+        if 'right' in values:
+            form, names = 'xyxy', COLUMNS_OF_FORM['xyxy']
+        elif 'left' in values:
+            form, names = 'xywh', COLUMNS_OF_FORM['xywh']
+        else:  # `units` state whether x and y are the center or the left upper corner
+            form, names = self.form, COLUMNS_OF_FORM['center']
         box = [values[name] for name in names]
-        return self._replace(form=form).apply(Instance('', box, origin=origin))
+        return self._replace(form=form).apply(Instance(name='', box=box, origin=origin))

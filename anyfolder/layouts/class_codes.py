@@ -23,6 +23,7 @@ def color_of(code: str) -> int | None:
         red, green, blue = map(int, found.groups())
     else:
         return None
+    # In masks, a gray is its own value.
     return red if red == green == blue else FIRST_COLOR + (red << 16) + (green << 8) + blue
 
 
@@ -33,8 +34,8 @@ class ClassCodes:
     Attributes:
         names: the name of each code.
         ranges: the name of each range of numbers.
-        others: the name of all other codes; :data:`OTHERS`: each is its own name; empty: they are
-            an error.
+        others: the name of all other codes. :data:`OTHERS`: each is the name of a class. Empty:
+            other codes are an error.
         file: the file that defines them, for messages.
     """
 
@@ -47,21 +48,25 @@ class ClassCodes:
     def of_names(cls, names: Sequence[str], file: str) -> 'ClassCodes':
         """The codes of a list of names: each name, or its number from 0 on."""
         numbered = {str(number): class_name(name) for number, name in enumerate(names)}
-        return cls({**numbered, **{name: class_name(name) for name in names}}, [], '', file)
+        codes: dict[str, str | None] = {
+            **numbered,
+            **{name: class_name(name) for name in names},
+        }
+        return cls(codes, others='', file=file)
 
     @classmethod
     def of_codes(cls, names: Mapping[str, str | None], file: str) -> 'ClassCodes':
         """The codes of a mapping to names."""
-        found = cls(others='', file=file)
+        codes = cls(others='', file=file)
         for code, name in names.items():
             name = name if name in (None, OTHERS) else class_name(name)
             if code == OTHERS:
-                found.others = name
+                codes.others = name
             elif ends := RANGE.fullmatch(code):
-                found.ranges.append((range(int(ends[1]), int(ends[2]) + 1), name))
+                codes.ranges.append((range(int(ends[1]), int(ends[2]) + 1), name))
             else:
-                found.names[code] = name
-        return found
+                codes.names[code] = name
+        return codes
 
     def updated(self, other: 'ClassCodes | None') -> 'ClassCodes':
         """Merge with other codes, which take precedence."""
@@ -93,8 +98,8 @@ class ClassCodes:
         if number.isdecimal():
             if (short := str(int(number))) in self.names:  # 00014 is 14
                 return self.names[short]
-            for codes, name in self.ranges:
-                if int(number) in codes:
+            for numbers, name in self.ranges:
+                if int(number) in numbers:
                     return name
         if self.others == '':
             raise KeyError(code)
@@ -111,18 +116,20 @@ class ClassCodes:
             InputError: for a value without a name.
         """
         colors = {color_of(code): name for code, name in self.names.items()}
-        found: dict[int, str | None] = {}
+        name_of_value: dict[int, str | None] = {}
         for value in values:
             try:
-                found[value] = colors[value] if value in colors else self.name_of(code_of(value))
+                name_of_value[value] = (
+                    colors[value] if value in colors else self.name_of(code_of(value))
+                )
             except KeyError as error:
                 if value != 255:
                     code = error.args[0]
                     raise InputError(
                         f'{self.file} names no class for the mask value {code}; {self.remedy(code)}'
                     ) from None
-                found[value] = None
-        return found
+                name_of_value[value] = None
+        return name_of_value
 
 
 def code_of(value: int) -> str:

@@ -9,7 +9,7 @@ from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.wording import option
 
-from .known_layouts import PlacedLayouts, layouts_in
+from .known_layouts import PlacedLayouts, layouts_of_folder
 from .layout import Layout
 from .layout_files import matching
 from .read_layout import read_by_layout
@@ -37,7 +37,7 @@ def read_laid_out(
 
     Args:
         tree: the files of the folder.
-        folder: of the data.
+        folder: the folder of the data.
         task: what the labels are for.
         layout: a layout file. Default: ``anyfolder.yaml`` in the folder, or a known layout.
         skip_invalid: whether invalid labels are left out instead of raising an error.
@@ -51,52 +51,56 @@ def read_laid_out(
         InputError: if the layout is invalid, has no labels for this task, or does not fit the
             folder.
     """
-    placed = _placed(folder, layout)
+    placed = _find_layouts(folder, layout)
     if placed is None:
         return None
-    chosen = _for_task(placed, tree, task)
+    chosen = _choose_layout(placed, tree, task)
     if depth_scale:
         chosen = replace(chosen, meters=depth_scale)
     return read_by_layout(chosen, placed.folder, tree, task, skip_invalid, check_all)
 
 
 def task_by_layout(tree: Tree, folder: str | Path, layout: str | Path | None = None) -> str | None:
-    """The first task that the layout of a folder has labels for, None without a layout.
+    """The first task of a folder's layout, or of its first layout whose labels exist.
+
+    None without a layout.
 
     Raises:
         InputError: if the layout is invalid.
     """
-    placed = _placed(folder, layout)
+    placed = _find_layouts(folder, layout)
     if placed is None:
         return None
     files = [*tree.others, *tree.images]
-    there = (one for one in placed.layouts if any(matching(placed.folder, files, one.labels)))
-    chosen = next(there, placed.layouts[0])
+    with_labels = (
+        layout for layout in placed.layouts if any(matching(placed.folder, files, layout.labels))
+    )
+    chosen = next(with_labels, placed.layouts[0])
     return next(iter(chosen.task or chosen.tasks), None)
 
 
-def _placed(folder: str | Path, layout: str | Path | None) -> PlacedLayouts | None:
+def _find_layouts(folder: str | Path, layout: str | Path | None) -> PlacedLayouts | None:
     """The layouts of a folder, see :func:`read_laid_out`."""
     if layout and not Path(layout).is_file():
         raise InputError(f'there is no file {str(layout)!r}.', option='layout')
-    return layouts_in(Path(folder), Path(layout) if layout else None)
+    return layouts_of_folder(Path(folder), Path(layout) if layout else None)
 
 
-def _for_task(placed: PlacedLayouts, tree: Tree, task: str) -> Layout:
+def _choose_layout(placed: PlacedLayouts, tree: Tree, task: str) -> Layout:
     """The layout for a task; if there are several, the first whose labels exist."""
-    found = [layout for layout in placed.layouts if task in (layout.task or layout.tasks)]
-    if not found:
-        tasks = dict.fromkeys(
-            one for layout in placed.layouts for one in layout.task or layout.tasks
+    candidates = [layout for layout in placed.layouts if task in (layout.task or layout.tasks)]
+    if not candidates:
+        possible = dict.fromkeys(
+            name for layout in placed.layouts for name in layout.task or layout.tasks
         )
-        labels = ' and '.join(LABELS[one] for one in tasks)
-        remedy = ' or '.join(option('task', one) for one in tasks)
+        labels = ' and '.join(LABELS[name] for name in possible)
+        remedy = ' or '.join(option('task', name) for name in possible)
         raise InputError(
             f'{str(placed.folder)!r} is {placed.layouts[0].title}, whose labels are {labels}, not '
             f'for {option("task", task)}; give {remedy}.'
         )
     files = [*tree.others, *tree.images]
-    for layout in found[:-1]:
+    for layout in candidates[:-1]:
         if next(matching(placed.folder, files, layout.labels), None):
             return layout
-    return found[-1]
+    return candidates[-1]

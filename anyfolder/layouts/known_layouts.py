@@ -15,8 +15,8 @@ from .layout_keys import texts
 from .layout_yaml import read_layout_yaml
 
 KNOWN_FOLDER = Path(__file__).with_name('known')
-MAX_ENTRIES = 30  # maximum number of entries in a folder whose subfolders are tried as well
-MAX_NAMES = 1000  # maximum number of names in a folder that are compared with a wildcard
+MAX_SUBFOLDERS = 30  # if the innermost folder has more subfolders, none of them is tried
+MAX_NAMES = 1000  # maximum number of names in a subfolder that are compared with a wildcard
 OR = '|'  # between alternative paths, one of which must exist
 
 
@@ -25,7 +25,7 @@ class PlacedLayouts(NamedTuple):
 
     Attributes:
         folder: where their patterns begin.
-        layouts: one for each task, or several, of which the first whose labels exist counts.
+        layouts: those of all tasks; of several for one task, the first whose labels exist is used.
     """
 
     folder: Path
@@ -39,11 +39,11 @@ def known_layouts() -> dict[Path, tuple[str, ...]]:
     return {file: texts(read_layout_yaml(file)[0]['when'], str(file)) for file in files}
 
 
-def layouts_in(folder: Path, given: Path | None = None) -> PlacedLayouts | None:
+def layouts_of_folder(folder: Path, given: Path | None = None) -> PlacedLayouts | None:
     """The layouts of a folder: those given, those in it, or known ones.
 
     Args:
-        folder: of the data.
+        folder: the folder of the data.
         given: a layout file. Its patterns begin at the folder.
 
     Raises:
@@ -52,22 +52,27 @@ def layouts_in(folder: Path, given: Path | None = None) -> PlacedLayouts | None:
     file = given or folder / FILE
     if given or file.is_file():
         return PlacedLayouts(folder, read_layouts(file))
-    for place in _places(folder):
-        if (place / FILE).is_file():
-            return PlacedLayouts(place, read_layouts(place / FILE))
-        names = os.listdir(place)
-        found = {
-            known: when for known, when in known_layouts().items() if _is_there(when, place, names)
+    for root in _possible_roots(folder):
+        if (root / FILE).is_file():
+            return PlacedLayouts(root, read_layouts(root / FILE))
+        names = os.listdir(root)
+        matches = {
+            file_of_known: when
+            for file_of_known, when in known_layouts().items()
+            if _contains_all(when, root, names)
         }
-        if found:
-            return PlacedLayouts(place, read_layouts(max(found, key=lambda one: len(found[one]))))
+        if matches:
+            most_specific = max(matches, key=lambda file_of_known: len(matches[file_of_known]))
+            return PlacedLayouts(root, read_layouts(most_specific))
     return None
 
 
-def _places(folder: Path) -> Iterator[Path]:
-    """A folder, the only folder inside and so on, and the folders in the last of these.
+def _possible_roots(folder: Path) -> Iterator[Path]:
+    """Where the patterns of a layout may begin.
 
-    Folders of splits are excluded, since they are parts of a data set.
+    This is the folder itself; while a folder has only one subfolder, that subfolder; and at last
+    the subfolders of the innermost one. Folders of splits are excluded there, since they are parts
+    of a data set.
     """
     while True:
         yield folder
@@ -78,28 +83,31 @@ def _places(folder: Path) -> Iterator[Path]:
         if len(inner) != 1:
             break
         folder /= inner[0]
-    if len(inner) <= MAX_ENTRIES:
+    if len(inner) <= MAX_SUBFOLDERS:
         yield from (folder / name for name in inner if not split_of(name))
 
 
-def _is_there(when: Sequence[str], folder: Path, names: Sequence[str]) -> bool:
+def _contains_all(when: Sequence[str], folder: Path, names: Sequence[str]) -> bool:
     """Whether a folder with these names in it has all files by which a layout is recognized."""
     return all(
-        any(_has(folder, place.split('/'), names) for place in places.split(OR)) for places in when
+        any(_contains(folder, path.split('/'), names) for path in alternatives.split(OR))
+        for alternatives in when
     )
 
 
-def _has(folder: Path, parts: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether a path exists in a folder. The path may have wildcards."""
-    first, *rest = parts
+def _contains(folder: Path, parts: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether a path, maybe with wildcards, exists in a folder with these names in it."""
+    first, *below = parts
     if not any('*' in part for part in parts):
         return first in names and (folder / '/'.join(parts)).exists()
-    found = matching_names(names, first)
-    return any(not rest or _has(folder / name, rest, _names_in(folder / name)) for name in found)
+    return any(
+        not below or _contains(folder / name, below, _names_in(folder / name))
+        for name in matching_names(names, first)
+    )
 
 
 def _names_in(folder: Path) -> list[str]:
-    """The first names in a folder, which may have millions."""
+    """At most :data:`MAX_NAMES` names in a folder, which may have millions."""
     if not folder.is_dir():
         return []
     with os.scandir(folder) as entries:

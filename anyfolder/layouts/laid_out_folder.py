@@ -36,7 +36,8 @@ class LaidOutFolder:
     Attributes:
         labels: the label files.
         images: the images.
-        stated: fields of the label files of each image, unless these are tables.
+        label_fields: the fields of each image's label file, unless it is a table. Filled by the
+            functions that read these files, before :meth:`draft` is called.
 
     Raises:
         InputError: if the layout names files that do not exist.
@@ -44,34 +45,34 @@ class LaidOutFolder:
 
     def __init__(self, layout: Layout, folder: Path, tree: Tree, findings: Findings) -> None:
         self.layout, self.folder, self.tree, self.findings = layout, folder, tree, findings
-        self.stated: dict[Path, Mapping[str, str]] = {}
+        self.label_fields: dict[Path, Mapping[str, str]] = {}
         self._used: list[Path] = []
         files = [*tree.images, *tree.others]
-        self.labels = self.found('labels', layout.labels, files) if layout.labels else []
-        of_labels = {file.path for file in self.labels}
-        rest = [path for path in tree.images if path not in of_labels]
+        self.labels = self.matching_files('labels', layout.labels, files) if layout.labels else []
+        label_paths = {file.path for file in self.labels}
+        candidates = [path for path in tree.images if path not in label_paths]
         patterns = layout.images or (PathPattern('**', layout.file),)
-        # Images may have been saved in another format.
-        if not any(matching(folder, rest, patterns)):
-            patterns = [_of_any_suffix(pattern, layout.file) for pattern in patterns]
-        self.images = LayoutImages(self.found('images', patterns, rest))
+        # If no image matches, all may have been saved in another format.
+        if not any(matching(folder, candidates, patterns)):
+            patterns = [_with_any_suffix(pattern, layout.file) for pattern in patterns]
+        self.images = LayoutImages(self.matching_files('images', patterns, candidates))
 
-    def found(
+    def matching_files(
         self, key: str, patterns: Sequence[PathPattern], paths: Iterable[Path]
     ) -> list[PlacedFile]:
-        """The files of a key.
+        """The files among ``paths`` that match the patterns of a key.
 
         Raises:
             InputError: if there are none.
         """
-        found = list(matching(self.folder, paths, patterns))
-        if not found:
+        matches = list(matching(self.folder, paths, patterns))
+        if not matches:
             texts = ' and '.join(repr(pattern.text) for pattern in patterns)
             remedy = self.layout.note or f'Correct {key} in {self.layout.file!r}, or add the files.'
             raise InputError(
                 f'{str(self.folder)!r}, read as {self.layout.title}, has no file {texts}. {remedy}'
             )
-        return found
+        return matches
 
     @cached_property
     def codes(self) -> ClassCodes:
@@ -79,19 +80,19 @@ class LaidOutFolder:
         stated = self.layout.classes
         if self.layout.names is None:
             return stated or ClassCodes()
-        file = self.found('classes', (self.layout.names,), self.tree.others)[0]
+        file = self.matching_files('classes', (self.layout.names,), self.tree.others)[0]
         self._used.append(file.path)
         return self._codes_in(file).updated(stated)
 
     def _codes_in(self, file: PlacedFile) -> ClassCodes:
-        """The class codes of a file, which has names from 0 on unless ``columns`` describes it."""
-        columns = self.layout.columns_of(file.place)
+        """The class codes in a file: a name on each line, from 0 on, or a table by ``columns``."""
+        columns = self.layout.columns_of(file.relative_path)
         if columns is None or 'name' not in columns.names:
             return ClassCodes.of_names(read_lines(file.path), str(file.path))
         names: dict[str, str | None] = {}
-        for number, (place, row) in enumerate(rows_in(file.path, columns)):
+        for number, (position, row) in enumerate(rows_in(file.path, columns)):
             if row is None:
-                self.findings.reject(*MISFIT, place)
+                self.findings.reject(*MISFIT, position)
                 continue
             color = ' '.join(row[name] for name in COLORS) if 'red' in row else row.get('color')
             names[row.get('code') or color or str(number)] = row['name'] or None
@@ -101,45 +102,49 @@ class LaidOutFolder:
     def rows(self) -> dict[Path, ImageRows]:
         """The rows of tables for each image."""
         tables = self.labels if self.layout.format == 'table' else []
-        rows = LayoutRows(self.layout, tables, self.of_one, self.named, self.findings)
+        rows = LayoutRows(
+            self.layout, tables, self.image_of_label_file, self.image_named, self.findings
+        )
         return rows.of_image
 
-    def of_one(self, file: PlacedFile) -> Path | None:
-        """The image that a label file belongs to. Ambiguities are rejected or noted."""
-        found = self.images.of_file(file)
-        if not found:
+    def image_of_label_file(self, file: PlacedFile) -> Path | None:
+        """The image of a label file. A file without one is noted, one with several is rejected."""
+        images = self.images.of_file(file)
+        if not images:
             what = 'label files left out, since they match no image by the layout'
             self.findings.warn(what, file.path)
-        elif len(found) > 1:
+        elif len(images) > 1:
             self.findings.reject(
                 'label files match several images',
                 'distinguish these by fields in images and labels',
-                f'{file.path}: {found[0].path} and {found[1].path}',
+                f'{file.path}: {images[0].path} and {images[1].path}',
             )
-        return found[0].path if len(found) == 1 else None
+        return images[0].path if len(images) == 1 else None
 
-    def named(self, name: str, file: PlacedFile) -> Path | None:
-        """The image that a label file names. Ambiguities are rejected or noted."""
+    def image_named(self, name: str, file: PlacedFile) -> Path | None:
+        """The image of a name in a label file, see :meth:`.LayoutImages.resolve`."""
         return self.images.resolve(name, file, self.findings)
 
     def draft(self, task: Task, records: Mapping[Path, ImageRecord]) -> Draft:
-        """The images with their splits and groups. The layout's other images are noted as left out.
+        """The labeled images with their splits and groups. Images without a label are noted.
 
         Args:
             task: see :class:`~anyfolder.readers.build_listing.Draft`.
             records: the images that have labels, by their paths.
         """
         layout = self.layout
-        facts = {path: self._facts(path) for path in records}
-        values = {path: one['split'] for path, one in facts.items() if one.get('split')}
+        facts_of = {path: self._facts(path) for path in records}
+        values = {path: facts['split'] for path, facts in facts_of.items() if facts.get('split')}
         splits = LayoutSplits(
             layout, self.folder, self.images, self.tree.others, values, self.findings
         )
         for path, record in records.items():
-            own = facts[path]
-            record.split, record.group = splits.found.get(path), _group_of(own)
-            if not any(record.stated):
-                record.stated = stated_size(own.get('image_width'), own.get('image_height'))
+            facts = facts_of[path]
+            record.split, record.group = splits.split_of_image.get(path), _group_of(facts)
+            if not any(record.stated_size):
+                record.stated_size = stated_size(
+                    facts.get('image_width'), facts.get('image_height')
+                )
         self._check_groups(records.values())
         self.findings.warn_all(
             'images left out, since they have no label by the layout',
@@ -149,19 +154,21 @@ class LaidOutFolder:
             self.findings.warn(f'read as {layout.title} unpacks', layout.note)
         used = [Path(layout.file), *(file.path for file in self.labels), *self._used, *splits.lists]
         records = [*records.values()]
-        return Draft(task, layout.title, self.tree, records, used=used, lists=Lists())
+        return Draft(task, layout.title, self.tree, records, used_files=used, lists=Lists())
 
     def _facts(self, path: Path) -> Mapping[str, str]:
-        """The fields of an image, such as its split, from its path or else from its label files."""
+        """The fields of an image, such as its split: from its path, or else from its labels."""
         rows = self.rows.get(path)
-        stated = {**self.stated.get(path, {}), **(rows.facts if rows else {})}
+        stated = {**self.label_fields.get(path, {}), **(rows.facts if rows else {})}
         return {**stated, **self.images.of_path[path].fields}
 
     def _check_groups(self, records: Iterable[ImageRecord]) -> None:
         """Reject images of one group in two splits."""
         first: dict[str, ImageRecord] = {}
         for record in records:
-            other = first.setdefault(record.group, record) if record.group else record
+            if not record.group:
+                continue
+            other = first.setdefault(record.group, record)
             if (other.split or 'train') != (record.split or 'train'):
                 self.findings.reject(
                     'images of one group are in several splits',
@@ -175,8 +182,9 @@ def _group_of(facts: Mapping[str, str]) -> str:
     return '/'.join(facts[name] for name in sorted(facts) if name.partition('_')[0] == 'group')
 
 
-def _of_any_suffix(pattern: PathPattern, file: str) -> PathPattern:
+def _with_any_suffix(pattern: PathPattern, file: str) -> PathPattern:
     """A pattern of images with any suffix."""
-    text = pattern.text
-    suffix = next((one for one in IMAGE_SUFFIXES if text.lower().endswith(one)), '')
-    return PathPattern(f'{text.removesuffix(text[-len(suffix) :])}.*', file) if suffix else pattern
+    for suffix in IMAGE_SUFFIXES:
+        if pattern.text.lower().endswith(suffix):
+            return PathPattern(f'{pattern.text[: -len(suffix)]}.*', file)
+    return pattern

@@ -22,17 +22,18 @@ FILE = 'anyfolder.yaml'
 
 @dataclass(frozen=True)
 class Layout:
-    """The description of a folder. All attributes but the first are the keys of a layout file.
+    """The description of a folder. All attributes but the first come from the keys of its file.
 
     Attributes:
         file: the layout file.
-        when: files that must exist, for a layout that is recognized by them.
+        when: files by which a known layout is recognized, all of which must exist.
         task: what the labels are for.
         format: how the labels are written, a key of :data:`FORMATS`.
         images: patterns of the images.
         labels: patterns of the label files.
         columns: the columns of tables, with the files that have them; None stands for all files.
-        splits: lists of images, patterns of them, or values of the field or column ``split``.
+        splits: for each split, lists of images, patterns of images, or values of the field or
+            column ``split``.
         classes: the name of each code.
         names: a file with the names of further codes.
         units: the units of boxes.
@@ -74,7 +75,7 @@ class Layout:
         return tasks_of(self.format, self.named_columns, shape is not None)
 
     @cached_property
-    def joining(self) -> set[str]:
+    def joining_columns(self) -> set[str]:
         """The columns without a meaning, which join several tables."""
         return self.named_columns - MEANINGS.keys()
 

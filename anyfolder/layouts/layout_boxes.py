@@ -57,7 +57,7 @@ def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:
 
     def compare(records: Records) -> Records:
         if is_object_masks:
-            records = _with_pixels(records, folder.codes, masks, findings)
+            records = _add_mask_objects(records, folder.codes, masks, findings)
         check_instances(records, findings, with_masks, is_certain=units_are_stated)
         empty = (record.path for record in records if not record.instances)
         findings.warn_all('images without an object', empty)
@@ -89,12 +89,12 @@ def _read_files(folder: LaidOutFolder) -> tuple[RecordsByPath, list[str]]:
     names: list[str] = []  # filled by `parsed_images`
     for path, image, file in parsed_images(folder, names):
         record = records.setdefault(
-            path, ImageRecord(path, stated=image.stated, origin=str(file.path))
+            path, ImageRecord(path, stated_size=image.stated_size, origin=str(file.path))
         )
         for instance in image.objects:
             if folder.layout.units:
                 folder.layout.units.apply(instance)
-            if name_object(instance, instance.name, None, folder.codes, folder.findings):
+            if name_object(instance, instance.name, folder.codes, folder.findings):
                 record.instances.append(instance)
     if folder.layout.format == 'yolo':
         unlabeled = [path for path in folder.images.of_path if path not in records]
@@ -111,15 +111,20 @@ def _find_masks(folder: LaidOutFolder) -> Masks:
     return masks
 
 
-def _with_pixels(records: Records, codes: ClassCodes, masks: Masks, findings: Findings) -> Records:
-    """The images with an object for each value of their masks that has a name."""
+def _add_mask_objects(
+    records: Records, codes: ClassCodes, masks: Masks, findings: Findings
+) -> Records:
+    """The images with an object for each named value of each of their masks.
+
+    Images with an unreadable mask are left out.
+    """
     # A record for each mask, since `probe_maps` reads one mask per record.
     per_mask = [replace(record, mask=mask) for record in records for mask in masks[record.path]]
     objects = defaultdict[Path, list[list[Instance]]](list)  # by image, and by mask
     probe = partial(_probe_objects, codes=codes)
     for record, objects_of_mask in probe_maps(per_mask, probe, 'masks', findings):
         objects[record.path].append(objects_of_mask)
-    complete = [  # all masks could be read
+    complete = [  # images all of whose masks could be read
         record for record in records if len(objects[record.path]) == len(masks[record.path])
     ]
     for record in complete:

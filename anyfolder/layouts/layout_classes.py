@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from anyfolder.readers.build_listing import ONE_LABEL, SEVERAL_LABELS, build_listing
-from anyfolder.readers.image_sizes import MOST_HEADERS
+from anyfolder.readers.image_sizes import MAX_HEADERS
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.records import ImageRecord
 
 from .laid_out_folder import LaidOutFolder
-from .layout_formats import ROWS
+from .layout_formats import OBJECT_FORMATS
 from .layout_labels import parsed_images
 from .row_objects import labels_in, separator_of
 
@@ -22,44 +22,44 @@ def read_classes(folder: LaidOutFolder) -> Listing:
             without a name.
     """
     findings, codes = folder.findings, folder.codes
-    several = not {'classes', 'flags'}.isdisjoint(folder.layout.named_columns)
+    allows_several = not {'classes', 'flags'}.isdisjoint(folder.layout.named_columns)
     records: dict[Path, ImageRecord] = {}
-    for path, names, origin in _named(folder):
+    for path, names, origin in _classes_by_image(folder):
         known = [name for name in names if name is not None]
         if None in names and not known:
             findings.warn('images left out, since the layout ignores their class', path)
-        elif len(known) > 1 and not several:
+        elif len(known) > 1 and not allows_several:
             remedy = 'call the column classes if an image can have several'
             findings.reject('images have two classes', remedy, f'{path}: {", ".join(known)}')
         else:
             records[path] = ImageRecord(path, labels=tuple(known), origin=origin)
-    multi_label = several and any(len(record.labels) != 1 for record in records.values())
+    multi_label = allows_several and any(len(record.labels) != 1 for record in records.values())
     draft = folder.draft(SEVERAL_LABELS if multi_label else ONE_LABEL, records)
-    draft.names, draft.headers = codes.classes, MOST_HEADERS
+    draft.names, draft.max_headers = codes.classes, MAX_HEADERS
     if not multi_label:
-        draft.group = lambda record: record.labels[0]
+        draft.stratum = lambda record: record.labels[0]
     listing = build_listing(draft, findings)
     listing.multi_label = multi_label
     return listing
 
 
-def _named(folder: LaidOutFolder) -> Iterator[tuple[Path, Sequence[str | None], str]]:
-    """The classes of each labeled image by the layout, and where they are stated."""
+def _classes_by_image(folder: LaidOutFolder) -> Iterator[tuple[Path, Sequence[str | None], str]]:
+    """Each labeled image with its classes, None for an ignored one, and where they are stated."""
     codes, findings, rows = folder.codes, folder.findings, folder.rows
     texts = [
         row['classes']
-        for one in rows.values()
-        for row in one.labels
+        for image_rows in rows.values()
+        for row in image_rows.labels
         if isinstance(row.get('classes'), str)
     ]
-    mark, parsed = separator_of(texts), _parsed_codes(folder)
+    separator, parsed = separator_of(texts), _parsed_codes(folder)
     for path, image in folder.images.of_path.items():
         try:
             names = [*map(codes.name_of, parsed.get(path, ()))]
             if 'class' in image.fields:
                 names.append(codes.name_of(image.fields['class']))
             if path in rows:
-                names += labels_in(rows[path], codes, mark)
+                names += labels_in(rows[path], codes, separator)
         except KeyError as error:
             code = str(error.args[0])
             what, remedy = 'images have a class without a name', codes.remedy(code)
@@ -69,15 +69,16 @@ def _named(folder: LaidOutFolder) -> Iterator[tuple[Path, Sequence[str | None], 
             what, remedy = 'rows do not have one flag per class', 'correct them, or classes'
             findings.reject(what, remedy, rows[path].origin)
             continue
+        # A row without classes states that the image has none.
         if names or (path in rows and rows[path].labels):
             origin = rows[path].origin if path in rows else ''
             yield path, list(dict.fromkeys(names)), origin
 
 
 def _parsed_codes(folder: LaidOutFolder) -> dict[Path, list[str]]:
-    """The classes of the objects in each image, for a format of objects such as COCO."""
-    found: dict[Path, list[str]] = {}
-    if folder.layout.format in ROWS:
-        for path, image, _ in parsed_images(folder, []):
-            found.setdefault(path, []).extend(one.name for one in image.objects)
-    return found
+    """The codes of the objects in each image, for a format of objects such as COCO."""
+    codes: dict[Path, list[str]] = {}
+    if folder.layout.format in OBJECT_FORMATS:
+        for path, image, _ in parsed_images(folder, names=[]):
+            codes.setdefault(path, []).extend(instance.name for instance in image.objects)
+    return codes

@@ -4,6 +4,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,12 +23,12 @@ class PlacedFile(NamedTuple):
 
     Attributes:
         path: the file.
-        place: the path below the folder of the layout, with ``/``.
+        relative_path: the path below the folder of the layout, with ``/``.
         fields: the fields of the pattern in the path.
     """
 
     path: Path
-    place: str
+    relative_path: str
     fields: Fields
 
 
@@ -43,18 +44,18 @@ def matching(
     """The files below a folder that match a pattern, each with its first such pattern."""
     start = os.path.join(folder, '')
     for path in paths:
-        if not str(path).startswith(start):  # outside the folder of the layout, which is further in
+        if not str(path).startswith(start):  # the layout may be about a subfolder
             continue
-        place = str(path)[len(start) :].replace(os.sep, '/')
-        found = (pattern.match(place) for pattern in patterns)
-        fields = next((fields for fields in found if fields is not None), None)
+        relative_path = str(path)[len(start) :].replace(os.sep, '/')
+        matches = (pattern.match(relative_path) for pattern in patterns)
+        fields = next((match for match in matches if match is not None), None)
         if fields is not None:
-            yield PlacedFile(path, place, fields)
+            yield PlacedFile(path, relative_path, fields)
 
 
-def _agree(one: Fields, other: Fields) -> bool:
+def _agree(first: Fields, second: Fields) -> bool:
     """Whether the common fields of two files are equal."""
-    return all(other[name] == value for name, value in one.items() if name in other)
+    return all(second[name] == value for name, value in first.items() if name in second)
 
 
 class LayoutImages:
@@ -69,10 +70,10 @@ class LayoutImages:
         self._by_stem: dict[str, list[PlacedFile]] = defaultdict(list)
         for image in self.of_path.values():
             self._by_stem[stem_of(image.path.name)].append(image)
-        self._by_names: dict[frozenset[str], list[PlacedFile]] = defaultdict(list)
+        self._by_field_names: dict[frozenset[str], list[PlacedFile]] = defaultdict(list)
         for image in self.of_path.values():
-            self._by_names[frozenset(image.fields)].append(image)
-        self._of_values = cache(self._indexed)
+            self._by_field_names[frozenset(image.fields)].append(image)
+        self._images_by_values = cache(self._index_by_values)
 
     def of_file(self, file: PlacedFile) -> list[PlacedFile]:
         """The images whose fields equal those of a label file, as far as both have them.
@@ -80,7 +81,7 @@ class LayoutImages:
         Raises:
             InputError: if they have no field in common.
         """
-        shared = {names: names.intersection(file.fields) for names in self._by_names}
+        shared = {names: names.intersection(file.fields) for names in self._by_field_names}
         if not any(shared.values()):
             raise InputError(
                 f'{str(file.path)!r} and the images have no field in common that matches them; '
@@ -90,40 +91,52 @@ class LayoutImages:
             image
             for names, common in shared.items()
             if common
-            for image in self._of_values(names, common).get(_values(file.fields, common), ())
+            for image in self._images_by_values(names, common).get(
+                _field_values(file.fields, common), ()
+            )
         ]
 
-    def _indexed(
+    def _index_by_values(
         self, names: frozenset[str], common: frozenset[str]
     ) -> dict[tuple[str, ...], list[PlacedFile]]:
-        found: dict[tuple[str, ...], list[PlacedFile]] = defaultdict(list)
-        for image in self._by_names[names]:
-            found[_values(image.fields, common)].append(image)
-        return found
+        """The images that have these fields, by their values of the common ones."""
+        images: dict[tuple[str, ...], list[PlacedFile]] = defaultdict(list)
+        for image in self._by_field_names[names]:
+            images[_field_values(image.fields, common)].append(image)
+        return images
 
     def named(self, name: str, file: PlacedFile) -> Sequence[PlacedFile]:
-        """The images that a name in a file can refer to: those with the most common parent folders.
+        """The images that a name in a file can refer to.
+
+        If several have the name, only those are kept that share the most parent folders with it;
+        of these, if there are several, those with its suffix; then those in the folder of the file.
 
         Args:
             name: with folders or without, with a suffix or without.
-            file: the file with the name. Its images have its fields, and if several images have the
-                name, those in its folder count.
+            file: the file with the name. Fields that it has in common with an image must be equal.
         """
-        *folders, own = nfc(name.replace('\\', '/')).split('/')
-        found = self._by_stem.get(own) or self._by_stem.get(stem_of(own)) or ()
-        found = [image for image in found if _agree(image.fields, file.fields)]
-        if len(found) > 1:
-            found = _most(found, [_shared_end(folders, image) for image in found])
-        if len(found) > 1:
-            found = _most(found, [image.path.name == own for image in found])
-        if len(found) > 1:
-            found = _most(found, [image.path.parent == file.path.parent for image in found])
-        return found
+        *folders, base = nfc(name.replace('\\', '/')).split('/')
+        candidates = self._by_stem.get(base) or self._by_stem.get(stem_of(base)) or ()
+        candidates = [image for image in candidates if _agree(image.fields, file.fields)]
+        if len(candidates) > 1:
+            shared = [_shared_folders(folders, image) for image in candidates]
+            candidates = [
+                image
+                for image, count in zip(candidates, shared, strict=True)
+                if count == max(shared)
+            ]
+        if len(candidates) > 1:
+            same_name = [image for image in candidates if image.path.name == base]
+            candidates = same_name or candidates
+        if len(candidates) > 1:
+            same_folder = [image for image in candidates if image.path.parent == file.path.parent]
+            candidates = same_folder or candidates
+        return candidates
 
     def resolve(
         self, name: str, file: PlacedFile, findings: Findings, what: str = 'labels', where: str = ''
     ) -> Path | None:
-        """The image that a file names. If none or several match, that is noted or rejected.
+        """The image of a name in a file. A name without one is noted, one with several is rejected.
 
         Args:
             name, file: see :meth:`named`.
@@ -131,31 +144,24 @@ class LayoutImages:
             what: the items that are left out, in the plural.
             where: the position of the name in the file.
         """
-        found, place = self.named(name, file) if name else (), where or str(file.path)
-        if not found:
-            findings.lose(what, file.path, f'{name!r}, {place}' if where else name)
-        elif len(found) > 1:
+        matches, position = self.named(name, file) if name else (), where or str(file.path)
+        if not matches:
+            findings.warn_missing_image(what, file.path, f'{name!r}, {position}' if where else name)
+        elif len(matches) > 1:
             findings.reject(
                 f'{what} match several images',
                 'say the folder of each',
-                f'{name!r} in {place}: {found[0].path} and {found[1].path}',
+                f'{name!r} in {position}: {matches[0].path} and {matches[1].path}',
             )
-        return found[0].path if len(found) == 1 else None
+        return matches[0].path if len(matches) == 1 else None
 
 
-def _values(fields: Fields, names: Iterable[str]) -> tuple[str, ...]:
+def _field_values(fields: Fields, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(fields[name] for name in sorted(names))
 
 
-def _most(found: Sequence[PlacedFile], ranks: Sequence[int]) -> list[PlacedFile]:
-    most = max(ranks)
-    return [image for image, rank in zip(found, ranks, strict=True) if rank == most]
-
-
-def _shared_end(folders: Sequence[str], image: PlacedFile) -> int:
-    """The number of parent folders that a path has in common with that of an image."""
-    own = image.place.split('/')[-2::-1]
-    pairs = zip(reversed(folders), own, strict=False)
-    return next(
-        (i for i, (one, other) in enumerate(pairs) if one != other), min(len(folders), len(own))
-    )
+def _shared_folders(folders: Sequence[str], image: PlacedFile) -> int:
+    """The number of parent folders, from the innermost on, that agree with those of an image."""
+    *image_folders, _ = image.relative_path.split('/')
+    pairs = zip(reversed(folders), reversed(image_folders), strict=False)
+    return len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping
 
-BOXES = ('detection', 'instance', 'segmentation')  # masks are drawn from polygons
-# Short names for the formats of anyfolder.readers.formats.table.FORMATS.
-ROWS = (
+BOXES = ('detection', 'instance', 'segmentation')  # for segmentation, polygons are drawn
+# Short names for the formats of anyfolder.readers.formats.table.FORMATS, which list objects.
+OBJECT_FORMATS = (
     'coco',
     'cvat',
     'yolo',
@@ -30,7 +30,7 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
     'objects': ('detection', 'instance'),
     'depth': ('depth',),
     'panoptic': ('panoptic',),
-    **dict.fromkeys(ROWS, (*BOXES, 'classification')),
+    **dict.fromkeys(OBJECT_FORMATS, (*BOXES, 'classification')),
     **PUBLIC,
 }
 TASKS = ('classification', *BOXES, 'panoptic', 'depth')

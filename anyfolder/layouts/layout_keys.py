@@ -8,21 +8,21 @@ from anyfolder.readers.splits import SPLITS
 
 from .box_units import WORDS, BoxUnits
 from .class_codes import ClassCodes
-from .columns import MEANINGS, NOTHING, OF_SHAPES, REST, Columns
+from .columns import IGNORED_REST, MEANINGS, NOTHING, OF_SHAPES, Columns
 from .layout_formats import FORMATS, TASKS
 from .nearest import did_you_mean
 from .path_pattern import PathPattern
 
 METERS = {'meters': 1.0, 'centimeters': 1e-2, 'millimeters': 1e-3}
-IN_FILES = './*'  # characters in a key of ``columns`` that names files rather than a column
+FILE_MARKS = './*'  # a key of ``columns`` with one of these stands for files rather than a column
 FILE_KEY = 'file'  # the key of ``classes`` for a file with further classes
 
 
 def choose(word: Any, known: Collection[str], where: str) -> str:
-    """Check that a word is one of these, and return it.
+    """Check that a word is known, and return it.
 
     Raises:
-        InputError: for any other word, with the nearest one.
+        InputError: for any other word, with the nearest known one.
     """
     if word not in known:
         named = ', '.join(known)
@@ -31,7 +31,11 @@ def choose(word: Any, known: Collection[str], where: str) -> str:
 
 
 def texts(value: Any, where: str) -> tuple[str, ...]:
-    """A value that is a text or a list of texts."""
+    """The texts of a value: one, or a list of one or more.
+
+    Raises:
+        InputError: for any other value, or an empty text.
+    """
     items = value if isinstance(value, list) else [value]
     if not items or not all(isinstance(item, str) and item.strip() for item in items):
         raise InputError(
@@ -43,6 +47,9 @@ def texts(value: Any, where: str) -> tuple[str, ...]:
 
 def _patterns(value: Any, where: str) -> tuple[PathPattern, ...]:
     return tuple(PathPattern(text, where) for text in texts(value, where))
+
+
+# Each of the following functions returns the fields of a layout for the value of a key.
 
 
 def _when(value: Any, where: str) -> dict[str, Any]:
@@ -71,36 +78,42 @@ def _note(value: Any, where: str) -> dict[str, Any]:
 
 def _columns(value: Any, where: str) -> dict[str, Any]:
     """Column names in order, titles by name, or either of them by a pattern of files."""
-    by_file = isinstance(value, dict) and any({*IN_FILES} & {*key} for key in value)
+    by_file = isinstance(value, dict) and any({*FILE_MARKS} & {*key} for key in value)
     tables = value if by_file else {None: value}
-    found = [
+    by_pattern = [
         (None if files is None else PathPattern(files, where), _columns_of(columns, where))
         for files, columns in tables.items()
     ]
-    joining = [name for _, columns in found for name in columns.names if name not in MEANINGS]
-    if alone := next((name for name in joining if joining.count(name) == 1), None):
+    joining = [name for _, columns in by_pattern for name in columns.names if name not in MEANINGS]
+    if unshared := next((name for name in joining if joining.count(name) == 1), None):
         raise InputError(
-            f'{where}: {alone!r} is not a column with a meaning ({", ".join(MEANINGS)}), nor '
+            f'{where}: {unshared!r} is not a column with a meaning ({", ".join(MEANINGS)}), nor '
             f'does it join two tables; write {NOTHING} for an unused '
-            f'value{did_you_mean(alone, MEANINGS)}'
+            f'value{did_you_mean(unshared, MEANINGS)}'
         )
-    return dict(columns=tuple(found))
+    return dict(columns=tuple(by_pattern))
 
 
 def _columns_of(value: Any, where: str) -> Columns:
+    """The columns of a table: titles by name for one with a header, or names in order."""
     if isinstance(value, dict):
         titles = {name: title for name, title in value.items() if isinstance(title, str)}
-        flags = [title for name, title in value.items() if name not in titles]
+        title_lists = [title for name, title in value.items() if name not in titles]
         if any(name != 'classes' for name in value if name not in titles):
             raise InputError(f'{where}: only classes can have several titles; correct it.')
-        columns = Columns((), titles, texts(flags[0], where) if flags else ())
+        class_titles = texts(title_lists[0], where) if title_lists else ()
+        columns = Columns(titles=titles, class_titles=class_titles)
     else:
         order = texts(value, where)
         columns = Columns(order)
-        twice = [name for name in order if name not in (NOTHING, REST) and order.count(name) > 1]
-        if twice or REST in order[:-1] or not columns.names:
+        twice = [
+            name for name in order if name not in (NOTHING, IGNORED_REST) and order.count(name) > 1
+        ]
+        if twice or IGNORED_REST in order[:-1] or not columns.names:
             what = (
-                f'names {twice[0]!r} twice' if twice else f'has {REST} before the end, or nothing'
+                f'names {twice[0]!r} twice'
+                if twice
+                else f'has {IGNORED_REST} before the end, or nothing'
             )
             raise InputError(f'{where} {what}; correct it.')
     if OF_SHAPES & columns.names and columns.shape is None:
@@ -135,8 +148,10 @@ def _classes(value: Any, where: str) -> dict[str, Any]:
     named = {code: name for code, name in value.items() if code != FILE_KEY}
     if not all(name is None or isinstance(name, str) for name in named.values()):
         raise InputError(f'{where}: each code needs one name, or ~ to be ignored; correct it.')
-    found = dict(classes=ClassCodes.of_codes(named, where))
-    return dict(found, names=PathPattern(value[FILE_KEY], where)) if FILE_KEY in value else found
+    values: dict[str, Any] = dict(classes=ClassCodes.of_codes(named, where))
+    if FILE_KEY in value:
+        values['names'] = PathPattern(value[FILE_KEY], where)
+    return values
 
 
 def _units(value: Any, where: str) -> dict[str, Any]:
@@ -154,6 +169,7 @@ def _units(value: Any, where: str) -> dict[str, Any]:
     return dict(meters=meters)
 
 
+# The keys of a layout, each with the function that reads its value.
 KEYS: Mapping[str, Callable[[Any, str], dict[str, Any]]] = {
     'when': _when,
     'task': _task,

@@ -16,7 +16,7 @@ from anyfolder.readers.tables import read_objects
 from .laid_out_folder import LaidOutFolder
 from .layout_files import PlacedFile
 
-# The reader of each suffix, see Format. It takes the object that parses each JSON or XML once.
+# Returns the content of a file by its suffix, as `Format` takes it.
 CONTENTS: dict[str, Callable[[FileContents, Path], Any]] = {
     '.json': lambda contents, file: contents.json(file),
     '.geojson': lambda contents, file: contents.json(file),
@@ -27,7 +27,9 @@ CONTENTS: dict[str, Callable[[FileContents, Path], Any]] = {
     '.tsv': lambda contents, file: contents.rows(file),
     '.txt': lambda contents, file: contents.lines(file),
 }
-NUMBERS = [*map(str, range(10_000))]  # the classes of YOLO before they have names
+CLASS_NUMBERS = [
+    *map(str, range(10_000))
+]  # YOLO's class numbers, which the layout's codes name later
 
 
 def format_named(name: str) -> Format:
@@ -44,29 +46,34 @@ def key_of_format(format: Format) -> str:
 def parsed_images(
     folder: LaidOutFolder, names: list[str]
 ) -> Iterator[tuple[Path, ParsedImage, PlacedFile]]:
-    """The images of all label files, with their annotations.
+    """The images of all label files, with their annotations and their file.
+
+    The fields of label files are stored in ``folder.label_fields`` along the way.
 
     Args:
         folder: a folder with label files in the format of its layout.
-        names: collects the class names in the files.
+        names: collects the class names in the files; complete at the end of the iteration.
 
     Raises:
         InputError: if a file is incomplete, or its suffix is not one of the format.
     """
     format = format_named(folder.layout.format)
     for file in folder.labels:
-        parsed = _parsed(folder, format, file)
+        parsed = _parse(folder, format, file)
         folder.findings.note_all(parsed.faults)
         names += parsed.names
         for image in parsed.images:
-            path = folder.of_one(file) if format.image else folder.named(image.name, file)
+            if format.image:
+                path = folder.image_of_label_file(file)
+            else:
+                path = folder.image_named(image.name, file)
             if path:
-                own = {'split': image.split} if image.split else {}
-                folder.stated[path] = {**file.fields, **own}
+                split_field = {'split': image.split} if image.split else {}
+                folder.label_fields[path] = {**file.fields, **split_field}
                 yield path, image, file
 
 
-def _parsed(folder: LaidOutFolder, format: Format, file: PlacedFile) -> Parsed:
+def _parse(folder: LaidOutFolder, format: Format, file: PlacedFile) -> Parsed:
     suffix = file.path.suffix.lower()
     if suffix not in format.suffixes:
         raise InputError(
@@ -75,6 +82,6 @@ def _parsed(folder: LaidOutFolder, format: Format, file: PlacedFile) -> Parsed:
         )
     content = CONTENTS[suffix](folder.tree.contents, file.path)
     if format.name == 'YOLO':  # YOLO's classes are numbers
-        content = YoloLabels(content, (file.path, NUMBERS), LineForm())
+        content = YoloLabels(content, (file.path, CLASS_NUMBERS), LineForm())
     with reading(file.path, format.unit, format.name):
         return format.parse(content, file.path)

@@ -27,27 +27,31 @@ def read_masks(folder: LaidOutFolder) -> Listing:
     """
     layout, findings = folder.layout, folder.findings
     if layout.format != 'masks' and 'mask' not in layout.named_columns:
-        return with_drawn_masks(read_boxes(folder, True))
+        # No mask files: draw the objects' polygons.
+        return with_drawn_masks(read_boxes(folder, with_masks=True))
     draft, codes = folder.draft(MASKS, paired_maps(folder)), folder.codes
-    names = {name: number for number, name in enumerate(codes.classes)}
-    numbers: dict[int, int] = {}
+    number_of_name = {name: number for number, name in enumerate(codes.classes)}
+    number_of_value: dict[int, int] = {}
 
     def compare(records: Records) -> Records:
         probe, kept = partial(probe_mask, by_color=codes.by_color), []
-        for record, seen in probe_maps(records, probe, 'masks', findings):
-            new = codes.of_values([value for value in seen.counts if value not in numbers])
-            numbers.update(
-                (value, NOT_LABELED if name is None else names.setdefault(name, len(names)))
-                for value, name in new.items()
+        for record, probed in probe_maps(records, probe, 'masks', findings):
+            new_values = [value for value in probed.counts if value not in number_of_value]
+            for value, name in codes.of_values(new_values).items():
+                # With others: '*', classes appear that the layout does not list.
+                if name is not None and name not in number_of_name:
+                    number_of_name[name] = len(number_of_name)
+                number_of_value[value] = NOT_LABELED if name is None else number_of_name[name]
+            present = {number_of_value[value] for value in probed.counts} - {NOT_LABELED}
+            record.labels = tuple(
+                name for name, number in number_of_name.items() if number in present
             )
-            own = {numbers[value] for value in seen.counts} - {NOT_LABELED}
-            record.labels = tuple(name for name, number in names.items() if number in own)
             kept.append(record)
-        draft.names = [*names]
+        draft.names = [*number_of_name]
         return kept
 
     listing = build_listing(draft, findings, compare)
-    listing.masks = MaskValues(listing.classes, numbers, codes.by_color)
+    listing.masks = MaskValues(listing.classes, number_of_value, codes.by_color)
     return listing
 
 
@@ -55,19 +59,24 @@ def read_depth(folder: LaidOutFolder, check_all: bool) -> tuple[Listing, DepthRa
     """The images of a layout with their depth maps, and the range of these.
 
     Args:
-        folder: a folder with a layout for depth, whose ``units`` are the meters per unit.
+        folder: a folder whose layout states ``units``; a table of depth maps without them is read
+            in meters.
         check_all: whether all maps are read instead of a sample.
 
     Raises:
         InputError: see :func:`~anyfolder.readers.depth_folders.read_depth_folder`.
     """
-    draft, depths = folder.draft(DEPTH, paired_maps(folder)), list[DepthRange]()
-
+    draft = folder.draft(DEPTH, paired_maps(folder))
     meters = folder.layout.meters or 1.0
+    depth_range: DepthRange | None = None
 
     def compare(records: Records) -> Records:
-        kept, found = check_depth(records, meters, check_all, folder.findings, is_certain=True)
-        depths.append(found)
+        nonlocal depth_range
+        kept, depth_range = check_depth(
+            records, meters, check_all, folder.findings, is_certain=True
+        )
         return kept
 
-    return build_listing(draft, folder.findings, compare), depths[0]
+    listing = build_listing(draft, folder.findings, compare)
+    assert depth_range is not None  # `build_listing` has called `compare`
+    return listing, depth_range

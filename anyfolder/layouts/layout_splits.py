@@ -14,7 +14,7 @@ from .layout_files import LayoutImages, PlacedFile, matching
 from .path_pattern import PathPattern
 from .table_rows import rows_in
 
-LIST = Columns(('image',))  # a name on each line of a list without columns
+LIST_COLUMNS = Columns(('image',))  # the columns of a list without an entry in `columns`
 
 
 class LayoutSplits:
@@ -30,10 +30,11 @@ class LayoutSplits:
 
     Attributes:
         lists: the files that were read.
-        found: the split of each image that has one.
+        split_of_image: the split of each image that has one.
 
     Raises:
-        InputError: for a value that is not a split, or neither a list nor a pattern of images.
+        InputError: for a value that is not a split, or an item of ``splits`` that is neither a
+            value, a list nor a pattern of images.
     """
 
     def __init__(
@@ -49,21 +50,26 @@ class LayoutSplits:
         self._others, self._findings = others, findings
         self.lists: list[Path] = []
         stated: dict[Path, set[Split]] = defaultdict(set)
-        known = dict.fromkeys(values.values())
+        used_values = dict.fromkeys(values.values())
         for split, items in layout.splits.items():
             for item in items:
-                if item not in known:
-                    for path in self._listed(item, split):
+                if item not in used_values:  # so it is a list or a pattern
+                    for path in self._images_of_item(item, split):
                         stated[path].add(split)
-        of_value = {value: self._split_of(value) for value in known}
+        split_of_value = {value: self._split_of(value) for value in used_values}
         for path, value in values.items():
-            if split := of_value[value]:
+            if split := split_of_value[value]:
                 stated[path].add(split)
-        # If an image has several splits, the one furthest from training counts.
-        self.found = {path: max(splits, key=SPLITS.index) for path, splits in stated.items()}
+        # If an image has several splits, the one furthest from training is used.
+        self.split_of_image = {
+            path: max(splits, key=SPLITS.index) for path, splits in stated.items()
+        }
 
     def _split_of(self, value: str) -> Split | None:
-        """The split that a value stands for, by ``splits`` or as a word such as train2017."""
+        """The split that a value stands for: by ``splits``, else as a word such as train2017.
+
+        None if ``splits`` does not have the value.
+        """
         if not self._layout.splits:
             if split := split_of(value):
                 return split
@@ -74,11 +80,11 @@ class LayoutSplits:
         named = (split for split, items in self._layout.splits.items() if value in items)
         return next(named, None)
 
-    def _listed(self, item: str, split: Split) -> Iterator[Path]:
+    def _images_of_item(self, item: str, split: Split) -> Iterator[Path]:
         """The images of a list, or of a pattern."""
         pattern = [PathPattern(item, f'{self._layout.file!r}: splits: {split}')]
-        if found := list(matching(self._folder, self._images.of_path, pattern)):
-            yield from (file.path for file in found)
+        if images := list(matching(self._folder, self._images.of_path, pattern)):
+            yield from (image.path for image in images)
             return
         lists = list(matching(self._folder, self._others, pattern))
         if not lists and '*' not in item:
@@ -88,11 +94,12 @@ class LayoutSplits:
             )
         self.lists += [file.path for file in lists]
         for file in lists:
-            yield from self._named_in(file)
+            yield from self._images_in_list(file)
 
-    def _named_in(self, file: PlacedFile) -> Iterator[Path]:
-        columns = self._layout.columns_of(file.place) or LIST
-        for place, row in rows_in(file.path, columns):
+    def _images_in_list(self, file: PlacedFile) -> Iterator[Path]:
+        """The images that a list names."""
+        columns = self._layout.columns_of(file.relative_path) or LIST_COLUMNS
+        for position, row in rows_in(file.path, columns):
             name = row['image'] if row else ''
-            if image := self._images.resolve(name, file, self._findings, 'lines', place):
+            if image := self._images.resolve(name, file, self._findings, 'lines', position):
                 yield image

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-END = '...\n'  # ends a document that is only text
+END = '...\n'  # PyYAML's end of a document that is a single scalar
 
 
 class _Dumper(yaml.SafeDumper):
@@ -23,8 +23,9 @@ _Dumper.add_representer(
 def as_lines(content: Mapping[str, Any]) -> str:
     """A layout as YAML, one key on each line."""
     lines = []
+    # `width`: no line is wrapped.
+    options = dict(default_flow_style=True, sort_keys=False, allow_unicode=True, width=1e6)
     for key, value in content.items():
-        options = dict(default_flow_style=True, sort_keys=False, allow_unicode=True, width=1e6)
         text = yaml.dump(value, Dumper=_Dumper, **options)
         lines.append(f'{key}: {text.removesuffix(END).strip()}\n')
     return ''.join(lines)

@@ -1,7 +1,7 @@
-"""YAML of layout files as plain text, lists and mappings, within bounds.
+"""YAML of layout files as plain text, lists and mappings, with limits.
 
 Only the YAML that layouts need is read: no anchors, which can grow without bound, no tags, which
-can name Python objects, and no repeated keys, of which YAML readers silently keep the last.
+can name Python objects, and no repeated keys, since YAML readers silently keep the last one.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from anyfolder.errors import InputError, rejecting
 from anyfolder.text import read_text
 
 LOADER = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)  # in C if PyYAML has it
-MAX_DEPTH = 4  # nesting of lists and mappings
+MAX_DEPTH = 4  # levels of nested lists and mappings
 QUOTES = "quote values that begin with *, { or #, as in images: '{split}/*.jpg'"
 
 
@@ -26,21 +26,21 @@ def read_layout_yaml(file: Path) -> list[Any]:
 
     Raises:
         InputError: if the file is too large, is not YAML, or has anchors, tags, a key twice, or
-            lists and mappings more than 4 deep.
+            lists and mappings nested more than :data:`MAX_DEPTH` deep.
     """
     text = read_text(file, kind='YAML')
     with rejecting(f'{str(file)!r} is not YAML', f'correct it, and {QUOTES}', (yaml.YAMLError,)):
         events = yaml.parse(text, LOADER)
-        return [
-            _node(next(events), events, file, 1)
+        return [  # `_read_node` takes the events of each document from the same iterator
+            _read_node(next(events), events, file, 1)
             for event in events
             if isinstance(event, yaml.DocumentStartEvent)
         ]
 
 
-def _node(event: yaml.Event, events: Iterator[yaml.Event], file: Path, depth: int) -> Any:
-    """The value that begins with an event."""
-    line = f'line {event.start_mark.line + 1} of {str(file)!r}'
+def _read_node(event: yaml.Event, events: Iterator[yaml.Event], file: Path, depth: int) -> Any:
+    """The value that begins with an event. Its further events are taken from the iterator."""
+    line = _line_of(event, file)
     if isinstance(event, yaml.AliasEvent) or event.anchor:
         raise InputError(
             f'{line} has an anchor (& or *); write out what it stands for, or {QUOTES}.'
@@ -56,14 +56,20 @@ def _node(event: yaml.Event, events: Iterator[yaml.Event], file: Path, depth: in
     if isinstance(event, yaml.SequenceStartEvent):
         items = []
         while not isinstance(event := next(events), yaml.SequenceEndEvent):
-            items.append(_node(event, events, file, depth + 1))
+            items.append(_read_node(event, events, file, depth + 1))
         return items
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     while not isinstance(event := next(events), yaml.MappingEndEvent):
-        key = _node(event, events, file, depth + 1)
+        line = _line_of(event, file)
+        key = _read_node(event, events, file, depth + 1)
         if not isinstance(key, str):
             raise InputError(f'{line} has a key that is not text; correct it, and {QUOTES}.')
-        if key in found:
+        if key in mapping:
             raise InputError(f'{line} has the key {key!r} twice; keep one of them.')
-        found[key] = _node(next(events), events, file, depth + 1)
-    return found
+        mapping[key] = _read_node(next(events), events, file, depth + 1)
+    return mapping
+
+
+def _line_of(event: yaml.Event, file: Path) -> str:
+    """The line where an event begins, for messages."""
+    return f'line {event.start_mark.line + 1} of {str(file)!r}'

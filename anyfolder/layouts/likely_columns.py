@@ -27,23 +27,27 @@ def likely_columns(
     count = Counter(map(len, rows)).most_common(1)[0][0]
     alike = [(row, size) for row, size in zip(rows, sizes, strict=True) if len(row) == count]
     texts = np.array([row for row, _ in alike])
-    found = likely_box(texts, [size for _, size in alike])
-    if found is None:
+    box = likely_box(texts, [size for _, size in alike])
+    if box is None:
         return None
-    start, names = found
+    start, names = box
     numeric, columns = are_numeric(texts), [NOTHING] * count
     columns[start : start + 4] = names
-    rest = [i for i in range(count) if columns[i] == NOTHING]
-    if rest:
-        columns[max(rest, key=lambda i: _likeness_of_class(texts[:, i], numeric[i]))] = 'class'
+    unused = [i for i in range(count) if columns[i] == NOTHING]
+    if unused:
+        columns[max(unused, key=lambda i: _class_likelihood(texts[:, i], numeric[i]))] = 'class'
     units = dict(units=['relative', 'center']) if names == CENTER else {}
     return dict(columns=columns, **units)
 
 
-def _likeness_of_class(texts: np.ndarray, is_number: bool) -> tuple[bool, bool, int]:
-    """How likely a column has classes: names before whole numbers, which are common."""
+def _class_likelihood(texts: np.ndarray, is_number: bool) -> tuple[bool, bool, int]:
+    """How likely a column has classes, as a key to sort by.
+
+    Names come first, then whole numbers below :data:`MAX_CLASSES`, then other numbers; among
+    columns of numbers, the one with the most different values comes first.
+    """
     if not is_number:
         return True, True, 0
     values = texts.astype(float)
-    counts = bool((values % 1 == 0).all() and values.min() >= 0 and values.max() < MAX_CLASSES)
-    return False, counts, len({*values.tolist()})
+    is_number_of_class = (values % 1 == 0).all() and 0 <= values.min() <= values.max() < MAX_CLASSES
+    return False, bool(is_number_of_class), len({*values.tolist()})

@@ -11,36 +11,37 @@ from .layout_files import LayoutImages, PlacedFile
 
 def paired_maps(folder: LaidOutFolder) -> dict[Path, ImageRecord]:
     """The images with a map, by their paths. Two maps for one image are rejected."""
-    found: dict[Path, ImageRecord] = {}
-    pairs = _in_tables(folder) if folder.layout.format == 'table' else maps_by_fields(folder)
+    records: dict[Path, ImageRecord] = {}
+    pairs = _maps_in_tables(folder) if folder.layout.format == 'table' else maps_by_fields(folder)
     for path, file, origin in pairs:
-        first = found.setdefault(path, ImageRecord(path, mask=file, origin=origin))
+        first = records.setdefault(path, ImageRecord(path, mask=file, origin=origin))
         if first.mask != file:
             what = 'images have two maps by the layout'
             remedy = 'name one of them in labels'
             folder.findings.reject(what, remedy, f'{path}: {first.mask} and {file}')
-    return found
+    return records
 
 
 def maps_by_fields(folder: LaidOutFolder) -> Iterator[tuple[Path, Path, str]]:
     """Each image with the map whose path has the same fields, and the source of that match."""
     for file in folder.labels:
-        if path := folder.of_one(file):
-            folder.stated[path] = file.fields
+        if path := folder.image_of_label_file(file):
+            folder.label_fields[path] = file.fields
             yield path, file.path, str(file.path)
 
 
-def _in_tables(folder: LaidOutFolder) -> Iterator[tuple[Path, Path, str]]:
+def _maps_in_tables(folder: LaidOutFolder) -> Iterator[tuple[Path, Path, str]]:
+    """Each image with the map that its row names, and the position of that row."""
     tree, images = folder.tree, folder.images.of_path
-    rest = (path for path in [*tree.images, *tree.others] if path not in images)
-    maps = LayoutImages(PlacedFile(path, path.as_posix(), {}) for path in rest)
-    table = folder.labels[0]
+    candidates = (path for path in [*tree.images, *tree.others] if path not in images)
+    maps = LayoutImages(PlacedFile(path, path.as_posix(), {}) for path in candidates)
+    table = folder.labels[0]  # if maps have the same name, those in its folder count
     for path, rows in folder.rows.items():
         name = rows.facts.get('mask', '')
-        found = maps.named(name, table) if name else ()
-        if len(found) == 1:
-            yield path, found[0].path, rows.origin
-        elif found:
+        matches = maps.named(name, table) if name else ()
+        if len(matches) == 1:
+            yield path, matches[0].path, rows.origin
+        elif matches:
             what, remedy = 'names of maps match several files', 'say the folder of each'
             folder.findings.reject(what, remedy, f'{name!r}, {rows.origin}')
         else:

@@ -8,7 +8,7 @@
 ``{name:...}`` what a regular expression without groups matches
 ============== ==============================================================
 
-``split``, ``class``, ``group``, ``ignored`` are fields with a meaning, and ``_`` has none.
+``split``, ``class`` and ``group`` are fields with a meaning, and ``_`` has none.
 """
 
 import re
@@ -17,11 +17,12 @@ from collections.abc import Mapping
 from anyfolder.errors import InputError
 from anyfolder.readers.class_names import nfc
 
-MAX_WILDCARDS = 4  # per name, and 2 for any folders: more could be slow if nothing matches
+# In the name of a folder or file. With more, a path that does not match could take very long.
+MAX_WILDCARDS = 4
 TOKEN = re.compile(
     r'\*\*/|\*\*$|\*|\{(?P<field>[A-Za-z_]\w*)(?::(?P<form>[^{}]*(?:\{\d+\}[^{}]*)*))?\}|[{}]'
 )
-FORMS = {None: '[^/]*', '**': '.*'}
+FORMS = {None: '[^/]*', '**': '.*'}  # the expressions of `*` or `{name}`, and of `{name:**}`
 REPEATS = re.compile(r'(?<!\\)[*+?]|\{\d')
 
 
@@ -52,26 +53,26 @@ class PathPattern:
             )
         expression = ''
         for part in re.split(r'(?<=/)', text):
-            expression += self._of_part(part, what)
+            expression += self._expression_of(part, what)
         try:
             self._matches = re.compile(expression).fullmatch
         except re.error as error:
             raise InputError(f'{what} is not a regular expression ({error}); correct it.') from None
 
-    def _of_part(self, part: str, what: str) -> str:
-        """The regular expression of the name of a folder or file."""
+    def _expression_of(self, part: str, what: str) -> str:
+        """The regular expression of the name of a folder or file; adds its fields to ``fields``."""
         expression, end, repeats = '', 0, 0
-        for found in TOKEN.finditer(part):
-            expression += re.escape(part[end : found.start()])
-            end, field, form = found.end(), found['field'], found['form']
-            if found[0] in ('{', '}'):
+        for token in TOKEN.finditer(part):
+            expression += re.escape(part[end : token.start()])
+            end, field, form = token.end(), token['field'], token['form']
+            if token[0] in ('{', '}'):
                 raise InputError(
-                    f'{what} has an unpaired {found[0]}; write fields such as {{name}}.'
+                    f'{what} has an unpaired {token[0]}; write fields such as {{name}}.'
                 )
-            if found[0].startswith('**'):
-                if found.start():
+            if token[0].startswith('**'):
+                if token.start():
                     raise InputError(f'{what} has ** within a name; write ** between /, or use *.')
-                expression += '(?:[^/]+/)*' if found[0].endswith('/') else '.*'
+                expression += '(?:[^/]+/)*' if token[0].endswith('/') else '.*'
                 continue
             form = FORMS.get(form, form)
             if '(' in form.replace(r'\(', ''):

@@ -48,4 +48,4 @@ def read_by_layout(
         images = list(placed.images.of_path)
         files = [file.path for file in placed.labels]
         return read_panoptic_folder(tree.limited_to(images, files), skip_invalid), None
-    return read_boxes(placed, task == 'instance'), None
+    return read_boxes(placed, with_masks=task == 'instance'), None

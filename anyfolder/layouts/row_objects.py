@@ -13,7 +13,8 @@ from .layout_rows import ImageRows
 from .table_rows import ON, Row
 
 SEPARATORS = '|;,'  # separators of several classes in a value; a blank if no value has one of them
-TURNED = 'rotated boxes, replaced by the upright rectangle around them'
+# A rotated box is a polygon here, whose upright rectangle `to_pixels` takes for the box.
+ROTATED = 'rotated boxes, replaced by the upright rectangle around them'
 IGNORED = 'objects of a class that the layout ignores, neither trained on nor counted'
 
 
@@ -21,7 +22,7 @@ def objects_in(
     rows: ImageRows,
     units: BoxUnits,
     codes: ClassCodes,
-    of_image: str | None,
+    image_code: str | None,
     findings: Findings,
 ) -> list[Instance]:
     """The objects of an image, as their rows have them.
@@ -30,41 +31,49 @@ def objects_in(
         rows: the rows of the image.
         units: the units of their boxes.
         codes: the codes of the classes.
-        of_image: the code of the image, for rows without one.
+        image_code: the code of the image, for rows without a code.
         findings: collects objects without a class or a box.
     """
-    only = codes.classes[0] if len(codes.classes) == 1 else None
-    found = []
-    for place, row in rows.objects:
-        one, code = _instance(row, units, place, findings), row.get('class', of_image)
-        if one is None:
-            findings.reject('objects have no numeric box or polygon', 'correct them', place)
-        elif code is None and only is None:
+    only_name = codes.classes[0] if len(codes.classes) == 1 else None
+    instances = []
+    for position, row in rows.objects:
+        instance, code = _read_object(row, units, position, findings), row.get('class', image_code)
+        if instance is None:
+            findings.reject('objects have no numeric box or polygon', 'correct them', position)
+        elif code is None and only_name is None:
             remedy = 'add the column class, or a single name in classes'
-            findings.reject('objects have no class', remedy, place)
-        elif name_object(one, code, only, codes, findings):
-            one.crowd = one.crowd or _is_ignored(row)
-            found.append(one)
-    return found
+            findings.reject('objects have no class', remedy, position)
+        elif name_object(instance, code, codes, findings, only_name):
+            instance.crowd = instance.crowd or _is_ignored(row)
+            instances.append(instance)
+    return instances
 
 
 def name_object(
-    found: Instance, code: str | None, only: str | None, codes: ClassCodes, findings: Findings
+    instance: Instance,
+    code: str | None,
+    codes: ClassCodes,
+    findings: Findings,
+    only_name: str | None = None,
 ) -> bool:
-    """Give an object the class name of its code, or of the only class; return whether it has one.
+    """Give an object the class name of its code, or ``only_name`` without a code.
 
-    An object of a class that the layout ignores has no name, and is neither trained on nor counted.
+    An object of a class that the layout ignores gets no name, and is neither trained on nor
+    counted.
+
+    Returns:
+        False if the object is rejected, since its code has no name.
     """
     try:
-        name = only if code is None else codes.name_of(code)
+        name = only_name if code is None else codes.name_of(code)
     except KeyError:
-        where = f'{code!r}, {found.origin}'
+        where = f'{code!r}, {instance.origin}'
         findings.reject('objects have a class without a name', codes.remedy(str(code)), where)
         return False
     if name is None:
-        findings.warn(IGNORED, f'{code!r}, {found.origin}')
-        found.crowd = True
-    found.name = name or ''
+        findings.warn(IGNORED, f'{code!r}, {instance.origin}')
+        instance.crowd = True
+    instance.name = name or ''
     return True
 
 
@@ -74,23 +83,26 @@ def _is_ignored(row: Row) -> bool:
     return (ignored or 0) > 0 or valid == 0
 
 
-def _instance(row: Row, units: BoxUnits, place: str, findings: Findings) -> Instance | None:
-    """An object without its class; None if its values are not a box or polygon."""
+def _read_object(row: Row, units: BoxUnits, position: str, findings: Findings) -> Instance | None:
+    """An object without its class; None if its values are not a box or polygon.
+
+    Corners ``x1, y1, ...`` become a polygon, since their box may be rotated.
+    """
     if 'points' in row or 'x1' in row:
         texts = (
             NUMBER.findall(row['points']) if 'points' in row else [row[name] for name in CORNERS]
         )
         points = [*map(float, texts)]
         if 'x1' in row and not _is_upright(points):
-            findings.warn(TURNED, place)
-        polygon = Instance('', (), [points], origin=place)
+            findings.warn(ROTATED, position)
+        polygon = Instance(name='', box=(), segmentation=[points], origin=position)
         return units.apply(polygon) if len(points) >= 6 else None
     if 'box' in row:
         numbers = [float(text) for text in NUMBER.findall(row['box'])]
-        box = Instance('', numbers, origin=place)
+        box = Instance(name='', box=numbers, origin=position)
         return units.apply(box) if len(numbers) == 4 else None
     values = {name: float(row[name]) for name in OF_SHAPES & NUMBERS & row.keys()}
-    return units.of_columns(values, place)
+    return units.of_columns(values, position)
 
 
 def _is_upright(points: Sequence[float]) -> bool:
@@ -98,13 +110,13 @@ def _is_upright(points: Sequence[float]) -> bool:
     return len({*points[::2]}) <= 2 and len({*points[1::2]}) <= 2
 
 
-def labels_in(rows: ImageRows, codes: ClassCodes, mark: str) -> list[str | None]:
+def labels_in(rows: ImageRows, codes: ClassCodes, separator: str) -> list[str | None]:
     """The names of an image's classes; None for one that the layout ignores.
 
     Args:
-        rows: of the image.
+        rows: the rows of the image.
         codes: the codes of the classes.
-        mark: the separator of several classes in a value.
+        separator: the separator of several classes in a value.
 
     Raises:
         KeyError: for a code without a name.
@@ -117,7 +129,7 @@ def labels_in(rows: ImageRows, codes: ClassCodes, mark: str) -> list[str | None]
         if isinstance(several := row.get('classes', ()), tuple):
             names += map(codes.name_of, several)
         else:
-            parts = (part.strip(' \'"') for part in several.strip('[]').split(mark))
+            parts = (part.strip(' \'"') for part in several.strip('[]').split(separator))
             names += [codes.name_of(part) for part in parts if part]
         if 'flags' in row:
             flags = NUMBER.findall(row['flags'])

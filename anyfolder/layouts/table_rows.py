@@ -13,15 +13,16 @@ from anyfolder.readers.label_structures import text_of_key
 from anyfolder.readers.tables import NUMBER, read_objects
 from anyfolder.text import read_text
 
-from .columns import LISTS, NOTHING, NUMBERS, REST, Columns
+from .columns import IGNORED_REST, NOTHING, NUMBERS, TAKE_REST, Columns
 from .nearest import did_you_mean
 
-MARKS = (',', ';', '\t', '|', ' ')  # separators of values; a space matches any number of spaces
-MAX_ABOVE = 10  # maximum number of lines above the header or the first row
+SEPARATORS = (',', ';', '\t', '|', ' ')  # between values; a space is any number of spaces
+FIRST_LINES = 10  # the header, or the first row that fits, is in one of these lines
 COMMENT = re.compile(r'#|//|"?sep=.?"?\s*$', re.IGNORECASE)
-KEYED = re.compile(r'\.[^.]+$')  # after a title, the key of a value in the JSON of its column
-OF_NUMBERS = re.compile(r'[\d\s.,;:eE+\-\[\]()]*')  # a list of numbers
-ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false', '-1', '-1.0', '')  # grants, denies a class
+INNER_KEY = re.compile(r'\.[^.]+$')  # in `box.x`, the key in the JSON values of the column `box`
+NUMBER_LIST = re.compile(r'[\d\s.,;:eE+\-\[\]()]*')  # a list of numbers
+# Flags of an image that has a class, and of one that does not.
+ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false', '-1', '-1.0', '')
 
 Row = Mapping[str, Any]  # the text of each column, and the flags by their names in ``classes``
 
@@ -31,22 +32,23 @@ class TableForm(NamedTuple):
 
     Attributes:
         start: the first line with a row.
-        mark: the separator of values.
-        places: the index of the value of each column.
-        flags: the index of the value of each class with a column.
+        separator: the separator of values.
+        indices: the index of the value of each column.
+        class_indices: the index of the value of each class that has a column of 0 and 1.
         width: the number of values.
-        rest: for further values: ``'ignored'`` if they are not needed, ``'last'`` if they belong to
-            the last column, or empty.
-        below_header: whether a line may lack its last values, and numbers may be empty.
-        keys: for columns whose values are JSON or Python dicts, the key whose value counts.
+        extra_values: what values beyond ``width`` are: ``'ignored'``, or ``'last'`` if they belong
+            to the last column. Empty: such a line does not fit.
+        below_header: whether the table has a header. A line below it may lack its last values, and
+            its numbers may be empty.
+        keys: for columns whose values are JSON or Python dicts, the key whose value is taken.
     """
 
     start: int
-    mark: str
-    places: Mapping[str, int]
-    flags: Mapping[str, int]
+    separator: str
+    indices: Mapping[str, int]
+    class_indices: Mapping[str, int]
     width: int
-    rest: str = ''
+    extra_values: str = ''
     below_header: bool = False
     keys: Mapping[str, str] = {}
 
@@ -54,14 +56,14 @@ class TableForm(NamedTuple):
         """The values of a line by column; None if they do not fit."""
         while len(values) > self.width and not values[-1].strip():
             values = values[:-1]  # VisDrone's lines end with a comma
-        if len(values) > self.width and self.rest == 'last':
+        if len(values) > self.width and self.extra_values == 'last':
             head = self.width - 1
             values = [*values[:head], ' '.join(values[head:])]
         if self.below_header:
             values = [*values, *[''] * (self.width - len(values))]
-        if len(values) < self.width or (len(values) > self.width and not self.rest):
+        if len(values) < self.width or (len(values) > self.width and not self.extra_values):
             return None
-        row: dict[str, Any] = {name: values[i].strip() for name, i in self.places.items()}
+        row: dict[str, Any] = {name: values[i].strip() for name, i in self.indices.items()}
         for name, key in self.keys.items():
             row[name] = text_of_key(row[name], key)
         numbers = NUMBERS & row.keys()
@@ -69,13 +71,13 @@ class TableForm(NamedTuple):
             row = {name: value for name, value in row.items() if name not in numbers}
         elif not all(NUMBER.fullmatch(row[name]) for name in numbers):
             return None
-        if not all(OF_NUMBERS.fullmatch(row.get(name, '')) for name in LISTS):
+        if not all(NUMBER_LIST.fullmatch(row.get(name, '')) for name in TAKE_REST):
             return None
-        if self.flags:
-            said = {name: values[i].strip().casefold() for name, i in self.flags.items()}
-            if not {*said.values()} <= {*ON, *OFF}:
+        if self.class_indices:
+            flag_of = {name: values[i].strip().casefold() for name, i in self.class_indices.items()}
+            if not {*flag_of.values()} <= {*ON, *OFF}:
                 return None
-            row['classes'] = tuple(name for name, value in said.items() if value in ON)
+            row['classes'] = tuple(name for name, flag in flag_of.items() if flag in ON)
         return row
 
 
@@ -86,72 +88,99 @@ def rows_in(file: Path, columns: Columns) -> Iterator[tuple[str, Row | None]]:
         InputError: if its header lacks a title, or if no line has such columns.
     """
     if file.suffix.lower() == '.jsonl':
-        yield from _objects(file, columns)
+        yield from _rows_in_jsonl(file, columns)
         return
     lines = read_text(file).splitlines()
     if not any(map(str.strip, lines)):
         return
-    form = (_bare if columns.order else _below_header)(lines, file, columns)
+    if columns.order:
+        form = _form_without_header(lines, file, columns)
+    else:
+        form = _form_by_header(lines, file, columns)
     for number, values in _values(lines, form):
         yield f'line {number} of {file}', form.row(values)
 
 
 def _values(lines: Sequence[str], form: TableForm) -> Iterator[tuple[int, list[str]]]:
     """The values of each non-empty line, and its number."""
-    rest = lines[form.start :]
-    if form.mark == ' ':
-        found = ((number, line.split()) for number, line in enumerate(rest, form.start + 1))
+    body = lines[form.start :]
+    if form.separator == ' ':
+        numbered = ((number, line.split()) for number, line in enumerate(body, form.start + 1))
     else:
-        reader = csv.reader(rest, delimiter=form.mark, skipinitialspace=True)
-        found = ((form.start + reader.line_num, values) for values in reader)
-    return ((number, values) for number, values in found if any(map(str.strip, values)))
+        reader = csv.reader(body, delimiter=form.separator, skipinitialspace=True)
+        numbered = ((form.start + reader.line_num, values) for values in reader)
+    return ((number, values) for number, values in numbered if any(map(str.strip, values)))
 
 
-def _split(line: str, mark: str) -> list[str]:
-    if mark == ' ':
+def _values_of_line(line: str, separator: str) -> list[str]:
+    if separator == ' ':
         return line.split()
-    return next(csv.reader([line], delimiter=mark, skipinitialspace=True), [])
+    return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
 
 
-def _bare(lines: Sequence[str], file: Path, columns: Columns) -> TableForm:
+def _may_begin(line: str) -> bool:
+    """False for an empty line or a comment above a table."""
+    return bool(line.strip()) and not COMMENT.match(line)
+
+
+def _form_without_header(lines: Sequence[str], file: Path, columns: Columns) -> TableForm:
     """The form of a table without a header, by its first line that fits."""
-    order, rest = columns.order, ''
-    if order[-1] == REST:
-        order, rest = order[:-1], 'ignored'
-    places = {name: i for i, name in enumerate(order) if name != NOTHING}
-    for start, line in enumerate(islice(lines, MAX_ABOVE)):
-        for mark in MARKS if line.strip() and not COMMENT.match(line) else ():
-            is_text = order[-1] in LISTS or (mark == ' ' and order[-1] not in NUMBERS)
-            further = rest or ('last' if is_text else '')
-            form = TableForm(start, mark, places, {}, len(order), further)
-            if form.row(_split(line, mark)) is not None:
+    order, extra_values = columns.order, ''
+    if order[-1] == IGNORED_REST:
+        order, extra_values = order[:-1], 'ignored'
+    indices = {name: i for i, name in enumerate(order) if name != NOTHING}
+    for start, line in enumerate(islice(lines, FIRST_LINES)):
+        if not _may_begin(line):
+            continue
+        for separator in SEPARATORS:
+            # Lists and names can contain the separator.
+            is_text = order[-1] in TAKE_REST or (separator == ' ' and order[-1] not in NUMBERS)
+            further = extra_values or ('last' if is_text else '')
+            form = TableForm(
+                start, separator, indices, class_indices={}, width=len(order), extra_values=further
+            )
+            if form.row(_values_of_line(line, separator)) is not None:
                 return form
     raise InputError(
         f'{str(file)!r} has no line with the columns {", ".join(columns.order)}, but lines such as '
         f'{next(filter(str.strip, lines))!r}; correct columns, where {NOTHING} is an unused value '
-        f'and {REST} are all further values.'
+        f'and {IGNORED_REST} are all further values.'
     )
 
 
-def _below_header(lines: Sequence[str], file: Path, columns: Columns) -> TableForm:
-    """The form of a table by its header, the first line that has the titles."""
+def _form_by_header(lines: Sequence[str], file: Path, columns: Columns) -> TableForm:
+    """The form of a table by its header, the first line that has the titles.
+
+    A title that the header lacks, such as ``box.x``, may be the key ``x`` in the column ``box``.
+    """
     titles = columns.titles or {}
-    wanted, best = {*titles.values(), *columns.flags}, list[str]()
-    for start, line in enumerate(islice(lines, MAX_ABOVE)):
-        for mark in MARKS if line.strip() and not COMMENT.match(line) else ():
-            header = [title.strip() for title in _split(line, mark)]
-            keyed = {title: KEYED.sub('', title) for title in wanted.difference(header)}
-            if {*header}.issuperset([*keyed.values(), *columns.flags]):
-                found = {name: keyed.get(title, title) for name, title in titles.items()}
-                places = {name: header.index(title) for name, title in found.items()}
-                flags = {title: header.index(title) for title in columns.flags}
+    wanted, best = {*titles.values(), *columns.class_titles}, list[str]()
+    for start, line in enumerate(islice(lines, FIRST_LINES)):
+        if not _may_begin(line):
+            continue
+        for separator in SEPARATORS:
+            header = [title.strip() for title in _values_of_line(line, separator)]
+            outer_title = {title: INNER_KEY.sub('', title) for title in wanted.difference(header)}
+            if {*header}.issuperset([*outer_title.values(), *columns.class_titles]):
+                title_of = {name: outer_title.get(title, title) for name, title in titles.items()}
+                indices = {name: header.index(title) for name, title in title_of.items()}
+                class_indices = {title: header.index(title) for title in columns.class_titles}
                 keys = {
-                    name: title[len(found[name]) + 1 :]
+                    name: title[len(title_of[name]) + 1 :]
                     for name, title in titles.items()
-                    if title in keyed
+                    if title in outer_title
                 }
-                return TableForm(start + 1, mark, places, flags, len(header), '', True, keys)
-            best = max(best, header, key=lambda one: (len(wanted.intersection(one)), len(one)))
+                width = len(header)
+                return TableForm(
+                    start + 1,
+                    separator,
+                    indices,
+                    class_indices,
+                    width,
+                    below_header=True,
+                    keys=keys,
+                )
+            best = max(best, header, key=lambda line: (len(wanted.intersection(line)), len(line)))
     lacking = min(wanted.difference(best))
     raise InputError(
         f'{str(file)!r} has no column {lacking!r}, but {", ".join(map(repr, best[:20]))}'
@@ -159,13 +188,14 @@ def _below_header(lines: Sequence[str], file: Path, columns: Columns) -> TableFo
     )
 
 
-def _objects(file: Path, columns: Columns) -> Iterator[tuple[str, Row | None]]:
-    """The objects of a JSONL file by their keys."""
-    for number, found in enumerate(read_objects(file), 1):
+def _rows_in_jsonl(file: Path, columns: Columns) -> Iterator[tuple[str, Row | None]]:
+    """The rows of a JSONL file: titles are keys, or ``outer.inner`` for keys of an inner object."""
+    for number, content in enumerate(read_objects(file), 1):
         row = {}
         for name, title in (columns.titles or {}).items():
-            value = found.get(title)
-            if title not in found and isinstance(outer := found.get(KEYED.sub('', title)), dict):
+            value = content.get(title)
+            outer = content.get(INNER_KEY.sub('', title))
+            if title not in content and isinstance(outer, dict):
                 value = outer.get(title.rpartition('.')[2])
             if value is not None:
                 row[name] = value if isinstance(value, str) else json.dumps(value)

@@ -3,8 +3,8 @@
 OpenCV draws only ASCII, and Pillow and matplotlib draw a letter that their font lacks as a box. So
 the fonts of the system are searched, after DejaVu, which comes with matplotlib and has Latin,
 Greek, Cyrillic, Arabic and Hebrew. A letter that no font has is described, as ``(cat face)`` for a
-symbol or else by its number, such as ``U+4E2D``. Without the library Raqm, so are letters that are
-written from the right or joined to others, since they would be reversed or separated.
+symbol or else by its number, such as ``U+4E2D``. Without the library Raqm, letters that are written
+from the right or joined to others are described, too, since they would be reversed or separated.
 """
 
 import re
@@ -20,8 +20,8 @@ from PIL import ImageFont, features
 
 from anyfolder.terminal import printable
 
-FIRST = 'DejaVu Sans'
-# In the names of fonts that have colored emoji, or a box for every letter.
+FIRST_FONT = 'DejaVu Sans'
+# Matches the names of fonts that have colored emoji, or a box for every letter.
 NO_LETTERS = re.compile('emoji|last ?resort|blank', re.IGNORECASE)
 FOLDERS = (
     '/usr/share/fonts',
@@ -33,9 +33,9 @@ FOLDERS = (
     'C:/Windows/Fonts',
 )
 UPRIGHT = ('Regular', 'Book', 'Normal', 'Roman')  # names of styles
-PROBED = 16  # pixels of the letters that are compared
-NO_LETTER = '\U0010ffff'  # a number that stands for no letter
-FROM_THE_RIGHT, MARKS = ('R', 'AL'), ('Mn', 'Mc')  # unicodedata's classes
+PROBED_HEIGHT = 16  # height in pixels of letters that are compared
+NO_LETTER = '\U0010ffff'  # a character that is in no font
+FROM_THE_RIGHT, MARKS = ('R', 'AL'), ('Mn', 'Mc')  # unicodedata's directions and categories
 
 
 def for_pillow(text: Any) -> tuple[str, str | None]:
@@ -44,8 +44,9 @@ def for_pillow(text: Any) -> tuple[str, str | None]:
     if line.isascii():
         return line, None
     fonts = fonts_of(line)
-    whole = [font for font in fonts if all(has_letter(font, letter) for letter in line)]
-    chosen = (whole or fonts)[:1]
+    # A single font is used: one that has all letters, or else the first one.
+    complete = [font for font in fonts if all(has_letter(font, letter) for letter in line)]
+    chosen = (complete or fonts)[:1]
     is_shaped = all(map(features.check, ('raqm', 'fribidi')))
     line = described(line, chosen, is_shaped)
     return line, None if line.isascii() else chosen[0][1]
@@ -57,7 +58,7 @@ def composed(text: str) -> str:
 
 
 def fonts_of(text: str) -> list[tuple[str, str]]:
-    """The first font, and for each letter that it lacks another one, if there is one."""
+    """The first font, and for each letter that it lacks another font, if one has the letter."""
     fonts = installed_fonts()[:1]
     for letter in text:
         if not any(has_letter(font, letter) for font in fonts):
@@ -71,15 +72,15 @@ def installed_fonts() -> list[tuple[str, str]]:
     try:
         from matplotlib.font_manager import fontManager
     except ImportError:
-        found = set(_fonts_in_folders())
+        fonts = set(_fonts_in_folders())
     else:
-        found = {
+        fonts = {
             (entry.name, entry.fname)
             for entry in fontManager.ttflist
             if (entry.style, entry.weight) == ('normal', 400)
         }
-    regular = [font for font in found if not NO_LETTERS.search(font[0])]
-    return sorted(regular, key=lambda font: (font[0] != FIRST, font))
+    with_letters = [font for font in fonts if not NO_LETTERS.search(font[0])]
+    return sorted(with_letters, key=lambda font: (font[0] != FIRST_FONT, font))
 
 
 def _fonts_in_folders() -> Iterator[tuple[str, str]]:
@@ -88,21 +89,22 @@ def _fonts_in_folders() -> Iterator[tuple[str, str]]:
         for file in sorted(Path(folder).expanduser().rglob('*')):
             if file.suffix.lower() in ('.ttf', '.otf', '.ttc'):
                 with suppress(OSError):
-                    name, style = _opened(str(file)).getname()
+                    name, style = _open_font(str(file)).getname()
                     if name and style in UPRIGHT:
                         yield name, str(file)
 
 
 @cache
-def _opened(file: str) -> ImageFont.FreeTypeFont:
-    return ImageFont.truetype(file, PROBED)
+def _open_font(file: str) -> ImageFont.FreeTypeFont:
+    return ImageFont.truetype(file, PROBED_HEIGHT)
 
 
 @cache
 def has_letter(font: tuple[str, str], letter: str) -> bool:
     """True if a font draws a letter differently from one that no font has."""
     try:
-        drawn, missing = (_opened(font[1]).getmask2(one) for one in (letter, NO_LETTER))
+        drawn = _open_font(font[1]).getmask2(letter)
+        missing = _open_font(font[1]).getmask2(NO_LETTER)
     except (OSError, ValueError):
         return False
     return letter == '\n' or (bytes(drawn[0]), drawn[1]) != (bytes(missing[0]), missing[1])
@@ -122,15 +124,17 @@ def described(text: str, fonts: Sequence[tuple[str, str]], is_shaped: bool) -> s
     if all(drawn for drawn, _ in runs):
         return text
     parts = (
-        run if drawn else f' {" ".join(filter(None, map(_name, run)))} ' for drawn, run in runs
+        run if drawn else f' {" ".join(filter(None, map(_description, run)))} '
+        for drawn, run in runs
     )
     return re.sub(' +', ' ', ''.join(parts)).strip()
 
 
-def _name(letter: str) -> str:
+def _description(letter: str) -> str:
     """The description of a letter; empty for invisible ones."""
-    kind = unicodedata.category(letter)
-    if kind == 'Cf':
+    category = unicodedata.category(letter)
+    if category == 'Cf':  # format characters
         return ''
     name = unicodedata.name(letter, '').lower()
-    return f'({name})' if name and kind == 'So' else f'U+{ord(letter):04X}'
+    is_symbol = category == 'So'
+    return f'({name})' if name and is_symbol else f'U+{ord(letter):04X}'

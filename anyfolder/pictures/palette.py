@@ -30,7 +30,7 @@ SERIES = (
         '#A5004B',
     ),
 )
-LIGHTNESS = (0.3, 0.6, 0.45)  # lightness of further classes, alternating
+LIGHTNESS = (0.3, 0.6, 0.45)  # alternating, for the classes after those of SERIES
 GOLDEN_RATIO = 0.618034  # its multiples spread evenly over the hue circle, however many there are
 
 Color = tuple[int, int, int]  # red, green and blue, 0 to 255

@@ -4,7 +4,7 @@ import numpy as np
 from PIL import Image
 
 SIDE = 480  # pixels of the longer side of an image that is drawn on
-PIXELS = 6  # from this factor on, an image is enlarged to squares
+MIN_SQUARES_SCALE = 6  # from this factor on, pixels of an enlarged image are shown as squares
 
 
 def scaled(image: np.ndarray) -> np.ndarray:
@@ -12,8 +12,10 @@ def scaled(image: np.ndarray) -> np.ndarray:
     height, width = image.shape[:2]
     scale = SIDE / max(height, width)
     size = max(round(width * scale), 1), max(round(height * scale), 1)
-    how = Image.Resampling.NEAREST if scale >= PIXELS else Image.Resampling.BICUBIC
-    return np.array(Image.fromarray(image).resize(size, how))
+    resampling = (
+        Image.Resampling.NEAREST if scale >= MIN_SQUARES_SCALE else Image.Resampling.BICUBIC
+    )
+    return np.array(Image.fromarray(image).resize(size, resampling))
 
 
 def resized(values: np.ndarray, size: tuple[int, int]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Arrays of NumPy and HDF5 in files, whose headers are compared with what the files hold.
+"""Arrays of NumPy and HDF5 in files, whose headers are checked against the size of the file.
 
 A header can claim any shape, an archive of a few megabytes can hold gigabytes of zeros, and HDF5
 can fill in values or take them from another file.
@@ -15,9 +15,9 @@ from typing import IO, Any, BinaryIO, NamedTuple
 import numpy as np
 
 from anyfolder.errors import needed_by
-from anyfolder.limits import beyond, check_limit
+from anyfolder.limits import check_limit, describe_excess
 
-UNPACKED = 1 << 28  # bytes that even the smallest archive may hold
+UNPACKED_BYTES = 1 << 28  # any file may unpack to this, however small it is
 
 
 class ArrayHeader(NamedTuple):
@@ -29,27 +29,29 @@ class ArrayHeader(NamedTuple):
 
 
 def header_in(file: IO[bytes], length: int) -> ArrayHeader:
-    """The header of an array in NumPy's format (.npy). The file is positioned behind it afterward.
+    """The header of an array in NumPy's format (.npy). The file is positioned after it.
 
     Args:
         file: the file.
         length: the number of bytes from here on.
 
     Raises:
-        ValueError: if it is not such a header, or claims more than these bytes.
+        ValueError: if there is no header, or one of an unknown version, or if it claims more than
+            these bytes.
     """
     start = file.tell()
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"it is an array in version {version} of NumPy's format; save it again")
+        raise ValueError(
+            f"it is an array in version {version} of NumPy's format; save it with np.save"
+        )
     read = getattr(np.lib.format, f'read_array_header_{version[0]}_0')
     shape, _, dtype = read(file)
     # Object arrays are pickles of any length, and are not read.
     size = 0 if dtype.hasobject else math.prod(shape) * dtype.itemsize
-    found = ArrayHeader(shape, dtype, size)
-    if found.bytes > length - (file.tell() - start):
+    if size > length - (file.tell() - start):
         raise ValueError(f'it claims an array {shape} of {dtype}, and is cut short')
-    return found
+    return ArrayHeader(shape, dtype, size)
 
 
 def read_array(file: BinaryIO) -> np.ndarray:
@@ -65,7 +67,7 @@ def read_array(file: BinaryIO) -> np.ndarray:
 
 
 def length_of(file: BinaryIO) -> int:
-    """The number of bytes of a file, which is positioned at its start afterward."""
+    """The number of bytes of a file, which is then positioned at its start."""
     length = file.seek(0, os.SEEK_END)
     file.seek(0)
     return length
@@ -93,8 +95,11 @@ def open_archive(path: str | Path) -> Any:
 
 
 def _check_unpacked(path: str | Path, size: int) -> None:
-    """Raise a ``LimitError`` if a file unpacks to far more bytes than it has."""
-    if size > UNPACKED:
+    """Raise a ``LimitError`` if a file unpacks to far more bytes than it has.
+
+    Up to :data:`UNPACKED_BYTES` are allowed for every file.
+    """
+    if size > UNPACKED_BYTES:
         times = size / max(os.path.getsize(path), 1)
         check_limit(path, 'times the bytes of its file, unpacked', times)
 
@@ -105,7 +110,9 @@ def hdf5_array(path: str | Path, name: str) -> Iterator[Any]:
 
     Raises:
         KeyError: if there is no array of this name.
-        ValueError: if its values are in other files, or it claims more than the file has.
+        ValueError: if its values are in other files, or if it has too many slices or values. The
+            message names the array; the caller adds the file.
+        LimitError: if it unpacks to far more than the size of the file, which the message names.
         OSError: if the file cannot be read.
         MissingExtraError: without h5py.
     """
@@ -114,13 +121,15 @@ def hdf5_array(path: str | Path, name: str) -> Iterator[Any]:
     with h5py.File(path, 'r') as file:
         if file.get(name, getlink=True) is None:
             raise KeyError(name)
-        found = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None
-        if not isinstance(found, h5py.Dataset) or found.is_virtual or found.external:
+        # HardLink: neither a link to another file nor a soft link.
+        array = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None
+        if not isinstance(array, h5py.Dataset) or array.is_virtual or array.external:
             raise ValueError(f'its {name} is not an array with values in this file')
-        if found.ndim and (said := beyond('slices', len(found))):
-            raise ValueError(f'its {name} {said}')
-        at_once = max(math.prod(found.shape[1:]), math.prod(found.chunks or ()))
-        if said := beyond('values in an image of bands', at_once):
-            raise ValueError(f'its {name} {said}')
-        _check_unpacked(path, found.nbytes)
-        yield found
+        if array.ndim and (excess := describe_excess('slices', len(array))):
+            raise ValueError(f'its {name} {excess}')
+        # A slice is read at once, and so is a chunk, which HDF5 decompresses as a whole.
+        values_at_once = max(math.prod(array.shape[1:]), math.prod(array.chunks or ()))
+        if excess := describe_excess('values in an image of bands', values_at_once):
+            raise ValueError(f'its {name} {excess}')
+        _check_unpacked(path, array.nbytes)
+        yield array

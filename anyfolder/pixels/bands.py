@@ -10,7 +10,7 @@ from typing import BinaryIO
 import numpy as np
 
 from anyfolder.errors import InputError, needed_by
-from anyfolder.limits import beyond
+from anyfolder.limits import describe_excess
 
 from .arrays import header_in, length_of, read_array
 from .tiff_pages import (
@@ -33,20 +33,20 @@ STRETCHED_PERCENTILES = (2, 98)  # percentiles of a band that become black and w
 
 
 def shape_of(source: Source) -> tuple[int, int, int] | None:
-    """Height, width and number of bands by the header; None for a photograph or no image.
+    """Height, width and number of bands by the header; None for a photograph or another file.
 
-    A TIFF is a photograph if it is gray or has three colors, with or without alpha. Several gray
-    pages of equal size are bands.
+    A TIFF is a photograph if it is gray or has three colors, with or without alpha, or if it has a
+    palette or other color models. Several gray pages of equal size are bands.
 
     Args:
         source: the file.
 
     Raises:
-        ValueError: if a NumPy array is not an image, for a TIFF in CIE L*a*b*, or for a file that
-            claims more values than the limit, or more than it holds.
+        ValueError: if a NumPy array or a TIFF is not an image, for a TIFF in CIE L*a*b*, or for a
+            file that claims more values than the limit, or more than it holds.
         OSError: if the file cannot be read.
     """
-    with opened(source) as file:
+    with open_source(source) as file:
         start = file.read(8)
         file.seek(0)
         shape = None
@@ -54,42 +54,45 @@ def shape_of(source: Source) -> tuple[int, int, int] | None:
             shape = _numpy_shape(file)
         elif start.startswith(TIFFS):
             shape = _tiff_shape(file)
-        if shape and (said := beyond('values in an image of bands', math.prod(shape))):
-            raise ValueError(f'it {said}')
+        if shape and (excess := describe_excess('values in an image of bands', math.prod(shape))):
+            raise ValueError(f'it {excess}')
         return shape
 
 
-def read_bands(source: Source, wanted: int | None = None) -> np.ndarray:
+def read_bands(source: Source, num_bands: int | None = None) -> np.ndarray:
     """The unchanged values (H, W, bands) of an image with bands, in float32.
 
     Args:
         source: the file.
-        wanted: the number of bands. Default: any.
+        num_bands: the number of bands. Default: any.
 
     Raises:
-        ValueError: if it is no such image, has another number of bands, or non-finite values.
+        ValueError: if it has no bands or not ``num_bands`` bands, if a value is not finite, and see
+            :func:`shape_of`.
         MissingExtraError: for TIFF without tifffile.
     """
     shape = shape_of(source)
-    if shape is None or shape[2] != (wanted or shape[2]):
+    if shape is None or shape[2] != (num_bands or shape[2]):
         found = f'has {shape[2]} bands' if shape else 'is an image'
-        raise ValueError(f'it {found}, and not {wanted or "several"} bands')
-    with opened(source) as file:
+        raise ValueError(f'it {found}, and not {num_bands or "several"} bands')
+    with open_source(source) as file:
         is_numpy = file.read(len(NUMPY)) == NUMPY
         file.seek(0)
-        values = (_bands_last(read_array(file)) if is_numpy else _of_tiff(file)).astype(np.float32)
+        values = (_bands_last(read_array(file)) if is_numpy else _read_tiff(file)).astype(
+            np.float32
+        )
     if not np.isfinite(values).all():
         raise ValueError('it has values that are not finite; replace them with numbers')
     return values
 
 
-def check_bands(pixels: np.ndarray, wanted: int, name: str = '') -> None:
-    """Raise an ``InputError`` if pixels (H, W, C) or (H, W) have another number of bands."""
-    found = pixels.shape[2] if pixels.ndim > 2 else 1
-    if found != wanted:
+def check_bands(pixels: np.ndarray, num_bands: int, name: str = '') -> None:
+    """Raise an ``InputError`` if pixels (H, W, C) or (H, W) do not have ``num_bands`` bands."""
+    bands = pixels.shape[2] if pixels.ndim > 2 else 1
+    if bands != num_bands:
         raise InputError(
-            f'{repr(name) if name else "An image"} has {found} bands or colors, but the model '
-            f'takes {wanted}; give one like those that it was trained on.'
+            f'{repr(name) if name else "An image"} has {bands} bands or colors, but the model '
+            f'takes {num_bands}; give one like those that it was trained on.'
         )
 
 
@@ -105,8 +108,8 @@ def check_photograph(pixels: np.ndarray, name: str = '') -> None:
 def as_photograph(pixels: np.ndarray) -> np.ndarray:
     """A picture (H, W, 3) in BGR, uint8, from pixels (H, W, C).
 
-    A photograph stays unchanged. For an image with bands, the first three are shown as blue, green
-    and red, each stretched over its values, or the first as gray.
+    A photograph stays unchanged. Of an image with bands, the first three are shown as blue, green
+    and red, each stretched over its values; of an image with fewer than three, the first as gray.
     """
     if pixels.dtype == np.uint8 and pixels.shape[2:] == (3,):
         return pixels
@@ -117,7 +120,7 @@ def as_photograph(pixels: np.ndarray) -> np.ndarray:
 
 
 @contextmanager
-def opened(source: Source) -> Iterator[BinaryIO]:
+def open_source(source: Source) -> Iterator[BinaryIO]:
     """The file, positioned at its start. An open file stays open."""
     if isinstance(source, (str, Path)):
         with open(source, 'rb') as file:
@@ -132,7 +135,8 @@ def _numpy_shape(file: BinaryIO) -> tuple[int, int, int]:
     shape, dtype, _ = header_in(file, length_of(file))
     if len(shape) != 3 or not all(shape) or dtype.kind not in 'uif':
         raise ValueError(f'an array of the shape {shape} and type {dtype} is not (H, W, bands)')
-    return _bands_last(np.broadcast_to(np.uint8(0), shape)).shape
+    without_memory = np.broadcast_to(np.uint8(0), shape)
+    return _bands_last(without_memory).shape
 
 
 def _bands_last(values: np.ndarray) -> np.ndarray:
@@ -166,7 +170,8 @@ def _samples(tags: Tags) -> int:
     return tags.get(SAMPLES_TAG, (1,))[0]
 
 
-def _of_tiff(file: BinaryIO) -> np.ndarray:
+def _read_tiff(file: BinaryIO) -> np.ndarray:
+    """The values (H, W, bands): a band on each page, or the samples of one page without alpha."""
     with needed_by('A TIFF of bands'):
         import tifffile
     with tifffile.TiffFile(file) as tiff:

@@ -8,9 +8,11 @@ import numpy as np
 from anyfolder.limits import read_within
 
 from .arrays import read_array
-from .image_headers import check_size
+from .image_headers import check_decoding_cost
 
-PLAUSIBLE_OF_8_BITS = 1 / 255, 1.0  # meters of a value: depth of a meter or more, in finer steps
+# Meters per unit for which depth of 8 bits is plausible: it reaches at least a meter (255 units),
+# in steps of less than a meter. With other scales, the file is probably a picture.
+PLAUSIBLE_8_BIT_SCALES = 1 / 255, 1.0
 DEPTH_SUFFIXES = ('.png', '.npy', '.tif', '.tiff', '.exr')
 
 
@@ -25,8 +27,9 @@ def read_depth(path: str | Path, scale: float = 1.0) -> np.ndarray:
         scale: meters per unit.
 
     Raises:
-        ValueError: if it cannot be read, or does not have one number for each pixel. OpenCV's
-            wheels cannot read EXR.
+        ValueError: if it cannot be read, such as EXR, which OpenCV's wheels cannot read, if it does
+            not have one number for each pixel, or if it is a PNG of 8 bits and the scale is not
+            plausible for depth.
         OSError: if the file cannot be opened.
     """
     path = Path(path)
@@ -37,7 +40,7 @@ def read_depth(path: str | Path, scale: float = 1.0) -> np.ndarray:
         raise ValueError('EXR is not read; save the depth as .npy, or as a TIFF of 32 bits')
     else:
         content = read_within(path, 'bytes of an image')
-        check_size(content)
+        check_decoding_cost(content)
         values = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
     if values is None or values.dtype.kind not in 'uif':
         raise ValueError('it is damaged, or does not contain numbers')
@@ -45,7 +48,7 @@ def read_depth(path: str | Path, scale: float = 1.0) -> np.ndarray:
     if values.ndim != 2:
         raise ValueError(f'it has the shape {values.shape}, not one value for each pixel')
     is_8_bit = path.suffix.lower() == '.png' and values.dtype == np.uint8
-    if is_8_bit and not PLAUSIBLE_OF_8_BITS[0] <= scale < PLAUSIBLE_OF_8_BITS[1]:
+    if is_8_bit and not PLAUSIBLE_8_BIT_SCALES[0] <= scale < PLAUSIBLE_8_BIT_SCALES[1]:
         raise ValueError(
             'it has 8 bits, as pictures have; depth in PNG has 16, unless the meters of a value '
             'are given'

@@ -45,7 +45,7 @@ OS_METADATA = (
 
 
 def is_os_metadata(path: Path | os.DirEntry[str]) -> bool:
-    """True if an operating system left this file: a hidden file, ``._*`` or ``Thumbs.db``."""
+    """True for a file or folder that an operating system left: hidden, or such as ``Thumbs.db``."""
     return path.name.startswith('.') or path.name.lower() in OS_METADATA
 
 
@@ -56,10 +56,10 @@ def is_image(path: Path) -> bool:
     """
     if is_os_metadata(path) or not path.is_file():
         return False
-    return path.name.lower().endswith(IMAGE_SUFFIXES) or _is_image_inside(path)
+    return path.name.lower().endswith(IMAGE_SUFFIXES) or _has_image_header(path)
 
 
-def _is_image_inside(path: Path) -> bool:
+def _has_image_header(path: Path) -> bool:
     try:
         with open(path, 'rb') as file:
             if not may_be_image(file.read(12)):
@@ -70,14 +70,14 @@ def _is_image_inside(path: Path) -> bool:
     return True
 
 
-def image_files(paths: Sequence[str], may_lack: bool = False) -> list[str]:
+def image_files(paths: Sequence[str], may_be_empty: bool = False) -> list[str]:
     """The image files among these paths, with folders searched recursively and sorted by name.
 
     Volumes are replaced by their slices, see :mod:`~anyfolder.pixels.volume_slices`.
 
     Args:
         paths: files and folders.
-        may_lack: whether a folder may have no images.
+        may_be_empty: whether a folder may have no images.
 
     Raises:
         InputError: if a path does not exist, or if a folder has no images.
@@ -85,14 +85,14 @@ def image_files(paths: Sequence[str], may_lack: bool = False) -> list[str]:
     files: list[str] = []
     for path in map(Path, paths):
         if path.is_dir():
-            found = [str(file) for file in walk_files(path) if is_image(file) or is_sliced(file)]
-            found.sort()
-            if not (found or may_lack):
+            images = [str(file) for file in walk_files(path) if is_image(file) or is_sliced(file)]
+            images.sort()
+            if not (images or may_be_empty):
                 raise InputError(
                     f'There are no images in the folder {str(path)!r}, whose names end in '
                     f'{", ".join(IMAGE_SUFFIXES)}.'
                 )
-            files += chain.from_iterable(map(slices_of, found))
+            files += chain.from_iterable(map(slices_of, images))
         elif Path(file_and_number(str(path))[0]).is_file():
             files += slices_of(str(path))
         else:
@@ -102,39 +102,42 @@ def image_files(paths: Sequence[str], may_lack: bool = False) -> list[str]:
 
 def walk_files(
     folder: Path,
-    skip: Callable[[Path], bool] = lambda place: False,
-    repeated: Callable[[Path, Path], None] = lambda link, first: None,
+    is_skipped: Callable[[Path], bool] = lambda folder: False,
+    on_repeated_link: Callable[[Path, Path], None] = lambda link, first: None,
 ) -> Iterator[Path]:
     """All files below a folder except OS leftovers, sorted. Links are followed once per folder.
 
-    Hidden folders are left out. A broken link counts as a file, whose reader reports it.
+    Hidden folders are left out. A broken link with the suffix of an image counts as a file, whose
+    reader reports it.
 
     Args:
         folder: the root of the search.
-        skip: returns whether to leave out a folder.
-        repeated: called with each link to a folder that was already read, and with that folder.
+        is_skipped: returns whether to leave out a folder.
+        on_repeated_link: called with each link to a folder that was already read, or that is above
+            the root, and with that folder.
 
     Raises:
         InputError: if folders are nested too deeply.
     """
-    seen = {parent.resolve(): parent for parent in folder.absolute().parents}
+    # The path by which each real folder was visited first.
+    path_of = {parent.resolve(): parent for parent in folder.absolute().parents}
 
-    def below(place: Path, level: int = 1) -> Iterator[Path]:
+    def walk(current: Path, level: int = 1) -> Iterator[Path]:
         check_limit(folder, 'levels of folders', level)
-        first = seen.setdefault(place.resolve(), place)
-        if first is not place:
-            repeated(place, first)
+        first = path_of.setdefault(current.resolve(), current)
+        if first is not current:
+            on_repeated_link(current, first)
             return
-        with os.scandir(place) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-        for entry in found:
+        with os.scandir(current) as entries:
+            by_name = sorted(entries, key=lambda entry: entry.name)
+        for entry in by_name:
             if is_os_metadata(entry):
                 continue
-            path = place / entry.name
+            path = current / entry.name
             if entry.is_dir():
-                if not skip(path):
-                    yield from below(path, level + 1)
+                if not is_skipped(path):
+                    yield from walk(path, level + 1)
             elif entry.is_file() or (entry.is_symlink() and path.suffix.lower() in IMAGE_SUFFIXES):
                 yield path
 
-    yield from below(folder)
+    yield from walk(folder)

@@ -12,31 +12,32 @@ from typing import BinaryIO, NamedTuple
 from PIL import Image
 
 from anyfolder.errors import needed_by
-from anyfolder.limits import beyond, limit
+from anyfolder.limits import describe_excess, limit
 
-from .bands import Source, opened, shape_of
-from .plain_headers import HEAD, plain_header
+from .bands import Source, open_source, shape_of
+from .plain_headers import HEAD_BYTES, plain_header
 from .tiff_pages import HEIGHT_TAG, TIFFS, WIDTH_TAG, tags_of_pages
 
-# Pillow's names of the supported formats, without HEIC. Any other, such as PSD or PDF, is no
-# photograph.
+# Pillow's names of the supported formats, without HEIC. Others, such as PSD or PDF, are not read.
 IMAGE_FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
-COSTLY = {'JPEG2000': 2}  # memory of a format's decoder relative to others
+DECODER_MEMORY = {'JPEG2000': 2}  # memory of a format's decoder relative to others
 HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
 ORIENTATION_TAG = 0x0112  # EXIF tag
+ON_ITS_SIDE = range(5, 9)  # orientations of an image rotated by 90 degrees
 SUBFILE_TAG = 254  # a TIFF tag; 1 marks a smaller copy of another image
-ON_ITS_SIDE = range(5, 9)  # its values for an image rotated by 90 degrees
 # JPEG markers: of the start, of each scan, and of the end.
-SCAN_HEADER = re.compile(rb'\xff\xda\0(?:\x08\x01|\x0a\x02|\x0c\x03|\x0e\x04)')  # by its components
 JPEG_START, JPEG_SCAN, JPEG_END = b'\xff\xd8', b'\xff\xda', b'\xff\xd9'
-# The first and the last bytes of complete files; more bytes may follow.
+# The marker of a scan, with the length that belongs to its 1 to 4 components.
+SCAN_HEADER = re.compile(rb'\xff\xda\0(?:\x08\x01|\x0a\x02|\x0c\x03|\x0e\x04)')
+# The first and the last bytes of complete files, unless more bytes follow.
 FIRST_AND_LAST_BYTES = {
     JPEG_START: JPEG_END,
     b'\x89PNG': b'IEND\xaeB`\x82',
     b'GIF8': b'\0;',
     b'\0\0\0\x0cjP': JPEG_END,
 }
-# The first bytes of formats that state their length, its position, and what to add to it.
+# By the first bytes of formats whose header states the length of the file: the position of that
+# number, and what to add to it.
 LENGTHS = {b'BM': (2, 0), b'RIFF': (4, 8)}
 TOO_MANY = 'it has too many pixels; if that is intended, raise PIL.Image.MAX_IMAGE_PIXELS'
 
@@ -47,7 +48,7 @@ class Header(NamedTuple):
     Attributes:
         size: width and height as displayed (with the orientation applied).
         bands: the number of bands, 0 for a photograph.
-        bits: the bits per value of a photograph: 8, 16 or 32.
+        bits: the bits per value of a photograph: 8, 16 or 32. 0 for bands.
         orientation: the EXIF orientation; 1 if the image is stored as displayed.
     """
 
@@ -66,22 +67,23 @@ def header_of(source: Source) -> Header:
         OSError: if the file cannot be read.
         MissingExtraError: for HEIC without pillow-heif.
     """
-    with opened(source) as file:
-        if plain := plain_header(file.read(HEAD)):
+    with open_source(source) as file:
+        if plain := plain_header(file.read(HEAD_BYTES)):
             check_pixels(plain.width, plain.height)
-            return Header((plain.width, plain.height), 0, plain.bits)
+            return Header((plain.width, plain.height), bits=plain.bits)
         file.seek(0)
         if of_bands := shape_of(file):
-            return Header((of_bands[1], of_bands[0]), of_bands[2])
+            return Header((of_bands[1], of_bands[0]), bands=of_bands[2])
         with photograph(file) as image:
             (width, height), orientation = image.size, _orientation(image)
             bits = 32 if image.mode in ('I', 'F') else 8
-            # In PPM, which can have any bit depth, the largest value follows the depth.
-            said = f'{image.mode} {image.format} {getattr(image, "tile", "")}'
-            if re.search(r';16|PPM.*, \d{4,}\)', said):
+            # Pillow shows 16 bits in the mode, as in I;16, or in the arguments of its decoder. For
+            # PPM, which can have any bit depth, these end with the largest value.
+            description = f'{image.mode} {image.format} {getattr(image, "tile", "")}'
+            if re.search(r';16|PPM.*, \d{4,}\)', description):
                 bits = 16
     size = (height, width) if orientation in ON_ITS_SIDE else (width, height)
-    return Header(size, 0, bits, orientation)
+    return Header(size, bits=bits, orientation=orientation)
 
 
 def displayed_size(source: Source) -> tuple[int, int]:
@@ -92,7 +94,8 @@ def displayed_size(source: Source) -> tuple[int, int]:
 def has_end(file: BinaryIO) -> bool:
     """True if the last bytes or the length are those of a complete photograph.
 
-    It is False for formats without an end marker, where only decoding shows what is missing.
+    False for formats without an end marker or a length, where only decoding shows what is missing,
+    and for files with bytes after their end marker.
     """
     file.seek(0)
     start = file.read(12)
@@ -104,14 +107,14 @@ def has_end(file: BinaryIO) -> bool:
         for first, last in FIRST_AND_LAST_BYTES.items()
     ) or any(
         start.startswith(first)
-        and int.from_bytes(start[place : place + 4], 'little') + more <= length
-        for first, (place, more) in LENGTHS.items()
+        and int.from_bytes(start[position : position + 4], 'little') + addition <= length
+        for first, (position, addition) in LENGTHS.items()
     )
 
 
 def _orientation(image: Image.Image) -> int:
-    # A PNG would be decoded to search for an orientation after the pixels. Pillow rotates TIFF
-    # itself.
+    # Without an EXIF chunk before the pixels, Pillow would decode a whole PNG to look for one after
+    # them. Pillow rotates TIFF itself.
     return image.getexif().get(ORIENTATION_TAG, 1) if 'exif' in image.info else 1
 
 
@@ -124,12 +127,12 @@ def check_pixels(width: int, height: int, times: float = 1) -> None:
         width, height: the size in the header.
         times: the memory that decoding takes, relative to the pixels.
     """
-    most = Image.MAX_IMAGE_PIXELS
-    if most is not None and width * height * times > 2 * most:
+    max_pixels = Image.MAX_IMAGE_PIXELS
+    if max_pixels is not None and width * height * times > 2 * max_pixels:
         raise ValueError(TOO_MANY)
 
 
-def check_size(content: bytes) -> None:
+def check_decoding_cost(content: bytes) -> None:
     """Raise a ``ValueError`` if decoding an image would take too much memory or time.
 
     Args:
@@ -144,8 +147,8 @@ def check_size(content: bytes) -> None:
         pass
     if content.startswith(JPEG_START) and content.count(JPEG_SCAN) > limit('scans of a JPEG'):
         scans = sum(1 for _ in SCAN_HEADER.finditer(content))
-        if said := beyond('scans of a JPEG', scans):
-            raise ValueError(f'it {said}')
+        if excess := describe_excess('scans of a JPEG', scans):
+            raise ValueError(f'it {excess}')
 
 
 @contextmanager
@@ -153,10 +156,10 @@ def photograph(source: Source) -> Iterator[Image.Image]:
     """The image with only its header read by Pillow.
 
     Raises:
-        ValueError: if it is not an image, or has too many pixels or scans.
+        ValueError: if it is not an image, has too many pixels, or is a camera's raw file.
         MissingExtraError: for HEIC without pillow-heif.
     """
-    with opened(source) as file:
+    with open_source(source) as file:
         start = file.read(12)
         file.seek(0)
         if start[4:8] == b'ftyp' and start[8:] in HEIC_BRANDS:
@@ -168,7 +171,7 @@ def photograph(source: Source) -> Iterator[Image.Image]:
             return
         try:
             with warnings.catch_warnings():
-                # Pillow raises an error at twice the number of pixels.
+                # Pillow warns above its limit, and raises an error above twice that.
                 warnings.simplefilter('ignore', Image.DecompressionBombWarning)
                 image = Image.open(file, formats=IMAGE_FORMATS)
         except Image.DecompressionBombError as error:
@@ -177,7 +180,7 @@ def photograph(source: Source) -> Iterator[Image.Image]:
             if start == b'version http':
                 raise ValueError('it is a Git LFS pointer; run `git lfs pull`') from error
             raise ValueError('it is not an image, or in an unknown format') from error
-        check_pixels(*image.size, COSTLY.get(image.format or '', 1))
+        check_pixels(*image.size, DECODER_MEMORY.get(image.format or '', 1))
         if getattr(image, 'tag_v2', {}).get(SUBFILE_TAG) == 1:
             raise ValueError(
                 "it begins with a smaller copy, as a camera's raw file; save it as JPEG"

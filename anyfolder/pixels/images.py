@@ -10,7 +10,14 @@ from anyfolder.errors import InputError, first_line
 from anyfolder.limits import read_within
 
 from .bands import read_bands, shape_of
-from .image_headers import JPEG_END, JPEG_SCAN, JPEG_START, check_size, displayed_size, photograph
+from .image_headers import (
+    JPEG_END,
+    JPEG_SCAN,
+    JPEG_START,
+    check_decoding_cost,
+    displayed_size,
+    photograph,
+)
 from .volume_slices import SLICE_NAME, file_and_number, read_slice
 
 PROGRESSIVE = b'\xff\xc2'  # the marker of a progressive JPEG
@@ -26,7 +33,7 @@ COLOR_TYPES = {
 
 
 def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) -> np.ndarray:
-    """Decode an image as displayed, to BGR (H, W, 3).
+    """Decode an image as displayed, by default to BGR (H, W, 3) of 8 bits.
 
     OpenCV decodes the formats for which it applies the EXIF orientation; Pillow decodes the others,
     AVIF and HEIC. A JPEG without its end marker is read, as by Pillow with
@@ -44,18 +51,22 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
     """
     if of_bands := shape_of(content):
         raise ValueError(f'it has {of_bands[2]} bands, which bands={of_bands[2]} reads')
-    check_size(content)
+    check_decoding_cost(content)
     flag = COLOR_TYPES[color_type] if isinstance(color_type, str) else color_type
     flag |= cv2.IMREAD_ANYDEPTH if deep else 0
     lacks_end = content.startswith(JPEG_START) and _lacks_end(content)
-    if lacks_end:  # OpenCV 5 reads nothing without it
-        rest = JPEG_END[content.endswith(b'\xff') :]
-        lacks_scans = PROGRESSIVE in content and rest == JPEG_END
-        content += rest
+    may_lack_scans = False
+    if lacks_end:  # OpenCV 5 reads nothing without the end marker
+        missing = JPEG_END[1:] if content.endswith(b'\xff') else JPEG_END
+        # If FF is there, all scans were written.
+        may_lack_scans = PROGRESSIVE in content and missing == JPEG_END
+        content += missing
     if content[4:8] == b'ftyp':
         if deep:
-            raise ValueError('AVIF and HEIC are read with 8 bits only, and a window needs all bits')
-        return _decoded_by_pillow(content, flag)
+            raise ValueError(
+                'AVIF and HEIC are read with 8 bits only, and deep=True needs all bits'
+            )
+        return _decode_with_pillow(content, flag)
     image = cv2.imdecode(np.frombuffer(content, np.uint8), flag)
     if image is None and deep:  # values of 32 bits, which OpenCV does not convert
         image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
@@ -63,42 +74,44 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
             image = np.stack([image] * 3, axis=-1)
     if image is None:
         raise ValueError('the file is damaged, or in an unknown format, such as 32-bit values')
-    if lacks_end and (lacks_scans or (_corners(image) == GRAY).all(axis=-1).any()):
+    # Decoders fill missing pixels with gray; the last block touches a corner in any orientation.
+    if lacks_end and (may_lack_scans or (_corners(image) == GRAY).all(axis=-1).any()):
         raise ValueError('the file is truncated, and the rest of the image would be gray or coarse')
     return image
 
 
 def _lacks_end(content: bytes) -> bool:
-    """True if a JPEG is truncated within its pixels. Bytes after its end do not count."""
-    if JPEG_END in content[-16:]:
+    """True if the last scan of a JPEG has no end marker after it."""
+    if JPEG_END in content[-16:]:  # fast for nearly all files
         return False
     return content.rfind(JPEG_END) < content.rfind(JPEG_SCAN)
 
 
 def _corners(image: np.ndarray) -> np.ndarray:
-    """The pixels at the corners (2, 2, channels), which include the last one of the file."""
+    """The pixels at the corners (2, 2, channels)."""
     return np.atleast_3d(image)[np.ix_((0, -1), (0, -1))]
 
 
-def _decoded_by_pillow(content: bytes, flag: int) -> np.ndarray:
+def _decode_with_pillow(content: bytes, flag: int) -> np.ndarray:
     with photograph(content) as image:
-        turned = image if flag & cv2.IMREAD_IGNORE_ORIENTATION else ImageOps.exif_transpose(image)
-        pixels = cv2.cvtColor(np.asarray(turned.convert('RGB')), cv2.COLOR_RGB2BGR)
+        as_stored = flag & cv2.IMREAD_IGNORE_ORIENTATION
+        image = image if as_stored else ImageOps.exif_transpose(image)
+        pixels = cv2.cvtColor(np.asarray(image.convert('RGB')), cv2.COLOR_RGB2BGR)
     return pixels if flag & cv2.IMREAD_COLOR else cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY)
 
 
 def read_image(image: str | Path | np.ndarray) -> np.ndarray:
     """The pixels (H, W, 3) of an image file as displayed, in BGR.
 
-    For an image with bands and for a slice of a volume, they are the values, see
-    :func:`~anyfolder.pixels.bands.read_bands`.
+    For an image with bands, these are its values (H, W, bands), see
+    :func:`~anyfolder.pixels.bands.read_bands`; for a slice of a volume, its values (H, W, 1).
 
     Raises:
         InputError: if the file cannot be read, or has more pixels than
-            ``PIL.Image.MAX_IMAGE_PIXELS`` allows, or see :func:`of_array`.
+            ``PIL.Image.MAX_IMAGE_PIXELS`` allows, or see :func:`pixels_of_array`.
     """
     if isinstance(image, np.ndarray):
-        return of_array(image)
+        return pixels_of_array(image)
     if not isinstance(image, (str, Path)):
         raise InputError(f'{type(image).__name__} is not an image; give a file, or {PIXEL_LAYOUT}.')
     try:
@@ -113,15 +126,20 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
         ) from error
 
 
-def of_array(array: np.ndarray) -> np.ndarray:
-    """An array as :func:`read_image` gives it: a photograph in uint8, or values in float32.
+def pixels_of_array(array: np.ndarray) -> np.ndarray:
+    """An array as :func:`read_image` gives it.
+
+    In uint8, gray is repeated to (H, W, 3), and other arrays stay unchanged. Any other type becomes
+    values of bands (H, W, bands) in float32, with one band for (H, W).
 
     Args:
         array: pixels (H, W, 3) in BGR, or gray (H, W) or (H, W, 1), in uint8, or values of bands
-            (H, W, bands).
+            (H, W, bands) or (H, W).
 
     Raises:
-        InputError: if it is anything else. The range of floats or 16-bit values is unknown.
+        InputError: if it is empty or not numeric, if it does not have two or three axes, or if it
+            has three channels and is neither uint8 nor float32: it may be a photograph, whose range
+            is unknown.
     """
     if array.ndim not in (2, 3) or not array.size or array.dtype.kind not in 'uif':
         raise InputError(

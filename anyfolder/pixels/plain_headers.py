@@ -9,15 +9,17 @@ from collections.abc import Callable
 from typing import NamedTuple
 from zlib import crc32
 
-HEAD = 1 << 13  # first bytes of a file, which contain the header of a plain image
+HEAD_BYTES = 1 << 13  # first bytes of a file, which contain the header of a plain image
 # The first bytes of all supported formats except ISO files such as AVIF and HEIC.
 JPEG, PNG = b'\xff\xd8\xff', b'\x89PNG\r\n\x1a\n'
 STARTS = (
     *(JPEG, PNG, b'BM', b'GIF8', b'RIFF', b'II', b'MM', b'\0\0\0\x0cjP', b'\xff\x4f\xff\x51'),
     *(b'\x93NUMPY', *(b'P%d' % kind for kind in range(1, 7)), b'Pf', b'PF', b'Py'),
 )
-# JPEG markers: of a frame with 8 bits, of segments without a length, and of the pixels.
-FRAMES, BARE, SCAN = (0xC0, 0xC1, 0xC2), range(0xD0, 0xDA), b'\xff\xda'
+# JPEG markers: of frames (baseline, extended and progressive), of segments without a length, and of
+# the pixels.
+FRAME_MARKERS, MARKERS_WITHOUT_LENGTH = (0xC0, 0xC1, 0xC2), range(0xD0, 0xDA)
+SCAN_MARKER = b'\xff\xda'
 FRAME = struct.Struct('>BHHB')  # bits, height, width and number of colors
 IHDR = struct.Struct('>4sIIBBBBBI')  # its name, width, height, bits, colors, ... and checksum
 PNG_BITS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # by colors
@@ -40,31 +42,36 @@ def plain_header(start: bytes) -> PlainHeader | None:
     """The header of a plain JPEG or PNG; None for any other file, or if it is incomplete.
 
     Args:
-        start: the first :data:`HEAD` bytes of the file, or all.
+        start: the first :data:`HEAD_BYTES` bytes of the file, or all.
     """
-    readers: dict[bytes, Callable[[bytes], PlainHeader | None]] = {JPEG: _of_jpeg, PNG: _of_png}
+    readers: dict[bytes, Callable[[bytes], PlainHeader | None]] = {
+        JPEG: _jpeg_header,
+        PNG: _png_header,
+    }
     for first, read in readers.items():
         if start.startswith(first):
             try:
                 return read(start)
-            except (struct.error, IndexError):  # it is longer
+            except (struct.error, IndexError):  # the header is longer than `start`
                 return None
     return None
 
 
-def _of_jpeg(start: bytes) -> PlainHeader | None:
-    place = 2
-    while start[place] == 0xFF and start[place + 1] not in BARE:
-        if start[place + 1] in FRAMES:
-            bits, height, width, colors = FRAME.unpack_from(start, place + 4)
+def _jpeg_header(start: bytes) -> PlainHeader | None:
+    position = 2
+    while start[position] == 0xFF and start[position + 1] not in MARKERS_WITHOUT_LENGTH:
+        if start[position + 1] in FRAME_MARKERS:
+            bits, height, width, colors = FRAME.unpack_from(start, position + 4)
             is_plain = bits == 8 and colors in (1, 3, 4) and width and height
-            is_plain = is_plain and SCAN in start[place:] and b'Exif' not in start[:place]
+            is_plain = (
+                is_plain and SCAN_MARKER in start[position:] and b'Exif' not in start[:position]
+            )
             return PlainHeader(width, height, bits) if is_plain else None
-        place += 2 + int.from_bytes(start[place + 2 : place + 4], 'big')
+        position += 2 + int.from_bytes(start[position + 2 : position + 4], 'big')
     return None
 
 
-def _of_png(start: bytes) -> PlainHeader | None:
+def _png_header(start: bytes) -> PlainHeader | None:
     name, width, height, bits, colors, *_, checksum = IHDR.unpack_from(start, len(PNG) + 4)
     pixels = start.find(b'IDAT')
     is_plain = name == b'IHDR' and width and height and bits in PNG_BITS.get(colors, ())

@@ -8,23 +8,23 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
-from anyfolder.limits import beyond
+from anyfolder.limits import describe_excess
 
 BIG_TIFFS = b'II+\0', b'MM\0+'
 TIFFS = b'II*\0', b'MM\0*', *BIG_TIFFS
-# The tags to read.
+# The tags to read. All are of integers.
 WIDTH_TAG, HEIGHT_TAG, PHOTOMETRIC_TAG, SAMPLES_TAG, EXTRA_SAMPLES_TAG = 256, 257, 262, 277, 338
-READ = {WIDTH_TAG, HEIGHT_TAG, PHOTOMETRIC_TAG, SAMPLES_TAG, EXTRA_SAMPLES_TAG}
+READ_TAGS = {WIDTH_TAG, HEIGHT_TAG, PHOTOMETRIC_TAG, SAMPLES_TAG, EXTRA_SAMPLES_TAG}
 # Bytes per value by type, and the integer types.
-SIZES = dict(enumerate((1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4), 1)) | {16: 8, 17: 8, 18: 8}
+VALUE_SIZES = dict(enumerate((1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4), 1)) | {16: 8, 17: 8, 18: 8}
 INTEGER_TYPES = {1, 3, 4, 13, 16, 18}
-VALUES = 64  # number of values that are read from a tag
+MAX_VALUES = 64  # values that are read from a tag
 
 Tags = Mapping[int, tuple[int, ...]]
 
 
 def tags_of_pages(file: BinaryIO) -> Iterator[Tags]:
-    """The tags of :data:`READ` of each page.
+    """The tags of :data:`READ_TAGS` of each page.
 
     Args:
         file: the TIFF.
@@ -33,12 +33,12 @@ def tags_of_pages(file: BinaryIO) -> Iterator[Tags]:
         ValueError: if it is damaged, has too many pages, or tags larger than itself.
     """
     reader = _Reader(file)
-    place, seen = reader.first, {0}
-    while place not in seen:
-        seen.add(place)
-        if said := beyond('pages', len(seen) - 1):
-            raise ValueError(f'it {said}')
-        tags, place = reader.page(place)
+    offset, visited = reader.first_offset, {0}  # 0 marks the end
+    while offset not in visited:
+        visited.add(offset)
+        if excess := describe_excess('pages', len(visited) - 1):
+            raise ValueError(f'it {excess}')
+        tags, offset = reader.page(offset)
         yield tags
 
 
@@ -54,10 +54,10 @@ class _Reader:
         file.seek(0)
         head = file.read(16)
         self.is_little = head.startswith(b'II')
-        # Bytes of a tag count, of an address or a count of values, and of a tag.
+        # Numbers of bytes: of the count of tags, of an address or a count of values, and of a tag.
         is_big = head.startswith(BIG_TIFFS)
-        self.of_count, self.of_place, self.of_tag = (8, 8, 20) if is_big else (2, 4, 12)
-        self.first = self.number(head[self.of_place : 2 * self.of_place])
+        self.count_size, self.address_size, self.tag_size = (8, 8, 20) if is_big else (2, 4, 12)
+        self.first_offset = self.number(head[self.address_size : 2 * self.address_size])
 
     def number(self, content: bytes) -> int:
         """An integer in the byte order of the file."""
@@ -74,31 +74,38 @@ class _Reader:
             raise ValueError('its tags are damaged, or it is truncated')
         return content
 
-    def page(self, place: int) -> tuple[Tags, int]:
+    def page(self, offset: int) -> tuple[Tags, int]:
         """The tags of a page, and the position of the next page.
 
         Raises:
             ValueError: see :func:`tags_of_pages`.
         """
-        self.file.seek(min(place, self.length))
-        content = self.read(self.number(self.read(self.of_count)) * self.of_tag)
-        following = self.number(self.read(self.of_place))
-        found, claimed = {}, 0
-        for start in range(0, len(content), self.of_tag):
-            entry = content[start : start + self.of_tag]
-            tag, kind = self.number(entry[:2]), self.number(entry[2:4])
-            count, inside = self.number(entry[4 : 4 + self.of_place]), entry[4 + self.of_place :]
-            claimed += SIZES.get(kind, 1) * count
-            if tag in READ and kind in INTEGER_TYPES and count:
-                found[tag] = self.values(SIZES[kind], count, inside)
+        self.file.seek(min(offset, self.length))
+        content = self.read(self.number(self.read(self.count_size)) * self.tag_size)
+        next_offset = self.number(self.read(self.address_size))
+        tags, claimed = {}, 0
+        for start in range(0, len(content), self.tag_size):
+            entry = content[start : start + self.tag_size]
+            tag, value_type = self.number(entry[:2]), self.number(entry[2:4])
+            count = self.number(entry[4 : 4 + self.address_size])
+            value_or_offset = entry[4 + self.address_size :]
+            claimed += VALUE_SIZES.get(value_type, 1) * count
+            if tag in READ_TAGS and value_type in INTEGER_TYPES and count:
+                tags[tag] = self.values(VALUE_SIZES[value_type], count, value_or_offset)
         if claimed > self.length:
             raise ValueError('its tags claim more bytes than the file has')
-        return found, following
+        return tags, next_offset
 
-    def values(self, size: int, count: int, inside: bytes) -> tuple[int, ...]:
-        """The first values of a tag, stored in it if they fit, or else at the address in it."""
-        count = min(count, VALUES)
-        if size * count > self.of_place:
-            self.file.seek(min(self.number(inside), self.length))
-            inside = self.read(size * count)
-        return tuple(self.number(inside[i * size : (i + 1) * size]) for i in range(count))
+    def values(self, size: int, count: int, value_or_offset: bytes) -> tuple[int, ...]:
+        """The first values of a tag: stored in the tag if they fit, or else at the address in it.
+
+        Args:
+            size: bytes per value.
+            count: the number of values.
+            value_or_offset: the last bytes of the tag: its values, or their address.
+        """
+        count = min(count, MAX_VALUES)
+        if size * count > self.address_size:
+            self.file.seek(min(self.number(value_or_offset), self.length))
+            value_or_offset = self.read(size * count)
+        return tuple(self.number(value_or_offset[i * size : (i + 1) * size]) for i in range(count))

@@ -12,12 +12,12 @@ from anyfolder.errors import rejecting
 
 from .arrays import hdf5_array, open_archive
 
-SLICE, VOLUME = '.npz', '.npy.h5'  # slices for training, volumes for testing
+SLICE_SUFFIX, VOLUME_SUFFIX = '.npz', '.npy.h5'  # slices for training, volumes for testing
 SLICE_NAME = re.compile(r'(.+(?:\.npz|\.h5|\.hdf5))(?:\[(\d+)\])?', re.IGNORECASE | re.DOTALL)
 
 
 def file_and_number(name: str) -> tuple[str, int | None]:
-    """The file of a slice, and the number in it or None; for any other file its own name."""
+    """The file of a slice, and its number in it; None for a file of one slice, or another file."""
     if found := SLICE_NAME.fullmatch(name):
         return found[1], None if found[2] is None else int(found[2])
     return name, None
@@ -25,9 +25,9 @@ def file_and_number(name: str) -> tuple[str, int | None]:
 
 def is_sliced(path: Path) -> bool:
     """True if a file in a folder has slices; other files can have any arrays."""
-    if path.name.lower().endswith(VOLUME):
+    if path.name.lower().endswith(VOLUME_SUFFIX):
         return True
-    if path.suffix.lower() != SLICE:
+    if path.suffix.lower() != SLICE_SUFFIX:
         return False
     try:
         with open_archive(path) as file:
@@ -37,18 +37,19 @@ def is_sliced(path: Path) -> bool:
 
 
 def slices_of(path: str) -> list[str]:
-    """The names of the slices in a file; for any other file, or a slice, its own name.
+    """The names of the slices in a volume; for any other file, or a slice, only its own name.
 
     Raises:
         InputError: if a volume cannot be read.
         MissingExtraError: for HDF5 without h5py.
     """
     file, number = file_and_number(path)
-    if number is not None or not SLICE_NAME.fullmatch(path) or file.lower().endswith(SLICE):
+    if number is not None or not SLICE_NAME.fullmatch(path) or file.lower().endswith(SLICE_SUFFIX):
         return [path]
     with rejecting(f'The volume {path!r} cannot be read', 'leave it out, or save it again'):
         count = number_of_slices(path)
-    return [f'{path}[{i:0{len(str(count - 1))}}]' for i in range(count)]  # in the order of names
+    digits = len(str(count - 1))  # zeros in front, so that names sort as numbers do
+    return [f'{path}[{i:0{digits}}]' for i in range(count)]
 
 
 def number_of_slices(path: str | Path) -> int:

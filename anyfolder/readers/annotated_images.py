@@ -29,17 +29,20 @@ def read_images(
         InputError: if a file is incomplete.
     """
     names = [*folder.names]
-    read = _of_lists if format.image is None else _of_files
-    records = read(tree, format, folder, names, findings)
+    if format.image is None:
+        records = _read_lists(tree, format, folder, names, findings)
+    else:
+        records = _read_file_per_image(tree, format, folder, names, findings)
     for record in records:
-        for found in record.instances:
-            found.name = folder.renamed.get(found.name, found.name)
+        for instance in record.instances:
+            instance.name = folder.class_names_of_codes.get(instance.name, instance.name)
     return records, names
 
 
 def _parse(
     format: Format, content: Any, file: Path, names: list[str], findings: Findings
 ) -> Parsed:
+    """Parse a file. Its faults are noted, and its class names are added to ``names``."""
     with reading(file, format.unit, format.name):
         parsed = format.parse(content, file)
     findings.note_all(parsed.faults)
@@ -48,58 +51,62 @@ def _parse(
     return parsed
 
 
-def _of_lists(
+def _read_lists(
     tree: Tree, format: Format, folder: FormatFolder, names: list[str], findings: Findings
 ) -> Records:
-    """The images that files list."""
+    """The images of files that list several."""
     records = []
     for file, content in folder.files.items():
         split = tree.stated_split(file)
         for image in _parse(format, content, file, names, findings).images:
-            own = image.split or split
-            if path := tree.resolve(image.name, file, own, findings):
-                more = dict(stated=image.stated, instances=image.objects)
-                records.append(tree.record(path, file, own, **more))
+            image_split = image.split or split
+            if path := tree.resolve(image.name, file, image_split, findings):
+                fields = dict(stated_size=image.stated_size, instances=image.objects)
+                records.append(tree.record(path, file, image_split, **fields))
     return records
 
 
-def _of_files(
+def _read_file_per_image(
     tree: Tree, format: Format, folder: FormatFolder, names: list[str], findings: Findings
 ) -> Records:
     """The images of files that belong to one image each."""
-    named = dict(_named(tree, format, folder.files, findings))
-    pairs = tree.index.pair({file: [name] for file, name in named.items()}, findings)
-    for file in pairs.lost:
-        findings.note(folder.lost.what, str(file), folder.lost.remedy)
-    splits, found = folder.splits or {}, {}
+    name_of = dict(_image_names(tree, format, folder.files, findings))
+    pairs = tree.index.pair({file: [name] for file, name in name_of.items()}, findings)
+    for file in pairs.unmatched:
+        findings.note(folder.no_image_note.what, str(file), folder.no_image_note.remedy)
+    splits, record_of = folder.splits or {}, {}
     for file, path in pairs.image_of.items():
         [image] = _parse(format, folder.files[file], file, names, findings).images
-        more = dict(stated=image.stated, instances=image.objects)
-        found[path] = tree.record(path, file, splits.get(file) or splits.get(path), **more)
-    if not folder.whole:
-        return [*found.values()]
-    whole = [path for path in tree.images if path not in pairs.unclear]
+        split = splits.get(file) or splits.get(path)  # VOC's lists name files, YOLO's name images
+        fields = dict(stated_size=image.stated_size, instances=image.objects)
+        record_of[path] = tree.record(path, file, split, **fields)
+    if not folder.unlabeled_are_empty:
+        return [*record_of.values()]
+    images = [path for path in tree.images if path not in pairs.conflicting]
     what = 'images without a label file, taken as empty'
-    findings.warn_all(what, (path for path in whole if path not in found))
-    return [found.get(path) or tree.record(path, path, splits.get(path)) for path in whole]
+    findings.warn_all(what, (path for path in images if path not in record_of))
+    return [record_of.get(path) or tree.record(path, path, splits.get(path)) for path in images]
 
 
-def _named(
+def _image_names(
     tree: Tree, format: Format, files: Mapping[Path, Any], findings: Findings
 ) -> Iterator[tuple[Path, str]]:
-    """The name by which the image of each file is found: the file's, or else the one inside."""
+    """The name of each file's image: that of the file, or else the one written in it.
+
+    A file that names another image than its own name does is noted, or rejected by a strict format.
+    """
     assert format.image
     for file, content in files.items():
         written = format.image(content)
         if not written:
             yield file, file.stem
             continue
-        own = tree.index.match(file.stem, file)
+        by_file_name = tree.index.match(file.stem, file)
         bare = PureWindowsPath(written).name  # its folders can be those of another machine
-        stated = tree.index.match(bare, file)
-        if len(stated) != 1:
-            stated = tree.index.match(written, file)
-        if len(own) == len(stated) == 1 and own != stated:
+        by_content = tree.index.match(bare, file)
+        if len(by_content) != 1:
+            by_content = tree.index.match(written, file)
+        if len(by_file_name) == len(by_content) == 1 and by_file_name != by_content:
             if format.is_strict:
                 what = 'files have the name of one image, and name another one inside'
                 findings.reject(
@@ -108,4 +115,7 @@ def _named(
                 continue
             what = 'annotations that name another image, taken for the image of their own name'
             findings.warn(what, f'{written} in {file}')
-        yield file, file.stem if own else written if len(stated) == 1 else bare
+        if by_file_name:
+            yield file, file.stem
+        else:
+            yield file, written if len(by_content) == 1 else bare

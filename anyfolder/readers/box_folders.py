@@ -46,7 +46,7 @@ def read_annotated_folder(
 ) -> Listing:
     """Read a folder with files of one of :data:`~.formats.table.FORMATS`, wherever they are.
 
-    Folders and files with such names are splits of the data set, see
+    Folders and files named after splits, such as ``train``, are splits of the data set, see
     :mod:`~anyfolder.readers.splits`. Without validation images, a tenth of the training images is
     held out, always the same ones.
 
@@ -86,12 +86,12 @@ def read_format(
     """Read a folder of one format, see :func:`read_annotated_folder`.
 
     Args:
-        tree, skip_invalid, with_masks: see there.
+        tree, skip_invalid, with_masks: see :func:`read_annotated_folder`.
         formats: those of the folder.
         with_background: whether background shapes are kept, which are not objects.
 
     Raises:
-        InputError: see there.
+        InputError: see :func:`read_annotated_folder`.
     """
     if len(formats) > 1:
         kinds = ' and '.join(one.name for one in formats)
@@ -100,14 +100,15 @@ def read_format(
             f'{str(tree.folder)!r} has boxes as {kinds}, in {firsts}; keep one of them.',
             labels=[*formats[0].files],  # keywords pre-fill a layout file (UnclearError)
         )
-    [(format, files)], findings = formats, Findings(skip_invalid)
+    [(format, files)] = formats
+    findings = Findings(skip_invalid)
     prepare = FOLDERS.get(format.name)
     folder = prepare(tree, files, findings) if prepare else FormatFolder(files)
     records, names = read_images(tree, format, folder, findings)
     names = _normalize_names(records, names, findings)
     if not with_background:
         what = f'{BACKGROUND_SHAPE} shapes left out, which are not objects'
-        leave_out(records, what, lambda found: found.name == BACKGROUND_SHAPE, findings)
+        leave_out(records, what, lambda instance: instance.name == BACKGROUND_SHAPE, findings)
 
     def compare(records: Records) -> Records:
         check_instances(records, findings, with_masks)
@@ -117,27 +118,31 @@ def read_format(
 
     # None: read list files such as test.txt; an empty Lists: the format has its own.
     lists = None if folder.splits is None else Lists()
-    draft = Draft(BOXES, format.name, tree, records, names, [*files, *folder.used], lists=lists)
+    used = [*files, *folder.used_files]
+    draft = Draft(BOXES, format.name, tree, records, names=names, used_files=used, lists=lists)
     return build_listing(draft, findings, compare)
 
 
 def _normalize_names(records: Records, names: Sequence[str], findings: Findings) -> list[str]:
-    """Normalize the class names, and those of all objects.
+    """Normalize the class names, and those of all objects; return the former.
 
-    Objects without a class are rejected, and those of classes such as ``__ignore__`` are ignored.
+    Objects without a class are rejected and removed. Those of classes such as ``__ignore__`` lose
+    their class, and are marked as crowd.
     """
-    instances = [found for record in records for found in record.instances]
-    written = [*names, *(found.name for found in instances)]
+    instances = [instance for record in records for instance in record.instances]
+    written = [*names, *(instance.name for instance in instances)]
     warn_merged(written, findings)
     normal = {name: class_name(name) for name in {*written}}
-    for found in instances:
-        found.name = normal[found.name]
-        if found.name.strip('_').casefold() in IGNORED:
+    for instance in instances:
+        instance.name = normal[instance.name]
+        if instance.name.strip('_').casefold() in IGNORED:
             what = 'objects of a class for ignored regions'
-            findings.warn(what, f'{found.name!r} of {found.origin}')
-            found.name, found.crowd = '', True
-        elif not found.name:
-            findings.reject('objects have no class', 'name it', found.origin)
+            findings.warn(what, f'{instance.name!r} of {instance.origin}')
+            instance.name, instance.crowd = '', True
+        elif not instance.name:
+            findings.reject('objects have no class', 'name it', instance.origin)
     for record in records:
-        record.instances = [one for one in record.instances if one.name or one.crowd]
+        record.instances = [
+            instance for instance in record.instances if instance.name or instance.crowd
+        ]
     return [normal[name] for name in names]

@@ -26,43 +26,49 @@ class FormatFiles(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A file that may belong to a format: its beginning, and a function that returns all."""
+    """A file that may belong to a format.
+
+    Attributes:
+        file: the file.
+        sample: the content by which its format is recognized: of a table, only the header.
+        load: returns the whole content.
+    """
 
     file: Path
-    seen: Any
+    sample: Any
     load: Callable[[], Any]
 
 
 def formats_of(tree: Tree, with_tables: bool = False) -> list[FormatFiles]:
-    """The annotation formats in a folder, in the order of their names.
+    """The annotation formats in a folder with their files, in the order of their names.
 
     Args:
         tree: the files of the folder.
-        with_tables: whether tables with boxes count if there is no other format.
+        with_tables: whether tables with boxes are used if there is no other format.
 
     Raises:
         InputError: if a JSON, XML or YAML file is damaged.
     """
-    found = _recognized(_documents(tree))
+    formats = _recognize(_documents(tree))
     if labels := label_files(tree):
-        found.append(FormatFiles(YOLO, labels))
-    if with_tables and not found:
-        found = _recognized(_tables(tree))
-    return sorted(found, key=lambda each: each.name)
+        formats.append(FormatFiles(YOLO, labels))
+    if with_tables and not formats:
+        formats = _recognize(_tables(tree))
+    return sorted(formats, key=lambda files: files.name)
 
 
-def _recognized(candidates: Iterator[_Candidate]) -> list[FormatFiles]:
+def _recognize(candidates: Iterator[_Candidate]) -> list[FormatFiles]:
     """The files of each format; a file belongs to the first format that accepts it."""
     files: dict[Format, dict[Path, Any]] = defaultdict(dict)
-    for file, seen, load in candidates:
+    for file, sample, load in candidates:
         for format in FORMATS:
             if file.suffix.lower() not in format.suffixes:
                 continue
             with reading(file, format.unit, format.name):
-                if format.is_one(seen, file):
+                if format.is_one(sample, file):
                     files[format][file] = load()
                     break
-    return [FormatFiles(format, found) for format, found in files.items()]
+    return [FormatFiles(format, files_of_format) for format, files_of_format in files.items()]
 
 
 def _documents(tree: Tree) -> Iterator[_Candidate]:
@@ -70,8 +76,7 @@ def _documents(tree: Tree) -> Iterator[_Candidate]:
     loads = {'.json': tree.contents.json, '.xml': tree.contents.xml}
     for file in tree.others:
         if load := loads.get(file.suffix.lower()):
-            content = load(file)
-            yield _Candidate(file, content, partial(load, file))
+            yield _Candidate(file, load(file), partial(load, file))  # parsed once
 
 
 def _tables(tree: Tree) -> Iterator[_Candidate]:
@@ -81,5 +86,5 @@ def _tables(tree: Tree) -> Iterator[_Candidate]:
             content = dict(frames=read_objects(file))
             yield _Candidate(file, content, partial(dict, content))
         elif file.suffix.lower() in TABLES:
-            header = (read_table(file, most=20) or [[]])[0]
+            header = (read_table(file, max_lines=20) or [[]])[0]
             yield _Candidate(file, [dict.fromkeys(header, '')], partial(tree.contents.rows, file))

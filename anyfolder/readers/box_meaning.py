@@ -19,10 +19,11 @@ from .records import ImageRecord, Instance, Records
 
 MIN_SIDE = 1.0  # pixels of a side; MMDetection silently leaves out smaller boxes
 SLACK = 5e-4  # pixels that a side may be short by rounding of left + width - left
-ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
-ROUNDED_SHARE = 0.125  # fraction of a side, less for tiny boxes
-# Above this number of boxes outside of their image, or this fraction of few boxes, the stated
-# meaning is doubted if another one fits all.
+# A box may exceed its image by rounding: by this many pixels, and by this fraction of a side of a
+# small box.
+ROUNDED, ROUNDED_SHARE = 2.0, 0.125
+# From this number of boxes outside of their image, or above this fraction of fewer boxes, the
+# stated meaning is doubted if another one fits.
 MANY_OUTSIDE, SHARE_OUTSIDE = 3, 0.1
 
 
@@ -33,7 +34,7 @@ class Meaning(NamedTuple):
     relative: bool
 
 
-# How to convert boxes from the first form to the second.
+# How to convert boxes from the first form, which they have, to the second, which is stated.
 REMEDIES = {
     ('xyxy', 'xywh'): 'subtract left from right and top from bottom',
     ('center', 'xywh'): 'subtract half of the width and height from the center',
@@ -42,39 +43,39 @@ REMEDIES = {
     ('xywh', 'center'): 'add half of the width and height to left and top',
     ('xyxy', 'center'): 'write the center, right minus left and bottom minus top',
 }
-# The fault and its remedy if the format states pixels, and if it states fractions.
-UNITS = (
-    ('have values from 0 to 1', 'multiply them by the width and height of their image'),
-    (
+# The fault and its remedy, by whether the format states fractions.
+UNITS = {
+    False: ('have values from 0 to 1', 'multiply them by the width and height of their image'),
+    True: (
         'have values in pixels instead of fractions of the width and height',
         'divide them by the width and height of their image',
     ),
-)
+}
 UNIT_WORDS = dict(xywh='size', xyxy='corners', center='center')  # names of forms in a layout
 SIZES_OR_CORNERS = {'xywh', 'xyxy'}  # forms that even a few boxes distinguish
 
 
 def check_meaning(records: Records) -> None:
-    """Raise an ``InputError`` if another meaning fits all boxes, and the stated one does not.
+    """Raise an ``UnclearError`` if another meaning fits the boxes far better than the stated one.
 
     Args:
         records: images of known size, with objects whose boxes are four finite numbers.
     """
     boxes: dict[Meaning, list[tuple[Instance, ImageRecord]]] = defaultdict(list)
     for record in records:
-        for found in record.instances:
-            if len(found.box):
-                boxes[Meaning(found.form, found.relative)].append((found, record))
+        for instance in record.instances:
+            if len(instance.box):
+                boxes[Meaning(instance.form, instance.relative)].append((instance, record))
     for stated, group in boxes.items():
-        numbers = np.array([found.box for found, _ in group], float)
+        numbers = np.array([instance.box for instance, _ in group], float)
         sizes = np.array([record.size for _, record in group], float)
         outside = ~_fits(numbers, sizes, stated)
         if outside.sum() >= MANY_OUTSIDE or outside.mean() > SHARE_OUTSIDE:
-            for other in _others(stated):
-                if _is_right(other, stated, numbers, sizes, outside):
+            for other in _other_meanings(stated):
+                if _is_likelier(other, stated, numbers, sizes, outside):
                     raise UnclearError(
-                        _sentence(other, stated, outside, group),
-                        units=_units(other, group[0][0]),
+                        _message(other, stated, outside, group),
+                        units=_layout_units(other, group[0][0]),
                     )
 
 
@@ -90,14 +91,14 @@ def _fits(numbers: np.ndarray, sizes: np.ndarray, meaning: Meaning) -> np.ndarra
     return within.all(axis=-1)
 
 
-def _others(stated: Meaning) -> Iterator[Meaning]:
-    """Other meanings, the most common first."""
+def _other_meanings(stated: Meaning) -> Iterator[Meaning]:
+    """Other meanings than the stated one, the most likely first."""
     yield Meaning(stated.form, not stated.relative)
     for relative in (stated.relative, not stated.relative):
         yield from (Meaning(form, relative) for form in BOX_FORMS if form != stated.form)
 
 
-def _is_right(
+def _is_likelier(
     other: Meaning,
     stated: Meaning,
     numbers: np.ndarray,
@@ -105,39 +106,44 @@ def _is_right(
     outside: np.ndarray,
 ) -> bool:
     """True if nearly all boxes fit with another meaning, and far more than as stated."""
-    is_far = other.form == stated.form or {other.form, stated.form} == SIZES_OR_CORNERS
-    if outside.sum() < MANY_OUTSIDE and not (is_far and outside.mean() > SHARE_OUTSIDE):
+    is_distinct = other.form == stated.form or {other.form, stated.form} == SIZES_OR_CORNERS
+    if outside.sum() < MANY_OUTSIDE and not (is_distinct and outside.mean() > SHARE_OUTSIDE):
         return False
     wrong = (~_fits(numbers, sizes, other)).sum()
     return wrong <= min(MAX_STRAY_SHARE * len(numbers), outside.sum() / 10)
 
 
-def _units(meaning: Meaning, found: Instance) -> list[str] | None:
+def _layout_units(meaning: Meaning, example: Instance) -> list[str] | None:
     """A meaning in the words of a layout, or None if layouts have no words for it."""
     if meaning.form not in UNIT_WORDS:
         return None
-    more = 'relative' if meaning.relative else 'from 1' if found.from_1 else ''
-    return [UNIT_WORDS[meaning.form], *filter(None, [more])]
+    words = [UNIT_WORDS[meaning.form]]
+    if meaning.relative:
+        words.append('relative')
+    elif example.from_1:
+        words.append('from 1')
+    return words
 
 
-def _sentence(
+def _message(
     other: Meaning,
     stated: Meaning,
     outside: np.ndarray,
     group: Sequence[tuple[Instance, ImageRecord]],
 ) -> str:
-    found, record = group[int(outside.argmax())]
+    """The fault and the remedy, with the first box outside of its image."""
+    instance, record = group[int(outside.argmax())]
     written, right = (BOX_FORMS[meaning.form].words for meaning in (stated, other))
     since = f'otherwise {outside.sum()} of {len(group)} do not lie in their image'
     if other.form == stated.form:
         what, remedy = UNITS[stated.relative]
     elif other.relative != stated.relative:
-        units = 'fractions of the width and height', 'pixels'
-        what, remedy = f'seem to be {right}, in {units[stated.relative]}', f'write {written}'
+        unit = 'fractions of the width and height' if other.relative else 'pixels'
+        what, remedy = f'seem to be {right}, in {unit}', f'write {written}'
     else:
         what = f'seem to be {right} instead of {written}, since {since}'
         remedy = REMEDIES.get((other.form, stated.form), f'write {written}')
     return (
-        f'the boxes {what}, the first is {rounded(found.box)} of {found.origin} in '
+        f'the boxes {what}, the first is {rounded(instance.box)} of {instance.origin} in '
         f'{str(record.path)!r}; {remedy}.'
     )

@@ -5,17 +5,17 @@ import math
 from .box_meaning import check_meaning
 from .findings import Findings
 from .formats.json_values import number_of
-from .geometry import BOX_FORMS, box_around, box_around_turned, scaled
+from .geometry import BOX_FORMS, box_around, scaled, upright_box
 from .records import ImageRecord, Instance, Records
 
-BEYOND = 0.05  # fraction of the image by which rounding may exceed it
+BEYOND = 0.05  # fraction of the image by which rounded values may exceed it
 
 
 def to_pixels(records: Records, findings: Findings, is_certain: bool = False) -> None:
     """Convert the boxes and polygons of all images to pixels, and the boxes to one form.
 
-    Objects with invalid numbers are rejected and removed. The box is the one around the polygons if
-    the format has only polygons.
+    Objects with invalid numbers are rejected and removed. An object that has only polygons gets the
+    upright box around them, and a rotated box is replaced by the upright one around it.
 
     Args:
         records: images of known size.
@@ -26,76 +26,86 @@ def to_pixels(records: Records, findings: Findings, is_certain: bool = False) ->
         InputError: if the boxes have another form than stated, see :mod:`.box_meaning`.
     """
     for record in records:
-        record.instances = [found for found in record.instances if _has_numbers(found, findings)]
+        record.instances = [
+            instance for instance in record.instances if _convert_numbers(instance, findings)
+        ]
     if not is_certain:
         check_meaning(records)
     for record in records:
-        record.instances = [one for one in record.instances if _is_in_pixels(one, record, findings)]
+        record.instances = [
+            instance
+            for instance in record.instances
+            if _convert_to_pixels(instance, record, findings)
+        ]
     _count_from_0(records, is_certain)
     for record in records:
-        for found in record.instances:
-            turned = box_around_turned(found.box, number_of(found.degrees))
-            if turned:
+        for instance in record.instances:
+            upright = upright_box(instance.box, number_of(instance.degrees))
+            if upright:
                 what = 'rotated boxes, replaced by the upright rectangle around them'
-                findings.warn(what, f'{found.degrees} degrees of {found.origin}')
-                found.box = turned
+                findings.warn(what, f'{instance.degrees} degrees of {instance.origin}')
+                instance.box = upright
 
 
-def _has_numbers(found: Instance, findings: Findings) -> bool:
+def _convert_numbers(instance: Instance, findings: Findings) -> bool:
     """Convert the values of an object to numbers; return whether that is possible."""
-    if isinstance(found.segmentation, list):
-        found.segmentation = [
+    if isinstance(instance.segmentation, list):
+        instance.segmentation = [
             [number_of(value) for value in part] if isinstance(part, (list, tuple)) else [math.nan]
-            for part in found.segmentation
+            for part in instance.segmentation
         ]
-    box = [number_of(value) for value in found.box]
-    if not box and isinstance(found.segmentation, list):
-        values = [value for part in found.segmentation for value in part]
+    box = [number_of(value) for value in instance.box]
+    if not box and isinstance(instance.segmentation, list):
+        values = [value for part in instance.segmentation for value in part]
         if len(values) > 1 and all(map(math.isfinite, values)):
             return True
         what = 'polygons are not three or more pairs of finite numbers'
-        findings.reject(what, 'correct them', found.origin, tolerated=True)
+        findings.reject(what, 'correct them', instance.origin, few_are_tolerated=True)
         return False
     if len(box) != 4 or not all(map(math.isfinite, box)):
         what = 'boxes are not 4 finite numbers'
-        example = f'{list(found.box)!r} of {found.origin}'
-        findings.reject(what, 'correct them', example, tolerated=True)
+        example = f'{list(instance.box)!r} of {instance.origin}'
+        findings.reject(what, 'correct them', example, few_are_tolerated=True)
         return False
-    found.box = tuple(box)
+    instance.box = tuple(box)
     return True
 
 
-def _is_in_pixels(found: Instance, record: ImageRecord, findings: Findings) -> bool:
-    """Convert an object to pixels; False if its values are not fractions of the image."""
-    polygons = found.segmentation if isinstance(found.segmentation, list) else []
-    if found.relative:
-        values = [*found.box, *(value for part in polygons for value in part)]
+def _convert_to_pixels(instance: Instance, record: ImageRecord, findings: Findings) -> bool:
+    """Convert an object to pixels; reject it and return False if it has fractions beyond 0 to 1."""
+    polygons = instance.segmentation if isinstance(instance.segmentation, list) else []
+    if instance.relative:
+        values = [*instance.box, *(value for part in polygons for value in part)]
         if max(values) > 1 + BEYOND or min(values) < -BEYOND:
             findings.reject(
                 'objects have values beyond 0 to 1, but need fractions of the width and height',
                 'divide pixels by the size of the image',
-                f'{values!r}, {found.origin}',
+                f'{values!r}, {instance.origin}',
             )
             return False
         polygons = [scaled(part, record.size) for part in polygons]
-        found.segmentation = polygons or found.segmentation
-    if not len(found.box):
-        found.box = box_around(polygons)
+        instance.segmentation = polygons or instance.segmentation
+    if not len(instance.box):
+        instance.box = box_around(polygons)
     else:
-        found.box = BOX_FORMS[found.form].as_xywh(*found.box)
-        found.box = scaled(found.box, record.size) if found.relative else found.box
-    found.form, found.relative = 'xywh', False
+        instance.box = BOX_FORMS[instance.form].as_xywh(*instance.box)
+        instance.box = scaled(instance.box, record.size) if instance.relative else instance.box
+    instance.form, instance.relative = 'xywh', False
     return True
 
 
 def _count_from_0(records: Records, is_certain: bool) -> None:
     """Shift objects that count pixels from 1. Unless stated, a corner at 0 means that none do."""
-    counted = [found for record in records for found in record.instances if found.from_1]
-    from_1 = is_certain or not any(min(found.box[:2]) == 0 for found in counted)
-    for found in counted:
-        found.from_1 = False
+    from_1_instances = [
+        instance for record in records for instance in record.instances if instance.from_1
+    ]
+    from_1 = is_certain or not any(min(instance.box[:2]) == 0 for instance in from_1_instances)
+    for instance in from_1_instances:
+        instance.from_1 = False
         if from_1:
-            left, top, width, height = found.box
-            found.box = left - 1, top - 1, width, height
-            if isinstance(found.segmentation, list):
-                found.segmentation = [[value - 1 for value in part] for part in found.segmentation]
+            left, top, width, height = instance.box
+            instance.box = left - 1, top - 1, width, height
+            if isinstance(instance.segmentation, list):
+                instance.segmentation = [
+                    [value - 1 for value in part] for part in instance.segmentation
+                ]

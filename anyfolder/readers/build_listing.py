@@ -8,7 +8,7 @@ A reader provides a :class:`Draft`, and a function that compares annotations wit
 3. images are probed, and left out if they cannot be read or have another size,
 4. annotations are compared with the pixels, by the reader's function,
 5. images are assigned to splits, with a tenth held out if there are none for validation,
-6. enough images must remain to train on, since each earlier step can remove some,
+6. enough classes must remain to train on, since each earlier step can remove images,
 7. classes without training data are dropped.
 """
 
@@ -37,24 +37,26 @@ class Task(NamedTuple):
 
     Attributes:
         unit: the item with a class, in the singular, for messages.
-        has: the label that a training image must have, with its article.
-        least: the minimum number of classes. 0: there are no classes, as in depth.
-        why: the reason for the minimum, which ends the message.
-        fixed: whether classes without training data stay, since their numbers are in files.
+        required_label: the label that a training image must have, with its article.
+        min_classes: the minimum number of classes. 0: there are no classes, as in depth.
+        reason: the reason for the minimum, which ends the message.
+        keeps_unused_classes: whether classes without training data stay, since masks have their
+            numbers.
     """
 
     unit: str
-    has: str
-    least: int = 1
-    why: str = ''
-    fixed: bool = False
+    required_label: str
+    min_classes: int = 1
+    reason: str = ''
+    keeps_unused_classes: bool = False
 
 
+# The tasks of drafts.
 BOXES = Task('object', 'a box')
 SEGMENTS = Task('segment', 'a segment')
-MASKS = Task('class of a mask', 'a labeled pixel', fixed=True)
-DEPTH = Task('map', 'a depth map', least=0)
-ONE_LABEL = Task('image', 'a class', least=2, why='a classifier needs two or more')
+MASKS = Task('class of a mask', 'a labeled pixel', keeps_unused_classes=True)
+DEPTH = Task('map', 'a depth map', min_classes=0)
+ONE_LABEL = Task('image', 'a class', min_classes=2, reason='a classifier needs two or more')
 SEVERAL_LABELS = Task('image', 'a class')
 
 
@@ -70,11 +72,13 @@ class Draft:
             annotation, or None.
         names: the class names in the order of their numbers. Empty: in alphabetical order. A reader
             that only knows them from the pixels sets them in its comparison.
-        used: files that were read in addition to images and masks; they are not lists either.
-        listed: the images that lists may name. Default: all in the folder.
+        used_files: files that were read in addition to images and masks; they are not lists either.
+        listable: the images that lists may name. Default: all in the folder.
         lists: the lists, if the reader has already read them.
-        headers: above this number of images, only the headers of a sample are read. Default: all.
-        group: returns the group of an image of which a tenth is held out. Default: one group.
+        max_headers: above this number of images, only the headers of a sample are read. Default:
+            all are read.
+        stratum: returns the stratum of an image; a tenth of each stratum is held out. Default: one
+            stratum.
         hint: the remedy if too little remains, such as a file that could not be read.
     """
 
@@ -83,11 +87,11 @@ class Draft:
     tree: Tree
     records: Records
     names: Sequence[str] = ()
-    used: Iterable[Path | None] = ()
-    listed: Index | None = None
+    used_files: Iterable[Path | None] = ()
+    listable: Index | None = None
     lists: Lists | None = None
-    headers: int | None = None
-    group: Callable[[ImageRecord], str] = field(default=lambda record: '')
+    max_headers: int | None = None
+    stratum: Callable[[ImageRecord], str] = field(default=lambda record: '')
     hint: str = 'add some'
 
 
@@ -102,7 +106,8 @@ def build_listing(
         draft: the labels that the reader found.
         findings: collects repairs, omissions and errors.
         compare: takes the images with their sizes, compares the annotations with the pixels, and
-            returns the images that stay. It may change them, and the names of the draft.
+            returns the images that stay. It may change them, and the names of the draft. It is
+            called exactly once, unless an error is raised before.
 
     Returns:
         The listing. The reader sets the fields of single tasks (``masks``, ``stuff``,
@@ -113,21 +118,21 @@ def build_listing(
             there are no training images, if too few classes remain to train on, or if a class of
             the validation or test split has no training data.
     """
-    tree, records, used = draft.tree, draft.records, [*draft.used]
+    tree, records, used = draft.tree, draft.records, [*draft.used_files]
     lists = draft.lists
     if lists is None:
-        lists = read_lists(tree, findings, draft.listed, {*used})
+        lists = read_lists(tree, findings, draft.listable, {*used})
     records = apply_lists(records, lists)
     warn_unused(tree, records, [*used, *lists.files], findings)
-    records = read_sizes(tree, records, findings, draft.headers)
+    records = read_sizes(tree, records, findings, draft.max_headers)
     records = with_right_size(records, findings)
     objects = sum(len(record.instances) for record in records)
     records = compare(records)
     findings.check(objects)
     if to_train := [record for record in records if record.split in (None, 'train')]:
-        _check_remains(draft, to_train, records, findings)
-    parts, held_out = assign_splits(records, tree, findings, draft.group)
-    _check_remains(draft, parts['train'], records, findings)
+        _check_enough_classes(draft, to_train, records, findings)
+    parts, held_out = assign_splits(records, tree, findings, draft.stratum)
+    _check_enough_classes(draft, parts['train'], records, findings)
     known = check_classes(parts, held_out, findings)
     if held_out:
         _leave_out_unknown(draft.task, parts, known, findings)
@@ -153,53 +158,65 @@ def apply_lists(records: Records, lists: Lists) -> Records:
     return kept
 
 
-def _check_remains(draft: Draft, train: Records, records: Records, findings: Findings) -> None:
+def _check_enough_classes(
+    draft: Draft, train: Records, records: Records, findings: Findings
+) -> None:
     """Raise an ``InputError`` if the training images have too few of the classes."""
-    task, learned = draft.task, _classes_of(train)
-    if len(learned) >= task.least:
+    task, trained = draft.task, _classes_of(train)
+    if len(trained) >= task.min_classes:
         return
     rows = [f'{what}: {count}' for what, count, _ in findings.rows()]
-    if others := sorted(_classes_of(records) - learned):
+    if others := sorted(_classes_of(records) - trained):
         rows.append(f'only for validation or test: {", ".join(map(repr, others[:SHOWN_CLASSES]))}')
     reasons = f' ({"; ".join(rows)})' if rows else ''
     folder = repr(str(draft.tree.folder))
-    if not learned:
-        raise InputError(f'no image of {folder} to train on has {task.has}{reasons}; {draft.hint}.')
-    names = ' and '.join(map(repr, sorted(learned)))
-    count = 'one class' if len(learned) == 1 else f'{len(learned)} classes'
+    if not trained:
+        raise InputError(
+            f'no image of {folder} to train on has {task.required_label}{reasons}; {draft.hint}.'
+        )
+    names = ' and '.join(map(repr, sorted(trained)))
+    count = 'one class' if len(trained) == 1 else f'{len(trained)} classes'
     raise InputError(
-        f'{folder} has {count} to train on, {names}{reasons}, and {task.why}; {draft.hint}.'
+        f'{folder} has {count} to train on, {names}{reasons}, and {task.reason}; {draft.hint}.'
     )
 
 
 def _classes_of(records: Records) -> set[str]:
     """The classes of images, or of the objects in them except crowds."""
     names = {name for record in records for name in record.labels}
-    return names | {one.name for record in records for one in record.instances if not one.crowd}
+    return names | {
+        instance.name for record in records for instance in record.instances if not instance.crowd
+    }
 
 
 def _leave_out_unknown(task: Task, parts: Parts, known: set[str], findings: Findings) -> None:
     """Leave out held-out labels whose class has no training data."""
     what = f'{task.unit}s left out, since no other has their class'
-    leave_out(parts['val'], what, lambda found: found.name not in {*known, ''}, findings)
+    # Regions to be ignored have no name.
+    leave_out(parts['val'], what, lambda instance: instance.name not in {*known, ''}, findings)
     unknown = {name for record in parts['val'] for name in record.labels} - known
     what = 'classes with validation data, but no training data'
     findings.warn_all(what, sorted(unknown))
 
 
 def leave_out(
-    records: Records, what: str, leaves: Callable[[Instance], bool], findings: Findings
+    records: Records, what: str, is_left_out: Callable[[Instance], bool], findings: Findings
 ) -> None:
-    """Remove some objects from images, and note each in these words."""
+    """Remove the objects for which ``is_left_out`` is true, and note each as ``what``."""
     for record in records:
-        findings.warn_all(what, (found.origin for found in record.instances if leaves(found)))
-        record.instances = [found for found in record.instances if not leaves(found)]
+        findings.warn_all(
+            what, (instance.origin for instance in record.instances if is_left_out(instance))
+        )
+        record.instances = [instance for instance in record.instances if not is_left_out(instance)]
 
 
 def _classes(draft: Draft, known: set[str], findings: Findings) -> tuple[str, ...]:
-    """The classes in the order of their numbers. Names without training data are noted."""
+    """The classes in the order of their numbers.
+
+    Names without training data are left out and noted, unless the task keeps them.
+    """
     names = dict.fromkeys(draft.names or sorted(known))
-    if draft.task.fixed:
+    if draft.task.keeps_unused_classes:
         return tuple(names)
     what = f'class names left out, since no training {draft.task.unit} has them'
     findings.warn_all(what, (name for name in names if name not in known))

@@ -8,18 +8,18 @@ from anyfolder.errors import InputError, UnclearError
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 
 from .build_listing import ONE_LABEL, SEVERAL_LABELS, Draft, build_listing
-from .class_layout import by_folders
+from .class_layout import read_by_folders
 from .class_names import class_name
 from .findings import Findings
 from .hidden_labels import check_tables, has_table_of_groups
 from .identity import ANY_KIND, folder_of
-from .image_sizes import MOST_HEADERS
+from .image_sizes import MAX_HEADERS
 from .image_tree import Tree
 from .label_tables import TableLabels, read_tables
 from .label_values import are_measured
-from .listing import Listing, is_encodable, readable
+from .listing import Listing, folder_class_name, is_encodable
 from .name_files import Names, find_names, find_settings
-from .names_with_classes import class_in_names
+from .names_with_classes import pattern_of_classes_in_names
 from .other_labels import check_other_labels
 from .records import ImageRecord, Records
 from .split_lists import Lists, read_lists
@@ -54,9 +54,9 @@ def read_class_folders(
 ) -> Listing:
     """Read ``{train,val,test}/<class>/``, ``<class>/{train,val,test}/`` or ``<class>/`` in a tree.
 
-    Or images and a table of their classes, see :mod:`~anyfolder.readers.label_tables`. Without
-    validation images, a tenth of each class is held out, at least one image of each class that has
-    two. The choice depends only on the name of the class and on its images.
+    Images and a table of their classes are also read, see :mod:`~anyfolder.readers.label_tables`.
+    Without validation images, a tenth of each class is held out, at least one image of each class
+    that has two. The choice depends only on the name of the class and on its images.
 
     Args:
         tree: the files of the folder.
@@ -70,16 +70,16 @@ def read_class_folders(
     """
     check_other_labels(tree)
     findings = Findings(skip_invalid)
-    labeled = _labeled(tree, Path(work_dir) if work_dir else None, findings)
+    labeled = _read_labels(tree, Path(work_dir) if work_dir else None, findings)
     records = labeled.records
     if len({record.labels for record in records}) < 2:
         check_texts(tree)
-    _check_any(tree, records)
+    _check_not_empty(tree, records)
     classes = {name for record in records for name in record.labels}
-    names = _names_of_numbers(tree, records, classes)
+    names = _name_numbers(tree, records, classes)
     if names:
         findings.warn('class numbers that a file names', names[0])
-    elif are_measured(classes, named=True):
+    elif are_measured(classes, are_labels=True):
         findings.warn(
             'classes that are numbers, whose order and distance are not learned; merge them into a '
             "few such as 'low' and 'high'",
@@ -93,41 +93,49 @@ def read_class_folders(
         labeled.form,
         tree,
         records,
-        names[1] if names else (),
-        used=[*labeled.tables, names and names[0]],
+        names=names[1] if names else (),
+        used_files=[*labeled.tables, names and names[0]],
         lists=lists,
-        headers=MOST_HEADERS,
-        group=lambda record: '' if labeled.multi_label else record.labels[0],
-        hint=REMEDY + _unread(tree, records, {*labeled.tables, *lists.files}),
+        max_headers=MAX_HEADERS,
+        stratum=lambda record: '' if labeled.multi_label else record.labels[0],
+        hint=REMEDY + _note_unread_table(tree, records, {*labeled.tables, *lists.files}),
     )
     listing = build_listing(draft, findings)
     listing.multi_label = labeled.multi_label
     return listing
 
 
-def _names_of_numbers(tree: Tree, records: Records, classes: Collection[str]) -> Names | None:
-    """The file that names classes whose labels are numbers from 0 on. They are renamed."""
+def _name_numbers(tree: Tree, records: Records, classes: Collection[str]) -> Names | None:
+    """The file that names classes whose labels are numbers from 0 on, and the names.
+
+    The numbers in the records are replaced by the names. None without such numbers and a file.
+    """
     if not classes or not all(map(str.isdecimal, classes)):
         return None
-    named = find_names(tree, find_settings(tree))
+    if (named := find_names(tree, find_settings(tree))) is None:
+        return None
+    file, names = named
     numbers = {*map(int, classes)}
-    if not named or max(numbers) >= len(named[1]) or not all(named[1][i] for i in numbers):
+    if max(numbers) >= len(names) or not all(names[i] for i in numbers):
         return None
     for record in records:
-        record.labels = tuple(class_name(named[1][int(label)]) for label in record.labels)
-    return named[0], [class_name(name) for name in named[1] if name]
+        record.labels = tuple(class_name(names[int(label)]) for label in record.labels)
+    return file, [class_name(name) for name in names if name]
 
 
-def _labeled(tree: Tree, work_dir: Path | None, findings: Findings) -> Labeled:
-    """The images with their classes: by their folders, or else by tables."""
+def _read_labels(tree: Tree, work_dir: Path | None, findings: Findings) -> Labeled:
+    """The images with their classes: by their folders, or else by tables.
+
+    If the folders have fewer than two classes, the only folder with images is tried as the root.
+    """
     form, inner, tables = 'folders of classes', tree, None
     while True:
         try:
-            records = by_folders(inner, work_dir, findings)
-        except InputError:  # unless tables have the classes, whatever the folders are
+            records = read_by_folders(inner, work_dir, findings)
+        except InputError:  # tables can have the classes, whatever the folders are
             listed = read_tables(tree, findings) if tables is None else tables
             if 2 * len(listed.records) > len(tree.images):
-                return _of_tables(tree, listed, findings)
+                return _label_by_tables(tree, listed, findings)
             raise
         if len({record.labels for record in records}) >= 2 and not has_table_of_groups(tree):
             _warn_folders(records, findings)
@@ -136,7 +144,7 @@ def _labeled(tree: Tree, work_dir: Path | None, findings: Findings) -> Labeled:
         if tables is None:
             tables = read_tables(tree, findings)
             if any(record.split in (None, 'train') for record in tables.records):
-                return _of_tables(tree, tables, findings)
+                return _label_by_tables(tree, tables, findings)
         deeper = _only_folder(inner)
         if deeper is None:
             return Labeled(records, form)
@@ -145,18 +153,22 @@ def _labeled(tree: Tree, work_dir: Path | None, findings: Findings) -> Labeled:
 
 def _warn_folders(records: Records, findings: Findings) -> None:
     """Note folders whose names are not UTF-8, and folders within the folder of a class."""
-    places = {(folder_of(record.path), record.labels) for record in records}
+    folders = {(folder_of(record.path), record.labels) for record in records}
     findings.warn_all(
         'names of folders not in UTF-8, read as Windows-1252; rename those with wrong letters',
-        sorted({name for place, (name,) in places if not is_encodable(Path(place).name)}),
+        sorted({name for folder, (name,) in folders if not is_encodable(Path(folder).name)}),
     )
     findings.warn_all(
         'folders within those of classes, whose images belong to the class',
-        sorted(Path(place) for place, labels in places if _is_deeper(Path(place).name, labels)),
+        sorted(
+            Path(folder)
+            for folder, labels in folders
+            if _is_within_class(Path(folder).name, labels)
+        ),
     )
 
 
-def _of_tables(tree: Tree, tables: TableLabels, findings: Findings) -> Labeled:
+def _label_by_tables(tree: Tree, tables: TableLabels, findings: Findings) -> Labeled:
     """The labels in tables. Folders that might be taken for classes are noted."""
     classes_in: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     for record in tables.records:
@@ -168,10 +180,11 @@ def _of_tables(tree: Tree, tables: TableLabels, findings: Findings) -> Labeled:
             'folders that are not classes, since tables have other classes for their images',
             map('/'.join, sorted(classes_in) if len(classes_in) > 1 else ()),
         )
-    return Labeled(tables.records, 'images and a table of classes', *tables[1:])
+    form = 'images and a table of classes'
+    return Labeled(tables.records, form, tables.multi_label, tables.files)
 
 
-def _unread(tree: Tree, records: Records, read: Collection[Path]) -> str:
+def _note_unread_table(tree: Tree, records: Records, read: Collection[Path]) -> str:
     """The note on a table that gives no image a class, in addition to the tables that are read."""
     others = (
         file
@@ -190,22 +203,28 @@ def _unread(tree: Tree, records: Records, read: Collection[Path]) -> str:
 
 def _flat_images(tree: Tree, records: Records, lists: Lists, findings: Findings) -> Records:
     """Validation or test images that lie in no class folder, with the labels of a list."""
-    own = {record.path: record.labels[0] for record in records}
-    flat = {path for path in tree.images if path not in own and tree.split(path) in ('val', 'test')}
-    found: Records = []
-    classes, numbers = sorted({*own.values()}), dict[str, str]()
+    class_of = {record.path: record.labels[0] for record in records}
+    flat = {
+        path for path in tree.images if path not in class_of and tree.split(path) in ('val', 'test')
+    }
+    flat_records: Records = []
+    classes, class_of_label = sorted({*class_of.values()}), dict[str, str]()
     listed = sorted(flat & lists.labels.keys())
     if '0' in map(lists.labels.get, listed) and not all(map(str.isdecimal, classes)):
+        # The labels are numbers from 0 on: of a file with the same names, or of sorted folders.
         named = find_names(tree, None)
         order = named[1] if named and sorted(named[1]) == classes else classes
-        numbers = {str(number): name for number, name in enumerate(order)}
-    numbers |= {label: own[path] for path, label in lists.labels.items() if label and path in own}
+        class_of_label = {str(number): name for number, name in enumerate(order)}
+    # Images in class folders that are also in a list show what the labels mean.
+    class_of_label |= {
+        label: class_of[path] for path, label in lists.labels.items() if label and path in class_of
+    }
     for path in listed:
         label = lists.labels[path]
         # In ImageNet's tables, boxes follow the label.
-        tried = (numbers.get(label), label, label.split(' ')[0])
-        if name := next((one for one in tried if one in classes), None):
-            found.append(ImageRecord(path, tree.split(path), labels=(name,)))
+        tried = (class_of_label.get(label), label, label.split(' ')[0])
+        if name := next((name for name in tried if name in classes), None):
+            flat_records.append(ImageRecord(path, tree.split(path), labels=(name,)))
             findings.warn(
                 'images outside of class folders, with the class in a list', f'{path}: {name}'
             )
@@ -213,7 +232,7 @@ def _flat_images(tree: Tree, records: Records, lists: Lists, findings: Findings)
             what = 'images have a class in a list that no training folder has'
             remedy = 'write the names of the folders, or count them from 0'
             findings.reject(what, remedy, f'{label!r} of {path} in {lists.sources[path]}')
-    return found
+    return flat_records
 
 
 def _only_folder(tree: Tree) -> Path | None:
@@ -225,16 +244,17 @@ def _only_folder(tree: Tree) -> Path | None:
     return None if split_of(first) else tree.folder / first
 
 
-def _is_deeper(name: str, labels: Sequence[str]) -> bool:
+def _is_within_class(name: str, labels: Sequence[str]) -> bool:
     """True for the name of a folder that is neither the class of its images nor a split."""
-    return readable(name) not in labels and not split_of(name)
+    return folder_class_name(name) not in labels and not split_of(name)
 
 
-def _check_any(tree: Tree, records: Records) -> None:
+def _check_not_empty(tree: Tree, records: Records) -> None:
+    """Raise an ``InputError`` that says what is missing if no image has a class."""
     if records:
         return
-    if found := class_in_names(tree.images):
-        pattern, first = found
+    if pattern_and_example := pattern_of_classes_in_names(tree.images):
+        pattern, first = pattern_and_example
         raise UnclearError(
             f'the images in {str(tree.folder)!r} are not in folders of classes, and their names '
             f'seem to contain the classes, such as {first.name!r}; {REMEDY}.',

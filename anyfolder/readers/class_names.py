@@ -21,9 +21,8 @@ LOOK_ALIKES = str.maketrans(
     'асеорхуіјѕԁһкмтвнАВЕКМНОРСТХУІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧορνα',
     'aceopxyijsdhkmtbhABEKMHOPCTXYIJSABEZHIKMNOPTYXopva',
 )
-COPY_ENDING = re.compile(
-    r' (\(\d+\)|- copy( \(\d+\))?)$', re.IGNORECASE
-)  # added by Windows and browsers
+# The ending that Windows and browsers add to the name of a copy.
+COPY_ENDING = re.compile(r' (\(\d+\)|- copy( \(\d+\))?)$', re.IGNORECASE)
 
 
 def nfc(name: str) -> str:
@@ -74,7 +73,7 @@ def warn_repeated(names: Iterable[str], file: Path | None, findings: Findings) -
 
 
 def near_twins(names: Iterable[str]) -> dict[str, str]:
-    """The first of the names that only differ in case, blanks, hyphens or look-alike letters."""
+    """For each name, the first that only differs in case, blanks, hyphens or look-alike letters."""
     first: dict[str, str] = {}
     return {name: first.setdefault(twin_key(name), name) for name in sorted(names)}
 

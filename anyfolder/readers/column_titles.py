@@ -39,13 +39,14 @@ def label_column(columns: Sequence[str]) -> str | None:
 
 
 def label_columns(columns: Sequence[str]) -> list[str]:
-    """The columns with a title for labels: those with the most specific kind of title."""
+    """The columns with a title for labels: the first that is one of :data:`LABEL_TITLES`.
+
+    Without it, all that contain one, or else all of class ids.
+    """
     exact = [name for name in columns if name.casefold() in LABEL_TITLES][:1]
-    return exact or next(
-        (
-            found
-            for form in (LABEL_TITLE, CLASS_ID_TITLE)
-            if (found := [name for name in columns if form.search(name)])
-        ),
-        [],
-    )
+    if exact:
+        return exact
+    for form in (LABEL_TITLE, CLASS_ID_TITLE):
+        if similar := [name for name in columns if form.search(name)]:
+            return similar
+    return []

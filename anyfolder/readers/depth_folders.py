@@ -53,16 +53,16 @@ def read_depth_folder(
     """
     findings = Findings(skip_invalid)
     maps = _maps_of(tree)
-    images, pairs = _paired(tree, maps, findings)
+    images, pairs = _pair_maps(tree, maps, findings)
     if not pairs.image_of:
         findings.check()  # raises if an image has two maps
         if disparities := _disparities(tree):
-            _, found = _paired(tree, disparities, Findings(skip_invalid=True))
+            _, disparity_pairs = _pair_maps(tree, disparities, Findings(skip_invalid=True))
             raise UnclearError(
                 f'{str(tree.folder)!r} has maps of disparity, such as {str(disparities[0])!r}, and '
                 'depth is its inverse: the focal length in pixels times the baseline in meters, '
                 'divided by the disparity; write this as .npy into a folder depth.',
-                pairs=[(image, path) for path, image in found.image_of.items()],
+                pairs=[(image, path) for path, image in disparity_pairs.image_of.items()],
                 units=f'{MILLIMETER:g}',
             )
         raise InputError(
@@ -71,15 +71,15 @@ def read_depth_folder(
         )
     map_of = {image: path for path, image in pairs.image_of.items()}
     records = [tree.record(image, path, mask=path) for image, path in map_of.items()]
-    without = [path for path in images if path not in map_of and path not in pairs.unclear]
+    without = [path for path in images if path not in map_of and path not in pairs.conflicting]
     findings.warn_all('images left out, since they have no depth map', without)
-    findings.warn_all('depth maps left out, since no image has their name', pairs.lost)
-    found = list[DepthRange]()
+    findings.warn_all('depth maps left out, since no image has their name', pairs.unmatched)
+    depth_range: DepthRange | None = None
 
     def compare(records: Records) -> Records:
-        own = scale or _scale_of(tree, [record.mask for record in records if record.mask])
-        kept, depths = check_depth(records, own, check_all, findings)
-        found.append(depths)
+        nonlocal depth_range
+        meters = scale or _infer_scale(tree, [record.mask for record in records if record.mask])
+        kept, depth_range = check_depth(records, meters, check_all, findings)
         return kept
 
     draft = Draft(
@@ -87,14 +87,16 @@ def read_depth_folder(
         'images and depth maps',
         tree,
         records,
-        used=[*images, *maps],
-        listed=Index(tree.folder, images),
+        used_files=[*images, *maps],
+        listable=Index(tree.folder, images),
     )
-    return build_listing(draft, findings, compare), found[0]
+    listing = build_listing(draft, findings, compare)
+    assert depth_range is not None  # `build_listing` has called `compare`
+    return listing, depth_range
 
 
 def has_depth(tree: Tree) -> bool:
-    """True if a folder has images and depth maps, in folders or by names that say so."""
+    """True if most images of a folder have a map of depth or disparity, by folder or file names."""
     maps = [
         path
         for path in _maps_of(tree)
@@ -105,14 +107,14 @@ def has_depth(tree: Tree) -> bool:
     if not maps:
         return False
     images, _, images_of = _images_of(tree, maps)
-    paired = {image for found in images_of.values() for image in found}
+    paired = {image for matches in images_of.values() for image in matches}
     return 2 * len(paired) > len(images)
 
 
 def _images_of(
     tree: Tree, maps: Sequence[Path]
 ) -> tuple[list[Path], dict[Path, list[str]], dict[Path, list[Path]]]:
-    """The images, the possible names of each map's image, and those of them that exist."""
+    """The images, the possible names of each map's image, and the images that match a name."""
     taken = {*maps}
     images = [path for path in tree.images if path not in taken]
     index, by_key = Index(tree.folder, images), defaultdict[str, set[str]](set)
@@ -126,57 +128,59 @@ def _images_of(
         ]
         for path, key in keys_of(maps).items()
     }
-    found = {
-        path: next(filter(None, (index.match(name, path) for name in own)), [])
-        for path, own in names.items()
+    images_of = {
+        path: next(filter(None, (index.match(name, path) for name in names_of_image)), [])
+        for path, names_of_image in names.items()
     }
-    return images, names, found
+    return images, names, images_of
 
 
-def _paired(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[list[Path], Pairs]:
+def _pair_maps(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[list[Path], Pairs]:
     """The images, and the image of each map. Pictures of maps next to maps are left out."""
     images, names, images_of = _images_of(tree, maps)
     maps_of = defaultdict[Path, list[Path]](list)
-    for path, found in images_of.items():
-        if len(found) == 1:
-            maps_of[found[0]].append(path)
+    for path, matches in images_of.items():
+        if len(matches) == 1:
+            maps_of[matches[0]].append(path)
     left_out: set[Path] = set()
-    for several in (found for found in maps_of.values() if len(found) > 1):
-        pictures = {path for path in several if _mode_of(path) in PICTURE_MODES}
-        left_out |= pictures if len(pictures) < len(several) else set()
+    for maps_of_image in maps_of.values():
+        if len(maps_of_image) > 1:
+            pictures = {path for path in maps_of_image if _mode_of(path) in PICTURE_MODES}
+            if len(pictures) < len(maps_of_image):
+                left_out |= pictures
     what = '8-bit pictures of depth left out, next to a depth map'
     findings.warn_all(what, sorted(left_out))
-    names = {path: own for path, own in names.items() if path not in left_out}
-    return images, Index(tree.folder, images).pair(names, findings)
+    remaining = {path: names[path] for path in names if path not in left_out}
+    return images, Index(tree.folder, images).pair(remaining, findings)
 
 
 def depth_pairs(tree: Tree) -> list[tuple[Path, Path]]:
     """The images of a folder, each with its depth map."""
-    _, pairs = _paired(tree, _maps_of(tree), Findings(skip_invalid=True))
+    _, pairs = _pair_maps(tree, _maps_of(tree), Findings(skip_invalid=True))
     return [(image, path) for path, image in pairs.image_of.items()]
 
 
 def _mode_of(path: Path) -> str:
     """Pillow's mode of an image; empty for any other file."""
-    with suppress(Exception), Image.open(path) as image:  # else its reader reports the error
+    with suppress(Exception), Image.open(path) as image:  # the reader of the map reports an error
         return image.mode
     return ''
 
 
 def _maps_of(tree: Tree) -> list[Path]:
-    """The files that are depth maps, by their folder or their name."""
+    """The files that are depth maps: by their folder, their name, or an image next to them."""
     parts = [(path, *stem_and_suffix(str(path))) for path in [*tree.images, *tree.others]]
     photographs = {start for _, start, suffix in parts[: len(tree.images)] if suffix != '.npy'}
-    is_of_maps: dict[str, bool] = {}  # by folder, of which there are few
+    is_of_maps: dict[str, bool] = {}  # by folder: there are fewer folders than files
     maps = []
     for path, start, suffix in parts:
         if suffix.lower() not in DEPTH_SUFFIXES:
             continue
-        place, _, stem = start.rpartition(os.sep)
-        if place not in is_of_maps:
-            is_of_maps[place] = any(map(_is_folder_of_maps, tree.parts(path)))
-        beside = suffix.lower() in ('.npy', '.exr') and start in photographs
-        if is_of_maps[place] or beside or DEPTH_WORD.search(stem):
+        folder, _, stem = start.rpartition(os.sep)
+        if folder not in is_of_maps:
+            is_of_maps[folder] = any(map(_is_folder_of_maps, tree.parts(path)))
+        is_next_to_image = suffix.lower() in ('.npy', '.exr') and start in photographs
+        if is_of_maps[folder] or is_next_to_image or DEPTH_WORD.search(stem):
             maps.append(path)
     return maps
 
@@ -195,8 +199,12 @@ def _is_folder_of_maps(name: str) -> bool:
     return 'depth' in name.casefold() or without_split(name) in FOLDER_KINDS['mask']
 
 
-def _scale_of(tree: Tree, maps: Sequence[Path]) -> float:
-    """The default scale, by the layout and the type of the values."""
+def _infer_scale(tree: Tree, maps: Sequence[Path]) -> float:
+    """The default scale in meters per unit, by KITTI's folders or by the suffix of the maps.
+
+    Raises:
+        UnclearError: for maps of different units, or PNGs of 8 bits.
+    """
     if any(KITTI_FOLDER.search('/'.join(tree.parts(path)).casefold()) for path in maps):
         return KITTI_METERS
     suffixes = {path.suffix.lower() for path in maps}

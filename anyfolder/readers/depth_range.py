@@ -18,7 +18,7 @@ from .records import ImageRecord, Records
 MAX_SAMPLED_MAPS = 500  # maximum number of depth maps read, unless all are requested
 MAX_BELIEVED_METERS = 500.0  # median depth in meters beyond which the unit must be wrong
 MIN_MARKER_SHARE = 0.005  # share of a map's known pixels that a marker of missing depth holds
-FAR_RATIO = 2.0  # ratio to the next lower depth that counts as a gap
+FAR_RATIO = 2.0  # smallest ratio of two successive depths with a gap between them
 MAIN_PERCENT = 95.0  # percentile of depth above which a gap is looked for
 
 
@@ -28,7 +28,7 @@ class DepthRange(NamedTuple):
     Attributes:
         scale: meters per unit.
         nearest, median, farthest: of known pixels, in meters.
-        maps: number of maps whose values were read.
+        maps: number of maps that were sampled.
     """
 
     scale: float
@@ -44,14 +44,14 @@ class MapDepth(NamedTuple):
     Attributes:
         ends: nearest, median and farthest depth in meters; empty without a known pixel.
         believed: the same, without pixels far beyond the others.
-        top: the largest value.
-        share: the fraction of known pixels that are not believed.
+        top: the largest depth in meters.
+        marker_share: the fraction of known pixels that are not believed.
     """
 
     ends: tuple[float, ...] = ()
     believed: tuple[float, ...] = ()
     top: float = 0.0
-    share: float = 0.0
+    marker_share: float = 0.0
 
 
 def check_depth(
@@ -71,17 +71,19 @@ def check_depth(
         is_certain: whether the user stated the scale, so it is not checked.
 
     Raises:
-        InputError: if there is no depth, or if it cannot be in meters.
+        InputError: if there is no depth, if it cannot be in meters, or if maps are invalid and not
+            to be left out.
     """
-    every = evenly_spaced(len(records), len(records) if check_all else MAX_SAMPLED_MAPS)
-    chosen = [records[i] for i in every]
-    seen = [*probe_maps(chosen, lambda path: _probe(path, scale), 'depth maps', findings)]
+    count = len(records) if check_all else MAX_SAMPLED_MAPS
+    chosen = [records[i] for i in evenly_spaced(len(records), count)]
+    probed = [*probe_maps(chosen, lambda path: _probe(path, scale), 'depth maps', findings)]
     findings.check()
-    values = _believed(seen, findings)
+    values = _believed_ends(probed, findings)
     if not values:
         raise InputError('no depth map has a value above 0; check how they were saved.')
-    least, middle, most = np.array(values).T
-    nearest, median, farthest = map(float, (least.min(), np.median(middle), most.max()))
+    nearest_of, median_of, farthest_of = np.array(values).T  # by map
+    nearest, farthest = float(nearest_of.min()), float(farthest_of.max())
+    median = float(np.median(median_of))
     if median > MAX_BELIEVED_METERS and not is_certain:
         raise UnclearError(
             f'at {scale:g} m per unit, the median depth is {median:,.0f} m, too far for a '
@@ -89,25 +91,27 @@ def check_depth(
             'for millimeters.',
             units=f'{scale / 1000:g}',
         )
-    wrong = {one.path for one in chosen} - {one.path for one, _ in seen}
-    kept = [record for record in records if record.path not in wrong]
+    rejected = {record.path for record in chosen} - {record.path for record, _ in probed}
+    kept = [record for record in records if record.path not in rejected]
     return kept, DepthRange(scale, nearest, median, farthest, len(chosen))
 
 
-def _believed(
-    seen: Sequence[tuple[ImageRecord, MapDepth]], findings: Findings
+def _believed_ends(
+    probed: Sequence[tuple[ImageRecord, MapDepth]], findings: Findings
 ) -> list[tuple[float, ...]]:
     """Nearest, median and farthest depth of each map that has a known pixel.
 
     A value that marks unknown depth in one map marks it in all.
     """
-    markers = {depth.top for _, depth in seen if depth.share}
+    markers = {depth.top for _, depth in probed if depth.marker_share}
     values = []
-    for record, depth in seen:
+    for record, depth in probed:
         ends = depth.believed if depth.top in markers else depth.ends
-        if depth.share:
+        if depth.marker_share:
             what = 'depth maps with values far beyond the others, taken as pixels without depth'
-            findings.warn(what, f'{100 * depth.share:.2g} % up to {depth.top:g} m in {record.mask}')
+            findings.warn(
+                what, f'{100 * depth.marker_share:.2g} % up to {depth.top:g} m in {record.mask}'
+            )
         if ends:
             values.append(ends)
         else:
@@ -152,7 +156,7 @@ def _without_top(known: np.ndarray) -> np.ndarray | None:
 def _up_to_gap(values: np.ndarray, main: float) -> np.ndarray:
     """Sorted values up to the first one above ``main`` that is far from the next lower one.
 
-    A renderer that smooths edges mixes depth with the marker there.
+    At such edges, antialiasing mixes the marker with real depths.
     """
     tail = values[values >= main]
     gaps = np.flatnonzero(tail[1:] >= FAR_RATIO * tail[:-1])

@@ -25,7 +25,7 @@ def assign_splits(
     records: Records,
     tree: Tree,
     findings: Findings,
-    group: Callable[[ImageRecord], str] = lambda record: '',
+    stratum: Callable[[ImageRecord], str] = lambda record: '',
 ) -> tuple[Parts, bool]:
     """Assign images to splits. Test images are used neither for training nor for validation.
 
@@ -37,7 +37,8 @@ def assign_splits(
         records: the images.
         tree: the files of the folder.
         findings: collects omissions and copies.
-        group: returns the group of an image of which a tenth is held out. Default: one group.
+        stratum: returns the stratum of an image; a tenth of each stratum is held out. Default: one
+            stratum.
 
     Returns:
         The images of each split, and whether the validation images were held out.
@@ -47,7 +48,7 @@ def assign_splits(
     """
     parts: Parts = {name: [] for name in SPLITS}
     has_train = any(record.split == 'train' for record in records)
-    for record in _once(records, findings):
+    for record in _merge_repeated(records, findings):
         if record.split is None and has_train:
             findings.warn(
                 'images left out, since they are in no folder or list of a split',
@@ -64,43 +65,44 @@ def assign_splits(
         )
     held_out = not parts['val']
     if held_out:
-        _hold_out(parts, tree, group, find_groups(parts['train'], tree, findings))
+        _hold_out(parts, tree, stratum, find_groups(parts['train'], tree, findings))
     _warn_copies(parts, findings)
     return parts, held_out
 
 
 def furthest(splits: Iterable[Split | None]) -> Split | None:
-    """The split among some that is furthest from training, or None."""
-    found = {*splits}
-    return next((split for split in reversed(SPLITS) if split in found), None)
+    """The split that is furthest from training, or None without one."""
+    present = {*splits}
+    return next((split for split in reversed(SPLITS) if split in present), None)
 
 
 def _hold_out(
-    parts: Parts, tree: Tree, by: Callable[[ImageRecord], str], kept: Collection[str]
+    parts: Parts, tree: Tree, stratum_of: Callable[[ImageRecord], str], train_only: Collection[str]
 ) -> None:
-    """Take a tenth of each kind from training. Images of a group stay together.
+    """Move a tenth of each stratum from training to validation. Images of a group stay together.
 
-    Groups to keep for training are a kind of one group, from which none is taken. If all kinds have
-    one group, a tenth of all groups is taken.
+    A stratum is a value of ``stratum_of``, such as a class. Each group in ``train_only`` is a
+    stratum of its own, so none of it is taken. If all strata have one group, a tenth of all groups
+    is taken.
     """
-    together: dict[str, Records] = {}
+    group_of: dict[str, Records] = {}
     for record in parts['train']:
-        together.setdefault(record.group or str(record.path), []).append(record)
-    kinds: dict[str, list[Records]] = {}
-    for name, group in together.items():
-        kind = by(group[0]) or (name if name in kept else '')
-        kinds.setdefault(kind, []).append(group)
-    grouped = 1 < len(together) < len(parts['train'])
-    if grouped and all(len(groups) == 1 for groups in kinds.values()):
-        kinds = {'': [*together.values()]}
+        group_of.setdefault(record.group or str(record.path), []).append(record)
+    strata: dict[str, list[Records]] = {}
+    for name, group in group_of.items():
+        stratum = stratum_of(group[0]) or (name if name in train_only else '')
+        strata.setdefault(stratum, []).append(group)
+    has_groups = 1 < len(group_of) < len(parts['train'])
+    if has_groups and all(len(groups) == 1 for groups in strata.values()):
+        strata = {'': [*group_of.values()]}
     parts['train'] = []
-    for kind, groups in kinds.items():
-        seed = (SEED, zlib.crc32(os.fsencode(kind))) if kind else SEED
+    for stratum, groups in strata.items():
+        seed = (SEED, zlib.crc32(os.fsencode(stratum))) if stratum else SEED
         held, others = hold_out(groups, np.random.default_rng(seed))
         parts['val'] += chain(*held)
         parts['train'] += chain(*others)
     if not parts['val']:
-        where = '' if '' in kinds else ' of any class'
+        where = '' if '' in strata else ' of any class'
         raise InputError(
             f'{str(tree.folder)!r} has too few images{where} to hold one out; add some, or '
             "a folder 'val' next to 'train'."
@@ -115,20 +117,22 @@ def _warn_copies(parts: Parts, findings: Findings) -> None:
             with suppress(OSError):  # an image that was not probed may no longer exist
                 by_size.setdefault(os.stat(record.path).st_size, []).append((split, record))
     for size, same_size in by_size.items():
-        first: dict[str, tuple[Split, ImageRecord]] = {}
-        for split, record in same_size if len(same_size) > 1 else ():
+        if len(same_size) == 1:
+            continue
+        originals: dict[str, tuple[Split, ImageRecord]] = {}  # the first file of each digest
+        for split, record in same_size:
             digest = record.digest or _digest(record.path, size)
-            of, copied = first.setdefault(digest, (split, record))
-            if copied is record:
+            original_split, original = originals.setdefault(digest, (split, record))
+            if original is record:
                 continue
-            if split != 'train' and of == 'train':
+            if split != 'train' and original_split == 'train':
                 findings.warn(
                     'validation or test images that are copies of a training image', record.path
                 )
-            if _describe(record) != _describe(copied):
+            if _labels_of(record) != _labels_of(original):
                 findings.warn(
                     'copies of one image with different labels',
-                    f'{copied.path} and {record.path}',
+                    f'{original.path} and {record.path}',
                 )
 
 
@@ -140,23 +144,26 @@ def _digest(path: Path, size: int) -> str:
         os.close(file)
 
 
-def _describe(record: ImageRecord) -> object:
+def _labels_of(record: ImageRecord) -> object:
     """The labels of an image, in a comparable form."""
     return (
         {*record.labels},
-        sorted((found.name, *map(round, found.box)) for found in record.instances),
+        sorted((instance.name, *map(round, instance.box)) for instance in record.instances),
     )
 
 
-def _once(records: Records, findings: Findings) -> Records:
-    """Each file once, with all its annotated objects, in the split furthest from training."""
+def _merge_repeated(records: Records, findings: Findings) -> Records:
+    """Each file once, with all its annotated objects, in the split furthest from training.
+
+    Files with different labels in two annotations are rejected.
+    """
     by_path: dict[str, ImageRecord] = {}  # paths are slow to compare
     unclear = set()
     for record in records:
         first = by_path.setdefault(str(record.path), record)
         if first is record:
             continue
-        if _describe(first) != _describe(record) and first.origin != record.origin:
+        if _labels_of(first) != _labels_of(record) and first.origin != record.origin:
             findings.reject(
                 'images have two label files with different content',
                 'keep one of them',
@@ -186,18 +193,20 @@ def check_classes(parts: Parts, held_out: bool, findings: Findings) -> set[str]:
     Raises:
         InputError: if the validation or test split has a class without training data.
     """
-    known = {name for record in parts['train'] for name in record.names}
-    alike = near_twins(known)
+    trained = {name for record in parts['train'] for name in record.names}
+    alike = near_twins(trained)
     findings.warn_all(
         'classes whose names only differ in case, blanks, look-alike letters or (1)',
         (f'{name!r} and {first!r}' for name, first in alike.items() if name != first),
     )
-    foreign_to: tuple[Split, ...] = ('test',) if held_out else ('val', 'test')
-    for split in foreign_to:
+    checked_splits: tuple[Split, ...] = ('test',) if held_out else ('val', 'test')
+    for split in checked_splits:
         for record in parts[split]:
-            foreign = sorted({*record.names} - known)
+            foreign = sorted({*record.names} - trained)
             if foreign:
-                near = next((name for name in known if twin_key(name) == twin_key(foreign[0])), '')
+                near = next(
+                    (name for name in trained if twin_key(name) == twin_key(foreign[0])), ''
+                )
                 hint = f', only of {near!r}' if near else ''
                 purpose = 'to validate' if split == 'val' else 'to test'
                 raise InputError(
@@ -205,4 +214,4 @@ def check_classes(parts: Parts, held_out: bool, findings: Findings) -> set[str]:
                     f'{foreign[0]!r}, which has no training data{hint}; remove it, or '
                     'add some there.'
                 )
-    return known
+    return trained

@@ -23,27 +23,41 @@ BACKGROUND = 'background'
 
 
 def from_polygons(tree: Tree, findings: Findings) -> Listing:
-    """Read a polygon data set as masks."""
-    forms = formats_of(tree)
-    if not forms:
+    """Read a data set of polygons as masks.
+
+    Args:
+        tree: the files of the folder.
+        findings: those of the search for mask files, which found none.
+
+    Raises:
+        InputError: if there are no polygons either, and see
+            :func:`~.box_folders.read_annotated_folder`.
+    """
+    formats = formats_of(tree)
+    if not formats:
         check_array_masks(tree)
         findings.check()  # raises if the names of images and masks differ
         raise InputError(
             f"{str(tree.folder)!r} must have a folder 'images' and a folder 'masks' for "
             f'{option("task", "segmentation")}, with masks of the same names, or polygons as COCO, '
-            'YOLO or '
-            'LabelMe.'
+            'YOLO or LabelMe.'
         )
-    listing = read_format(tree, forms, findings.skip_invalid, with_masks=True, with_background=True)
+    listing = read_format(
+        tree, formats, findings.skip_invalid, with_masks=True, with_background=True
+    )
     return with_drawn_masks(listing)
 
 
 def with_drawn_masks(listing: Listing) -> Listing:
-    """Convert a listing of polygons to one of masks, whose first class is the background."""
+    """Turn a listing of polygons into one of masks, whose first class is the background.
+
+    The listing is changed. :func:`class_map` draws the masks when they are needed.
+    """
     listing.form += ' polygons as masks'
     for record in chain(*listing.parts.values()):
-        for found in record.instances:
-            found.name = BACKGROUND if found.name == BACKGROUND_SHAPE else found.name
+        for instance in record.instances:
+            if instance.name == BACKGROUND_SHAPE:
+                instance.name = BACKGROUND
     names = listing.classes
     listing.classes = (
         BACKGROUND,
@@ -53,22 +67,25 @@ def with_drawn_masks(listing: Listing) -> Listing:
     return listing
 
 
-def class_map(found: Listing, record: ImageRecord) -> np.ndarray:
-    """The class number of each pixel (H, W), uint8, 255 for none."""
+def class_map(listing: Listing, record: ImageRecord) -> np.ndarray:
+    """The class number of each pixel (H, W), uint8; 255 for unlabeled pixels."""
     if record.mask is None:
-        return _drawn(record, found.classes)
-    assert found.masks is not None
-    return found.masks.apply(values_of(record.mask, found.masks.by_color))
+        return _draw(record, listing.classes)
+    assert listing.masks is not None
+    return listing.masks.apply(values_of(record.mask, listing.masks.by_color))
 
 
-def _drawn(record: ImageRecord, classes: tuple[str, ...]) -> np.ndarray:
-    """The mask (H, W), uint8, of polygons, largest first, on class 0. Crowds are not labeled."""
+def _draw(record: ImageRecord, classes: tuple[str, ...]) -> np.ndarray:
+    """The mask (H, W), uint8, of an image's objects, largest first, on class 0.
+
+    The pixels of crowds are not labeled.
+    """
     mask = np.zeros(record.size[::-1], np.uint8)
-    for found in sorted(record.instances, key=lambda found: -float(found.area)):
-        value = NOT_LABELED if found.crowd else classes.index(found.name)
-        if isinstance(found.segmentation, dict):
-            mask[mask_of(found.segmentation['counts'], record.size)] = value
+    for instance in sorted(record.instances, key=lambda instance: -float(instance.area)):
+        value = NOT_LABELED if instance.crowd else classes.index(instance.name)
+        if isinstance(instance.segmentation, dict):
+            mask[mask_of(instance.segmentation['counts'], record.size)] = value
         else:
-            for polygon in found.segmentation or ():
+            for polygon in instance.segmentation or ():
                 draw_polygon(mask, polygon, value)
     return mask

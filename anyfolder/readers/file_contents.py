@@ -15,44 +15,50 @@ class FileContents:
     """The contents of files. All methods raise ``InputError`` for a damaged file."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, Path], Any] = {}
+        self._cache: dict[tuple[str, Path], Any] = {}
 
     def json(self, file: Path) -> Any:
         """The value of a JSON file, without the pixels that LabelMe stores in it."""
-        if ('json', file) not in self._known:
+        if ('json', file) not in self._cache:
             content = read_json(file)
             if isinstance(content, dict):
                 content.pop('imageData', None)
-            self._known['json', file] = content
-        return self._known['json', file]
+            self._cache['json', file] = content
+        return self._cache['json', file]
 
     def yaml(self, file: Path) -> Any:
         """The value of a YAML file, whose scalars stay text, since a class may be called ``no``."""
-        if ('yaml', file) not in self._known:
-            self._known['yaml', file] = read_yaml(file, as_text=True)
-        return self._known['yaml', file]
+        if ('yaml', file) not in self._cache:
+            self._cache['yaml', file] = read_yaml(file, as_text=True)
+        return self._cache['yaml', file]
 
     def xml(self, file: Path) -> Any:
         """The root of an XML file."""
-        if ('xml', file) not in self._known:
-            self._known['xml', file] = read_xml(file)
-        return self._known['xml', file]
+        if ('xml', file) not in self._cache:
+            self._cache['xml', file] = read_xml(file)
+        return self._cache['xml', file]
 
     def rows(self, file: Path) -> list[Row]:
         """The rows of a table, see :func:`~.tables.read_rows`."""
-        if ('rows', file) not in self._known:
-            self._known['rows', file] = read_rows(file)
-        return [*self._known['rows', file]]
+        if ('rows', file) not in self._cache:
+            self._cache['rows', file] = read_rows(file)
+        return [*self._cache['rows', file]]
 
     def lines(self, file: Path) -> list[str]:
         """The lines of a text file, see :func:`~anyfolder.text.read_lines`."""
-        if ('lines', file) not in self._known:
-            self._known['lines', file] = read_lines(file)
-        return self._known['lines', file]
+        if ('lines', file) not in self._cache:
+            self._cache['lines', file] = read_lines(file)
+        return self._cache['lines', file]
 
 
 def reading(file: Path, what: str, format: str) -> AbstractContextManager[None]:
-    """Turn an error about missing or wrong values in a file into an ``InputError``."""
+    """Turn an error about missing or wrong values in a file into an ``InputError``.
+
+    Args:
+        file: the file.
+        what: the part of it that may be incomplete: ``'an image or a box'``.
+        format: the name of its format.
+    """
     return rejecting(
         f'{str(file)!r} has {what} that is incomplete for the format {format}',
         'correct it',

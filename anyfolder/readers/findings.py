@@ -8,24 +8,32 @@ from typing import Any
 from anyfolder.errors import InputError
 from anyfolder.wording import option
 
-KEPT = 1000  # examples of each kind in the report
-SHOWN = 500  # characters of an example; a line of a file may have a million
+MAX_EXAMPLES = 1000  # examples of each kind of finding
+MAX_LETTERS = 500  # characters of an example; a line of a file may have a million
 MAX_STRAY_SHARE = 0.01  # fraction of objects that may be wrong by accident, as in public data sets
 
 
 @dataclass
 class FindingKind:
-    """All findings of one kind."""
+    """All findings of one kind.
 
-    tolerated: bool = False  # whether a few of them are tolerated
+    Attributes:
+        few_are_tolerated: see :meth:`Findings.reject`.
+        count: their number.
+        examples: the first of them.
+    """
+
+    few_are_tolerated: bool = False
     count: int = 0
     examples: list[str] = field(default_factory=list)
 
     def add(self, example: str) -> None:
+        """Count a finding, and keep it as an example, shortened, unless there are enough."""
         self.count += 1
-        if len(self.examples) < KEPT:
-            cut = f'{example[: SHOWN // 2]} ... {example[-SHOWN // 2 :]}'
-            self.examples.append(example if len(example) <= SHOWN else cut)
+        if len(self.examples) < MAX_EXAMPLES:
+            if len(example) > MAX_LETTERS:
+                example = f'{example[: MAX_LETTERS // 2]} ... {example[-MAX_LETTERS // 2 :]}'
+            self.examples.append(example)
 
 
 @dataclass
@@ -34,14 +42,14 @@ class Findings:
 
     Attributes:
         skip_invalid: whether invalid items are left out. Otherwise they are an error.
-        noted: repairs and omissions, with the reason.
-        wrong: errors: a sentence's subject and verb, and the remedy after it -> where.
+        warnings: repairs and omissions, by their description with the reason.
+        errors: errors, by their description and the remedy.
         left_out: paths of files that were left out for a stated reason.
     """
 
     skip_invalid: bool = False
     warnings: dict[str, FindingKind] = field(default_factory=dict)
-    wrong: dict[tuple[str, str], FindingKind] = field(default_factory=dict)
+    errors: dict[tuple[str, str], FindingKind] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
 
     def warn(self, what: str, example: Any) -> None:
@@ -59,20 +67,20 @@ class Findings:
             self.warn(what, file)
             self.left_out.add(str(file))
 
-    def lose(self, what: str, file: Path, example: Any) -> None:
+    def warn_missing_image(self, what: str, file: Path, example: Any) -> None:
         """Record rows or lines of a file that are left out because their image is missing."""
         self.warn(f'{what} of {file.name} left out, since their image is missing', example)
 
-    def reject(self, what: str, remedy: str, example: str, tolerated: bool = False) -> None:
+    def reject(self, what: str, remedy: str, example: str, few_are_tolerated: bool = False) -> None:
         """Record an error. Unless errors are to be left out, :meth:`check` raises.
 
         Args:
             what: the error, in the plural: ``'boxes lie outside of their image'``.
             remedy: the remedy: ``'correct them'``.
             example: the place and the value.
-            tolerated: whether a few among many are noted instead of raising an error.
+            few_are_tolerated: whether a few errors among many objects raise nothing.
         """
-        self.wrong.setdefault((what, remedy), FindingKind(tolerated)).add(example)
+        self.errors.setdefault((what, remedy), FindingKind(few_are_tolerated)).add(example)
 
     def note(self, what: str, example: str, remedy: str = '') -> None:
         """Record an error if there is a remedy, or else an omission."""
@@ -82,7 +90,7 @@ class Findings:
             self.warn(what, example)
 
     def note_all(self, faults: Iterable[tuple[str, str, str]]) -> None:
-        """Call :meth:`note` with the arguments of each finding."""
+        """Call :meth:`note` with the fields of each fault: what, example and remedy."""
         for fault in faults:
             self.note(*fault)
 
@@ -94,8 +102,8 @@ class Findings:
         """
         serious = {
             key: kind
-            for key, kind in self.wrong.items()
-            if not kind.tolerated or kind.count > MAX_STRAY_SHARE * objects
+            for key, kind in self.errors.items()
+            if not kind.few_are_tolerated or kind.count > MAX_STRAY_SHARE * objects
         }
         if self.skip_invalid or not serious:
             return
@@ -109,7 +117,7 @@ class Findings:
 
     def rows(self) -> list[tuple[str, int, list[str]]]:
         """The kind, count and examples of findings, errors first."""
-        wrong = [(f'left out as invalid: {what}', kind) for (what, _), kind in self.wrong.items()]
+        errors = [(f'left out as invalid: {what}', kind) for (what, _), kind in self.errors.items()]
         return [
-            (what, kind.count, kind.examples) for what, kind in [*wrong, *self.warnings.items()]
+            (what, kind.count, kind.examples) for what, kind in [*errors, *self.warnings.items()]
         ]

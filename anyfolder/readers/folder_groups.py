@@ -4,12 +4,12 @@ If no split is given, images of one such folder must not be in both training and
 look alike, so the validation would be too optimistic. Folders are such groups if
 
 1. they are on one level, and are neither splits nor named for a kind of file (``images``),
-2. there are :data:`LEAST_GROUPS` or more, with two images each on average,
+2. there are :data:`MIN_GROUPS` or more, with two images each on average,
 3. the name of each has a digit: ``patient_007``, ``2011_09_26``, ``clip3``,
 4. they are not classes: most classes are in several of them.
 
-The outermost level of such folders counts. Otherwise, file names can show groups, as in
-``vid01_frame001.png``: the first of :data:`NAME_FORMS` counts that puts most images in groups of
+The outermost level of such folders is used. Without one, file names can show groups, as in
+``vid01_frame001.png``: the first of :data:`NAME_FORMS` is used that puts most images in groups of
 two or more. Other folders, and fewer groups, are divided and noted.
 """
 
@@ -26,10 +26,10 @@ from .image_tree import Tree
 from .records import ImageRecord, Records
 from .splits import split_of
 
-LEAST_GROUPS = 5  # a tenth of fewer folders would be a large fraction of the images
-MEAN_IMAGES = 2  # in a folder, below which it is that of a single image
+MIN_GROUPS = 5  # the one held out of fewer folders would be a large fraction of the images
+MIN_MEAN_IMAGES = 2  # images per folder on average; with fewer, many folders have one image
 NUMBERED = re.compile(r'(.*\d.*?)[ ._-]+\d+\.\w+$')  # a number after a name with a digit
-SAMPLED_NAMES = 200  # files, most of which must have one form
+SAMPLED_NAMES = 200  # names in a sample, most of which must have one form
 DIGIT = re.compile(r'\d')
 # Groups in file names: a video before its frame (as VoTT, Roboflow and video tools name them), a
 # numbered word, and an image augmented by Roboflow.
@@ -49,7 +49,7 @@ Folders = dict[str, Records]
 def find_groups(records: Records, tree: Tree, findings: Findings) -> set[str]:
     """Set the group of images to the name of their folder, or of their video, if these are groups.
 
-    Images with a group keep it.
+    If any image has a group already, none is set.
 
     Args:
         records: the images to divide.
@@ -61,23 +61,23 @@ def find_groups(records: Records, tree: Tree, findings: Findings) -> set[str]:
     """
     if any(record.group for record in records):
         return set()
-    levels = [found for found in _levels(records, tree) if _may_be_groups(found)]
+    levels = [folders for folders in _levels(records, tree) if _may_be_groups(folders)]
     for folders in levels:
-        if len(folders) >= LEAST_GROUPS and all(map(DIGIT.search, folders)):
+        if len(folders) >= MIN_GROUPS and all(map(DIGIT.search, folders)):
             what = 'folders kept whole in train or val, like those of a patient or a video'
-            return _kept_whole(folders, what, findings)
-    names = _by_names(records, NAME_FORMS)
-    if len(names) >= LEAST_GROUPS:
+            return _set_groups(folders, what, findings)
+    names = _group_by_names(records, NAME_FORMS)
+    if len(names) >= MIN_GROUPS:
         what = (
             'images kept together in train or val, as of one video, patient or augmented image by '
             'their names'
         )
-        return _kept_whole(names, what, findings)
+        return _set_groups(names, what, findings)
     what = (
         'image names that begin alike, divided between train and val; if they belong to one '
         "patient or video, write {group} for their common part in a layout's images"
     )
-    findings.warn_all(what, names or _by_names(records, [NUMBERED]))
+    findings.warn_all(what, names or _group_by_names(records, [NUMBERED]))
     if levels:
         what = (
             'folders whose images are divided between train and val; if each has one patient or '
@@ -87,25 +87,28 @@ def find_groups(records: Records, tree: Tree, findings: Findings) -> set[str]:
     return set()
 
 
-def _kept_whole(groups: Folders, what: str, findings: Findings) -> set[str]:
+def _set_groups(groups: Folders, what: str, findings: Findings) -> set[str]:
     """Set the group of images, and return the groups that are the only ones with some class."""
     findings.warn_all(what, groups)
-    for name, found in groups.items():
-        for record in found:
+    for name, images in groups.items():
+        for record in images:
             record.group = name
-    return {*_only_folders(groups)}
+    return {*_sole_folders(groups)}
 
 
-def _by_names(records: Records, forms: Sequence[re.Pattern[str]]) -> Folders:
-    """The images by their common name parts, by the first form that makes them groups."""
+def _group_by_names(records: Records, forms: Sequence[re.Pattern[str]]) -> Folders:
+    """The images by a common part of their names: by the first form that makes them groups.
+
+    Empty if no form does.
+    """
+    sample = [records[i].path.name for i in evenly_spaced(len(records), SAMPLED_NAMES)]
     for form in forms:
-        some = [records[i].path.name for i in evenly_spaced(len(records), SAMPLED_NAMES)]
-        if 2 * sum(map(bool, map(form.match, some))) <= len(some):
+        if 2 * sum(form.match(name) is not None for name in sample) <= len(sample):
             continue
         groups: Folders = defaultdict(list)
         for record in records:
-            if found := form.match(record.path.name):
-                groups[found[1]].append(record)
+            if match := form.match(record.path.name):
+                groups[match[1]].append(record)
         if _may_be_groups(groups):
             return groups
     return {}
@@ -113,37 +116,41 @@ def _by_names(records: Records, forms: Sequence[re.Pattern[str]]) -> Folders:
 
 def _levels(records: Records, tree: Tree) -> Iterator[Folders]:
     """The images by folder for each level, from the outermost on, as long as all have a folder."""
-    own = {parts: _telling(parts) for parts in {tree.parts(record.path) for record in records}}
-    for level in range(min(map(len, own.values()), default=0)):
+    all_parts = {tree.parts(record.path) for record in records}
+    distinctive = {parts: _distinctive_names(parts) for parts in all_parts}
+    for level in range(min(map(len, distinctive.values()), default=0)):
         folders: Folders = defaultdict(list)
         for record in records:
-            folders[own[tree.parts(record.path)][level]].append(record)
+            folders[distinctive[tree.parts(record.path)][level]].append(record)
         yield folders
 
 
-def _telling(parts: Sequence[str]) -> list[str]:
-    """The names of the folders that distinguish images."""
+def _distinctive_names(parts: Sequence[str]) -> list[str]:
+    """The names of folders that are neither splits nor named for a kind of file."""
     return [name for name in parts if name.casefold() not in ANY_KIND and not split_of(name)]
 
 
 def _may_be_groups(folders: Folders) -> bool:
+    """True if folders have enough images, and most classes are in several folders."""
     images = sum(map(len, folders.values()))
-    if len(folders) < 2 or images < MEAN_IMAGES * len(folders):
+    if len(folders) < 2 or images < MIN_MEAN_IMAGES * len(folders):
         return False
-    classes = {name for found in folders.values() for name in _classes_of(found)}
-    return not classes or 2 * len([*_only_folders(folders)]) <= len(classes)
+    classes = {name for records in folders.values() for name in _classes_of(records)}
+    return not classes or 2 * len([*_sole_folders(folders)]) <= len(classes)
 
 
-def _only_folders(folders: Folders) -> Iterator[str]:
+def _sole_folders(folders: Folders) -> Iterator[str]:
     """The folder of each class that is in only one folder."""
-    places = defaultdict[str, list[str]](list)
-    for folder, found in folders.items():
-        for name in _classes_of(found):
-            places[name].append(folder)
-    yield from (where[0] for where in places.values() if len(where) == 1)
+    folders_of_class = defaultdict[str, list[str]](list)
+    for folder, records in folders.items():
+        for name in _classes_of(records):
+            folders_of_class[name].append(folder)
+    yield from (names[0] for names in folders_of_class.values() if len(names) == 1)
 
 
 def _classes_of(records: Sequence[ImageRecord]) -> set[str]:
-    """The classes of images, or of the objects in them."""
+    """The classes of images, and of the objects in them except crowds."""
     names = {name for record in records for name in record.labels}
-    return names | {one.name for record in records for one in record.instances if not one.crowd}
+    return names | {
+        instance.name for record in records for instance in record.instances if not instance.crowd
+    }

@@ -24,7 +24,7 @@ Group = TypeVar('Group', Below, list[Path])
 def without_copies(
     tree: Tree, classes: Mapping[str, Below], findings: Findings
 ) -> dict[str, Below]:
-    """The class folders without a folder that contains their images again, by class.
+    """The class folders except those that contain the images of all others again, by class.
 
     Raises:
         InputError: if a folder has folders of all classes with other images.
@@ -36,8 +36,10 @@ def without_copies(
     ]
     for name in copies:
         for label, images in classes[name].items():
-            known = {_name_and_size(path) for paths in classes[label].values() for path in paths}
-            other = next((path for path in images if _name_and_size(path) not in known), None)
+            originals = {
+                _name_and_size(path) for paths in classes[label].values() for path in paths
+            }
+            other = next((path for path in images if _name_and_size(path) not in originals), None)
             if other:
                 raise UnclearError(
                     f'{str(tree.folder / name)!r} has folders of all classes again, with other '
@@ -57,7 +59,10 @@ def _name_and_size(path: Path) -> tuple[str, int]:
 def without_results(
     folder: Path, classes: Mapping[str, Group], findings: Findings
 ) -> dict[str, Group]:
-    """The class folders without program output. A folder with only images may be a class."""
+    """The class folders except program output, by name. A folder with only images may be a class.
+
+    Nothing is left out if fewer than two classes would remain.
+    """
     named = [name for name in classes if name.casefold() in RESULT_FOLDERS]
     if len(classes) - len(named) < 2:
         return {**classes}

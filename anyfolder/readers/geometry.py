@@ -36,7 +36,7 @@ BOX_FORMS = dict(
 
 
 def scaled(values: Sequence[float], size: Sequence[float]) -> list[float]:
-    """Shares of the width and height, x and y in turns, in pixels of an image of this size."""
+    """Fractions of the width and height, x and y in turns -> pixels of an image of this size."""
     return [value * size[i % 2] for i, value in enumerate(values)]
 
 
@@ -51,12 +51,13 @@ def box_around(polygons: Sequence[Sequence[float]]) -> Box:
     return min(x), min(y), max(x) - min(x), max(y) - min(y)
 
 
-def box_around_turned(box: Sequence[float], degrees: float) -> Box | None:
-    """The upright box around one that is rotated by some degrees; None if it is not rotated."""
+def upright_box(box: Sequence[float], degrees: float) -> Box | None:
+    """The upright box around a box that is rotated around its center; None without a rotation."""
     if not math.isfinite(degrees) or degrees % 180 == 0:
         return None
     left, top, width, height = box
-    cos, sin = (abs(wave(math.radians(degrees))) for wave in (math.cos, math.sin))
+    angle = math.radians(degrees)
+    cos, sin = abs(math.cos(angle)), abs(math.sin(angle))
     new_width, new_height = width * cos + height * sin, width * sin + height * cos
     return left + (width - new_width) / 2, top + (height - new_height) / 2, new_width, new_height
 
@@ -78,8 +79,8 @@ def clipped(box: Sequence[float], size: Sequence[float]) -> Box:
     return left, top, right - left, bottom - top
 
 
-def moved_within(polygon: Sequence[float], size: Sequence[float]) -> list[float]:
-    """The points of a polygon, clipped to an image."""
+def clip_points(polygon: Sequence[float], size: Sequence[float]) -> list[float]:
+    """The points of a polygon, each moved to the nearest one in an image of this size."""
     return [min(max(value, 0.0), size[i % 2]) for i, value in enumerate(polygon)]
 
 
@@ -91,14 +92,13 @@ def polygon_area(polygon: Sequence[float]) -> float:
 
 
 def circle(center: Sequence[float], radii: Sequence[float], corners: int = 32) -> list[float]:
-    """The polygon of a circle or an upright ellipse."""
-    angles = (2 * math.pi * i / corners for i in range(corners))
-    points = ((math.cos(angle), math.sin(angle)) for angle in angles)
-    return [
-        middle + radius * part
-        for point in points
-        for middle, radius, part in zip(center, radii, point, strict=True)
-    ]
+    """The polygon of a circle or an upright ellipse, with this many corners."""
+    (x, y), (radius_x, radius_y) = center, radii
+    polygon = []
+    for i in range(corners):
+        angle = 2 * math.pi * i / corners
+        polygon += [x + radius_x * math.cos(angle), y + radius_y * math.sin(angle)]
+    return polygon
 
 
 def rounded(box: Sequence[float]) -> str:

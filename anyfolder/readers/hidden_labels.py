@@ -37,15 +37,15 @@ def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
             have numbers as names, or may have boxes of other classes.
     """
     folder_of = {record.path: record.labels[0] for record in records}
-    found = []
+    tables = []
     with suppress(InputError):  # a table about something else
-        found = [(table, _rows_of(table, tree, folder_of)) for table in find_tables(tree)]
-    most = 2 * sum(len(rows) for _, rows in found) > len(records)
-    for table, rows in found:
+        tables = [(table, _rows_of(table, tree, folder_of)) for table in find_tables(tree)]
+    have_most_images = 2 * sum(len(rows) for _, rows in tables) > len(records)
+    for table, rows in tables:
         if 2 * len(rows) > len(records) and may_have_boxes(table, tree):
             _check_boxes(table, rows, folder_of)
         if rows and (fault := _fault(table, rows, folder_of)):
-            if most:
+            if have_most_images:
                 raise UnclearError(fault, format='table', labels=[table.file])
             what = (
                 'tables left out, since their classes are not the folders; to read one, put its '
@@ -58,13 +58,15 @@ def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
 
 
 def _check_boxes(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> None:
-    """Raise an ``UnclearError`` unless the objects have the classes of the folders."""
-    pairs = (
-        {(row[column], folder_of[image]) for image, own in rows.items() for row in own}
-        for column in table.rows[0]
-    )
-    if any(_are_one_to_one(found) for found in pairs):
-        return
+    """Raise an ``UnclearError`` unless a column of the table corresponds to the folders."""
+    for column in table.rows[0]:
+        pairs = {
+            (row[column], folder_of[image])
+            for image, rows_of_image in rows.items()
+            for row in rows_of_image
+        }
+        if _are_one_to_one(pairs):
+            return
     shown = ', '.join([*rows.values()][-1][0].values())
     raise UnclearError(
         f'{str(table.file)!r} may have boxes of the images, as in {shown!r}, which are in folders '
@@ -75,6 +77,7 @@ def _check_boxes(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -
 
 
 def _are_one_to_one(pairs: Collection[tuple[str, str]]) -> bool:
+    """True if there are several pairs, and each value is in only one of them."""
     firsts, seconds = zip(*pairs, strict=True)
     return len(pairs) == len({*firsts}) == len({*seconds}) > 1
 
@@ -86,17 +89,20 @@ def has_table_of_groups(tree: Tree) -> bool:
     """
     with suppress(InputError):
         return any(
-            table.of_folders and table.is_of_classes and GROUP_TITLE.fullmatch(table.images)
+            table.of_folders and table.is_of_classes and GROUP_TITLE.fullmatch(table.image_column)
             for table in find_tables(tree)
         )
     return False
 
 
 def _rows_of(table: ImageTable, tree: Tree, folder_of: Mapping[Path, str]) -> Rows:
+    """The rows of a table for each image in ``folder_of``; other images are left out."""
     rows: dict[Path, list[Mapping[str, str]]] = {}
     for row in table.rows:
-        own = table.stated_split(row) if table.splits else tree.stated_split(table.file)
-        images = table.match(row, tree.index, own) or table.folders.images(table.in_folder(row))
+        split = table.stated_split(row) if table.splits else tree.stated_split(table.file)
+        images = table.match(row, tree.index, split) or table.folders.images(
+            table.match_folders(row)
+        )
         for image in images:
             if image in folder_of:
                 rows.setdefault(image, []).append(row)
@@ -106,30 +112,32 @@ def _rows_of(table: ImageTable, tree: Tree, folder_of: Mapping[Path, str]) -> Ro
 def _fault(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> str:
     """The contradiction as a sentence with the remedy; empty if there is none."""
     folders = {*folder_of.values()}
-    numbered = len({re.sub(r'\d+', '', name) for name in folders}) == 1
+    are_numbered = len({re.sub(r'\d+', '', name) for name in folders}) == 1
     remedy = (
         "if the table has the classes, put these folders into a folder 'images' next to it; "
         'if the folders are the classes, move the table away.'
     )
-    said: dict[Path, frozenset[str]] = {}
-    if table.is_of_classes or _has_words_alone(table):
+    classes_of: dict[Path, frozenset[str]] = {}
+    if table.is_of_classes or _has_only_words(table):
         with suppress(InputError):  # numbers may not be classes
             names_of = names_in(table, Findings())
-            said = {
-                image: frozenset(name for row in own for name in names_of(row))
-                for image, own in rows.items()
+            classes_of = {
+                image: found
+                for image, rows_of_image in rows.items()
+                if (found := frozenset(name for row in rows_of_image for name in names_of(row)))
             }
-            said = {image: names for image, names in said.items() if names}
-    if said:
-        if image := _contradiction(said, folder_of, numbered):
-            names = ' and '.join(map(repr, sorted(said[image])))
+    if classes_of:
+        if image := _contradiction(classes_of, folder_of, are_numbered):
+            names = ' and '.join(map(repr, sorted(classes_of[image])))
             return (
                 f'{str(table.file)!r} has the class {names} for {str(image)!r}, which is in the '
                 f'folder {folder_of[image]!r}; {remedy}'
             )
         return ''
-    columns = [name for name in table.others if _may_be_classes([row[name] for row in table.rows])]
-    if numbered and columns and not _names_folders(table, rows, folder_of):
+    columns = [
+        name for name in table.other_columns if _may_be_classes([row[name] for row in table.rows])
+    ]
+    if are_numbered and columns and not _names_folders(table, rows, folder_of):
         first, second = sorted(folders)[:2]
         return (
             f'the folders {first!r} and {second!r} have numbers for names, and {str(table.file)!r} '
@@ -140,7 +148,7 @@ def _fault(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> str:
 
 
 def _contradiction(
-    said: Mapping[Path, Collection[str]], folder_of: Mapping[Path, str], numbered: bool
+    classes_of: Mapping[Path, Collection[str]], folder_of: Mapping[Path, str], are_numbered: bool
 ) -> Path | None:
     """An image whose class in a table differs from its folder, if there are more than a few.
 
@@ -148,29 +156,33 @@ def _contradiction(
     folders is a broader class, unless the folder names are numbers, such as patients.
     """
     by_folder: dict[str, dict[frozenset[str], Path]] = {}
-    for image, names in said.items():
+    for image, names in classes_of.items():
         by_folder.setdefault(folder_of[image], {})[frozenset(names)] = image
-    classes = {names for found in by_folder.values() for names in found}
-    own = {*map(class_name, folder_of.values())}
-    if all(len(names) == 1 and names <= own for names in classes):
-        wrong = [image for image, one in said.items() if {*one} != {class_name(folder_of[image])}]
-        return wrong[0] if len(wrong) > MAX_STRAY_SHARE * len(said) else None
-    for found in by_folder.values():
-        if len(found) > 1:
-            return [*found.values()][1]
-    return next(iter(said)) if numbered and len(classes) < len(by_folder) else None
+    classes = {names for image_of_names in by_folder.values() for names in image_of_names}
+    folder_names = {*map(class_name, folder_of.values())}
+    if all(len(names) == 1 and names <= folder_names for names in classes):
+        wrong = [
+            image
+            for image, names in classes_of.items()
+            if {*names} != {class_name(folder_of[image])}
+        ]
+        return wrong[0] if len(wrong) > MAX_STRAY_SHARE * len(classes_of) else None
+    for image_of_names in by_folder.values():
+        if len(image_of_names) > 1:  # images of one folder have different classes
+            return [*image_of_names.values()][1]
+    return next(iter(classes_of)) if are_numbered and len(classes) < len(by_folder) else None
 
 
 def _may_be_classes(values: Sequence[str]) -> bool:
-    """True for a few values that are shared by several images."""
+    """True for two or more values, each of two or more rows on average."""
     return 1 < len({*values}) <= len(values) / 2
 
 
-def _has_words_alone(table: ImageTable) -> bool:
+def _has_only_words(table: ImageTable) -> bool:
     """True if a table has one other column, with a few words: classes, whatever its title."""
-    values = [row[name] for row in table.rows for name in table.others]
+    values = [row[name] for row in table.rows for name in table.other_columns]
     words = all(any(map(str.isalpha, value)) for value in values)
-    return len(table.others) == 1 and words and _may_be_classes(values)
+    return len(table.other_columns) == 1 and words and _may_be_classes(values)
 
 
 def _names_folders(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> bool:
@@ -178,10 +190,10 @@ def _names_folders(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str])
     return any(
         all(
             _contains_name(row[column], folder_of[image])
-            for image, own in rows.items()
-            for row in own
+            for image, rows_of_image in rows.items()
+            for row in rows_of_image
         )
-        for column in table.others
+        for column in table.other_columns
     )
 
 

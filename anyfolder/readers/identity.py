@@ -5,8 +5,8 @@ address consists of its folders, without those for a kind of file (``images``, `
 its split. Among the images with its name, it belongs to the one
 
 1. that is not in another split,
-2. that shares as many folders with it as any folder of images does: if ``images/dogs`` exists,
-``labels/dogs/4.txt`` belongs to no image elsewhere,
+2. whose folder shares the most names with it, among all folders of images: if ``images/dogs``
+exists, ``labels/dogs/4.txt`` belongs to no image elsewhere,
 3. that has the fewest other folders. If it has some and another folder has none, the two must not
 have names in common, since ``3.jpg`` would be a different image in each.
 
@@ -29,8 +29,8 @@ from .class_names import nfc
 from .findings import Findings
 from .splits import Split, split_of
 
-# Lower-case folder names for a kind of file, which do not identify an image. 'other' is for
-# instance masks, and for masks drawn over images.
+# Lower-case folder names for a kind of file, which do not identify an image. 'other' is for masks
+# of instances, and for masks drawn over images.
 FOLDER_KINDS = {
     kind: {*names.split()}
     for kind, names in dict(
@@ -46,7 +46,8 @@ FOLDER_KINDS = {
 }
 ANY_KIND = set().union(*FOLDER_KINDS.values())
 UPLOADED = re.compile('^[0-9a-f]{8}-')  # Label Studio's prefix for uploads
-NUMBER = re.compile(r'([0-9]{1,18})(?:\.0+)?')  # the number of an image, maybe as a float
+NUMBER = re.compile(r'([0-9]{1,18})(?:\.0+)?')  # a name that is a number, maybe as a float
+# The finding of each reader that uses `match_number`.
 OTHER_ZEROS = 'numbers matched to images or folders whose names have other zeros'
 
 
@@ -56,23 +57,25 @@ class Address(NamedTuple):
     split: Split | None
     folders: frozenset[str]
 
-    def shared(self, other: 'Address') -> int:
+    def count_shared(self, other: 'Address') -> int:
         """The number of common names, including the split; -1 if the splits differ."""
         if self.split and other.split and self.split != other.split:
             return -1
-        return len(self.folders & other.folders) + bool(self.split and other.split)
+        common = len(self.folders & other.folders)
+        return common + 1 if self.split and other.split else common
 
-    def apart(self, other: 'Address') -> int:
-        """The number of names that only one address has."""
-        return len(self.folders ^ other.folders) + (self.split != other.split)
+    def count_different(self, other: 'Address') -> int:
+        """The number of names that only one address has, including the split."""
+        different = len(self.folders ^ other.folders)
+        return different + 1 if self.split != other.split else different
 
 
 def address_of(folders: Iterable[str], split: Split | None = None) -> Address:
     """The address of folders from the outermost one on; a given split takes precedence."""
     names = set()
     for folder in folders:
-        if part := split_of(folder):
-            split = split or part
+        if folder_split := split_of(folder):
+            split = split or folder_split
         else:
             name = nfc(folder).casefold()
             words = [] if name in ANY_KIND else re.split('[ _-]', name)
@@ -81,39 +84,45 @@ def address_of(folders: Iterable[str], split: Split | None = None) -> Address:
 
 
 def kinds_of(folders: Iterable[str]) -> set[str]:
-    """The keys of :data:`KINDS` that the names of folders stand for."""
+    """The keys of :data:`FOLDER_KINDS` that the names of folders stand for."""
     names = {folder.casefold() for folder in folders}
     return {kind for kind, known in FOLDER_KINDS.items() if not names.isdisjoint(known)}
 
 
 def folder_of(path: Path) -> str:
-    """The folder of a file. Data has too many for a path of each."""
+    """The folder of a file as text: data sets have too many files to make a ``Path`` of each."""
     return str(path).rpartition(os.sep)[0]
 
 
 def stem_and_suffix(name: str) -> tuple[str, str]:
-    """The name of a file without its suffix, and this with its dot. ``splitext`` is slower."""
+    """A file name without its suffix, and the suffix with its dot. ``splitext`` is slower."""
     stem, dot, suffix = name.rpartition('.')
     return (stem, dot + suffix) if stem else (name, '')
 
 
 def parts_below(folder: Path) -> Callable[[str], tuple[str, ...]]:
-    """A function that returns the parts of a folder's path below this one."""
-    return cache(lambda place: Path(place).relative_to(folder).parts)
+    """A function that returns the parts of a path below a folder."""
+    return cache(lambda path: Path(path).relative_to(folder).parts)
 
 
 def _parts(path: str) -> list[str]:
-    """The parts of a path with ``/``, at least one."""
-    parts = [part for part in path.split('/') if part not in ('', '.')]
-    return ['/'] * path.startswith('/') + (parts or [''])
+    """The parts of a path with ``/``, at least one. The first part of an absolute path is ``/``."""
+    parts = [part for part in path.split('/') if part not in ('', '.')] or ['']
+    return ['/', *parts] if path.startswith('/') else parts
 
 
 class Pairs(NamedTuple):
-    """Matches, unmatched label files, and images with conflicting label files."""
+    """The image of each label file.
+
+    Attributes:
+        image_of: the image of each file that is read.
+        unmatched: files without an image.
+        conflicting: images with several equally near files of different content.
+    """
 
     image_of: dict[Path, Path]
-    lost: list[Path]
-    unclear: set[Path]
+    unmatched: list[Path]
+    conflicting: set[Path]
 
 
 class Index:
@@ -131,42 +140,44 @@ class Index:
         self._by_stem: dict[str, list[tuple[str, Path, Address]]] = defaultdict(list)
         self._stems: dict[Address, list[str]] = defaultdict(list)
         self._parts = parts_below(folder)
-        self._own = cache(lambda place: address_of(self._parts(place)))
+        self._address_of_folder = cache(lambda path: address_of(self._parts(path)))
         by_folder = defaultdict[str, list[tuple[str, Path]]](list)
         for path in images:
-            place, _, name = str(path).rpartition(os.sep)
-            by_folder[place].append((name, path))
+            parent, _, name = str(path).rpartition(os.sep)
+            by_folder[parent].append((name, path))
             self._by_path[str(path)] = path
-        kinds = {place: kinds_of(self._parts(place)) for place in by_folder}
-        known = any('image' in own for own in kinds.values())
-        for place, found in by_folder.items():
-            if known and kinds[place] and 'image' not in kinds[place]:
+        kinds = {parent: kinds_of(self._parts(parent)) for parent in by_folder}
+        has_image_folder = any('image' in kinds[parent] for parent in by_folder)
+        for parent, files in by_folder.items():
+            if has_image_folder and kinds[parent] and 'image' not in kinds[parent]:
                 continue  # masks, as in VOC's folders
-            address = self._own(place)
-            keys = [nfc(name).casefold() for name, _ in found]
+            address = self._address_of_folder(parent)
+            keys = [nfc(name).casefold() for name, _ in files]
             stems = [stem_and_suffix(key)[0] for key in keys]
-            for key, stem, (_, path) in zip(keys, stems, found, strict=True):
+            for key, stem, (_, path) in zip(keys, stems, files, strict=True):
                 self._by_stem[stem].append((key, path, address))
             self._stems[address] += stems
-        self._splits = {place.split for place in self._stems} - {None}
-        self._nearest, self._fitting_places = cache(self._nearest_to), cache(self._fitting_of)
-        self._said = cache(self._address_in)
+        self._splits = {address.split for address in self._stems} - {None}
+        self._nearest = cache(self._nearest_to)
+        self._best_addresses = cache(self._best_addresses_for)
+        self._address_of_name = cache(self._address_in)
 
-    def has(self, stem: str) -> bool:
+    def has_image(self, stem: str) -> bool:
         """True if an image has this name, with the same suffix, another or none."""
-        return bool(self._named(nfc(stem).casefold()))
+        return bool(self._images_named(nfc(stem).casefold()))
 
-    def _named(self, key: str) -> Sequence[tuple[str, Path, Address]]:
+    def _images_named(self, key: str) -> Sequence[tuple[str, Path, Address]]:
         """The images of this name, or of this name with a suffix or another suffix."""
         stem, suffix = stem_and_suffix(key)
-        alike = self._by_stem.get(stem, ())
-        others = alike if suffix in IMAGE_SUFFIXES else ()
-        return [found for found in alike if found[0] == key] or self._by_stem.get(key, others)
+        same_stem = self._by_stem.get(stem, ())
+        if exact := [image for image in same_stem if image[0] == key]:
+            return exact
+        return self._by_stem.get(key, same_stem if suffix in IMAGE_SUFFIXES else ())
 
     def match(self, name: str, near: Path, split: Split | None = None) -> list[Path]:
         """The images that an annotation can refer to: one, none, or equally good ones.
 
-        If no image has this suffix, or the name has none, other suffixes count.
+        If no image has this suffix, or the name has none, images with other suffixes match.
 
         Args:
             name: the name as written, maybe with folders of another machine, backslashes, or as a
@@ -174,30 +185,35 @@ class Index:
             near: the path of the annotation.
             split: the split that the name of the annotation file states, if any.
         """
-        *folders, said = _parts(nfc(name.replace('\\', '/').replace('?d=', '/')))
+        # ?d= precedes the path in the URL of a file in Label Studio's storage.
+        *folders, base = _parts(nfc(name.replace('\\', '/').replace('?d=', '/')))
         if folders and folders[0] in ('http:', 'https:'):
-            said = said.partition('?')[0]  # without the query of a URL
-        if '%' in said and not self.has(said):
-            *folders, said = _parts(nfc(unquote('/'.join([*folders, said]))))
-        place = folder_of(near)
+            base = base.partition('?')[0]  # without the query of a URL
+        if '%' in base and not self.has_image(base):
+            *folders, base = _parts(nfc(unquote('/'.join([*folders, base]))))
+        label_folder = folder_of(near)
         # A bare name in a table at the top can be an image in any folder.
-        for start in (place, self._folder) if folders or place != self._folder else ():
-            path = os.path.join(start, *folders, said) if folders else f'{start}{os.sep}{said}'
-            if exact := self._by_path.get(path):
-                return [exact]
-        found = self._named(said.casefold()) or self._named(UPLOADED.sub('', said.casefold()))
-        if not found:
+        if folders or label_folder != self._folder:
+            for start in (label_folder, self._folder):
+                path = os.path.join(start, *folders, base) if folders else f'{start}{os.sep}{base}'
+                if exact := self._by_path.get(path):
+                    return [exact]
+        key = base.casefold()
+        candidates = self._images_named(key) or self._images_named(UPLOADED.sub('', key))
+        if not candidates:
             return []
-        fitting = self._fitting(self._said(tuple(folders), place, split), found)
+        fitting = self._best_matches(
+            self._address_of_name(tuple(folders), label_folder, split), candidates
+        )
         if len(fitting) == 1:
             return fitting
-        same = [path for path in fitting if said in (nfc(path.name), nfc(path.stem))]
-        return same or fitting
+        same_case = [path for path in fitting if base in (nfc(path.name), nfc(path.stem))]
+        return same_case or fitting
 
     def match_number(self, name: str, near: Path, split: Split | None = None) -> list[Path]:
         """The images whose name is this number with other zeros: ``0007.png`` for 7 and 7.0.
 
-        Spreadsheets turn names into numbers. None if images of the number have several names, such
+        Spreadsheets turn names into numbers. Empty if images of the number have several names, such
         as ``07`` and ``007``.
 
         Args:
@@ -210,11 +226,11 @@ class Index:
     @cached_property
     def _numbered(self) -> dict[int, set[str]]:
         """The image names that are numbers, by number."""
-        found = defaultdict[int, set[str]](set)
+        stems = defaultdict[int, set[str]](set)
         for stem in self._by_stem:
             if number := NUMBER.fullmatch(stem):
-                found[int(number[1])].add(stem)
-        return found
+                stems[int(number[1])].add(stem)
+        return stems
 
     def pair(self, labels: Mapping[Path, Sequence[str]], findings: Findings) -> Pairs:
         """The image of each label file. If there are several for an image, the nearest is read.
@@ -223,14 +239,14 @@ class Index:
             labels: the files, and the possible names of their image, the likeliest first.
             findings: collects ambiguities.
         """
-        pairs = Pairs({}, [], set())
+        pairs = Pairs(image_of={}, unmatched=[], conflicting=set())
         files_of: dict[Path, list[Path]] = {}
         for file, names in labels.items():
-            found = next(filter(None, (self.match(name, file) for name in names)), [])
-            if image := self.only(found, file, findings):
+            images = next(filter(None, (self.match(name, file) for name in names)), [])
+            if image := self.single_match(images, file, findings):
                 files_of.setdefault(image, []).append(file)
-            elif not found:
-                pairs.lost.append(file)
+            elif not images:
+                pairs.unmatched.append(file)
         for image, files in files_of.items():
             if len(files) == 1:
                 pairs.image_of[files[0]] = image
@@ -241,7 +257,7 @@ class Index:
             if equal and not cmp(first, equal[0], shallow=False):
                 what, remedy = 'images have two label files', 'keep one, or merge both'
                 findings.reject(what, remedy, f'{first} and {equal[0]}')
-                pairs.unclear.add(image)
+                pairs.conflicting.add(image)
                 continue
             pairs.image_of[first] = image
             findings.warn_all(
@@ -250,58 +266,91 @@ class Index:
             )
         return pairs
 
-    def only(
-        self, found: Sequence[Path], file: Path, findings: Findings, name: str = ''
+    def single_match(
+        self, images: Sequence[Path], file: Path, findings: Findings, name: str = ''
     ) -> Path | None:
-        """The image that a label file, or a name in it, refers to, if it is unique.
+        """The only image among those that a label file, or a name in it, can refer to.
 
-        Several are rejected.
+        Several are rejected. None without an image.
         """
-        if len(found) > 1:
+        if len(images) > 1:
             findings.reject(
                 'labels match several images',
                 'add the folder to each name, or rename the images uniquely',
-                f'{found[0]} and {found[1]} by {f"{name!r} of {file}" if name else file}',
+                f'{images[0]} and {images[1]} by {f"{name!r} of {file}" if name else file}',
             )
-        return found[0] if len(found) == 1 else None
+        return images[0] if len(images) == 1 else None
 
-    def _address_in(self, folders: tuple[str, ...], place: str, split: Split | None) -> Address:
-        """The address of a name with these folders, in a file with this folder and split."""
-        written, own = address_of(folders), self._own(place)
-        stated = next((part for part in (written.split, split) if part in self._splits), None)
-        return Address(stated or own.split, own.folders | written.folders)
+    def _address_in(
+        self, folders: tuple[str, ...], label_folder: str, split: Split | None
+    ) -> Address:
+        """The address of a name with these folders, in a file with this folder and split.
+
+        The split of the name takes precedence over that of the file, and this over its folder's.
+        """
+        of_name, of_folder = address_of(folders), self._address_of_folder(label_folder)
+        stated = next((one for one in (of_name.split, split) if one in self._splits), None)
+        return Address(stated or of_folder.split, of_folder.folders | of_name.folders)
 
     def _distance(self, file: Path, image: Path) -> tuple[bool, int, int]:
-        label, place = self._own(folder_of(file)), self._own(folder_of(image))
-        own = nfc(file.stem) in (nfc(image.stem), nfc(image.name))
-        return not own, -label.shared(place), label.apart(place)
+        """How far a label file is from an image, as a key to sort by.
 
-    def _fitting(self, label: Address, found: Sequence[tuple[str, Path, Address]]) -> list[Path]:
+        Files with the exact name of the image come first, then those that share the most folders.
+        """
+        of_file = self._address_of_folder(folder_of(file))
+        of_image = self._address_of_folder(folder_of(image))
+        has_name = nfc(file.stem) in (nfc(image.stem), nfc(image.name))
+        return not has_name, -of_file.count_shared(of_image), of_file.count_different(of_image)
+
+    def _best_matches(
+        self, label: Address, images: Sequence[tuple[str, Path, Address]]
+    ) -> list[Path]:
         """The images that match an address best, by the rule of this module."""
-        if own := [path for _, path, place in found if place == label]:
-            return own  # fast even among thousands of one name
-        fitting = self._fitting_places(label, tuple(place for _, _, place in found))
-        return [path for _, path, place in found if place in fitting]
+        if same := [path for _, path, address in images if address == label]:
+            return same  # fast even among thousands of one name
+        fitting = self._best_addresses(label, tuple(address for _, _, address in images))
+        return [path for _, path, address in images if address in fitting]
 
-    def _fitting_of(self, label: Address, places: Sequence[Address]) -> list[Address]:
-        most, least, nearest = self._nearest(label)
+    def _best_addresses_for(self, label: Address, addresses: Sequence[Address]) -> list[Address]:
+        """The addresses of images that match that of a label best, by the rule of this module."""
+        max_shared, min_different, nearest = self._nearest(label)
         fewest = min(
-            (label.apart(place) for place in places if label.shared(place) == most), default=None
+            (
+                label.count_different(address)
+                for address in addresses
+                if label.count_shared(address) == max_shared
+            ),
+            default=None,
         )
         return [
-            place
-            for place in places
-            if (label.shared(place), label.apart(place)) == (max(most, 0), fewest)
-            and (fewest == least or not self._have_common_names(nearest, place))
+            address
+            for address in addresses
+            if (label.count_shared(address), label.count_different(address))
+            == (max(max_shared, 0), fewest)
+            and (fewest == min_different or not self._have_common_names(nearest, address))
         ]
 
     def _nearest_to(self, label: Address) -> tuple[int, int, tuple[Address, ...]]:
-        """The most that a folder of images shares with a label, and the nearest such folder."""
-        if label in self._stems:
-            return label.shared(label), 0, (label,)
-        ranks = {place: (label.shared(place), -label.apart(place)) for place in self._stems}
-        most, least = max(ranks.values())
-        return most, -least, tuple(place for place in ranks if ranks[place] == (most, least))
+        """The addresses of images that are nearest to a label, after two counts.
 
-    def _have_common_names(self, places: Iterable[Address], other: Address) -> bool:
-        return any(not {*self._stems[place]}.isdisjoint(self._stems[other]) for place in places)
+        The counts are the most names that an address shares with it, and among such addresses the
+        fewest names that only one of both has.
+        """
+        if label in self._stems:
+            return label.count_shared(label), 0, (label,)
+        ranks = {
+            address: (label.count_shared(address), -label.count_different(address))
+            for address in self._stems
+        }
+        best = max(ranks.values())
+        shared, minus_different = best
+        return (
+            shared,
+            -minus_different,
+            tuple(address for address in ranks if ranks[address] == best),
+        )
+
+    def _have_common_names(self, addresses: Iterable[Address], other: Address) -> bool:
+        """Whether images at one of the addresses have the name of an image at the other."""
+        names = self._stems[other]
+        return any(not {*self._stems[address]}.isdisjoint(names) for address in addresses)

@@ -10,19 +10,20 @@ from .image_tree import Tree
 from .probe import Probe
 from .records import Records
 
-MOST_HEADERS = 100_000  # above this number of images, only a sample of headers is read
+MAX_HEADERS = 100_000  # `max_headers` of the readers whose labels do not need sizes
 
 
 def read_sizes(
-    tree: Tree, records: Records, findings: Findings, most: int | None = None
+    tree: Tree, records: Records, findings: Findings, max_headers: int | None = None
 ) -> Records:
     """Read the sizes of images as displayed, and leave out unreadable images.
 
     Args:
         tree: the files of the folder.
-        records: the images. Images of known size are not probed again.
-        findings: collects the others.
-        most: above this number of images, only the headers of a sample are read. Default: all.
+        records: the images. Those that were already probed are not probed again.
+        findings: collects unreadable images.
+        max_headers: above this number of images, only the headers of a sample are read. Default:
+            all are read.
 
     Returns:
         The images that can be read.
@@ -30,11 +31,12 @@ def read_sizes(
     Raises:
         InputError: if none can be read.
     """
-    new = [record for record in records if record.bands is None]
-    probes = tree.probes.probe([record.path for record in new], most is None or len(new) <= most)
-    deep: dict[int, list[tuple[Path, Probe]]] = {}
+    unprobed = [record for record in records if record.bands is None]
+    all_headers = max_headers is None or len(unprobed) <= max_headers
+    probes = tree.probes.probe([record.path for record in unprobed], all_headers)
+    images_of_bits: dict[int, list[tuple[Path, Probe]]] = {}  # images of more than 8 bits
     unread = set()
-    for record, probe in zip(new, probes, strict=True):
+    for record, probe in zip(unprobed, probes, strict=True):
         if probe is None:
             continue
         if probe.fault:
@@ -45,14 +47,15 @@ def read_sizes(
             width, height = probe.size
             record.size, record.bands, record.digest = (width, height), probe.bands, probe.digest
             if probe.bits > 8:
-                deep.setdefault(probe.bits, []).append((record.path, probe))
+                images_of_bits.setdefault(probe.bits, []).append((record.path, probe))
         if probe.fault or probe.bits > 16:
             unread.add(id(record))
-    for bits, found in deep.items():
-        window = warn_depth(bits, found, findings, len(found) == sum(map(bool, probes)))
+    for bits, images in images_of_bits.items():
+        are_all = len(images) == sum(probe is not None for probe in probes)
+        window = warn_depth(bits, images, findings, all_have_bits=are_all)
         tree.probes.window = window or tree.probes.window
     kept = [record for record in records if id(record) not in unread]
-    if unread and not (deep or any(any(record.size) for record in kept)):
+    if unread and not (images_of_bits or any(any(record.size) for record in kept)):
         first = next(probe.fault for probe in probes if probe)
         raise InputError(
             f'none of {len(unread)} images can be read, such as {str(records[0].path)!r} '
@@ -66,17 +69,17 @@ def with_right_size(records: Records, findings: Findings) -> Records:
 
     Args:
         records: images whose size is known.
-        findings: gets the others.
+        findings: collects images of other sizes.
 
     Returns:
-        The images that have the stated size, or no stated size.
+        The images that have the stated size, up to a pixel, or no stated size.
     """
     kept = []
     for record in records:
-        width, height = record.stated
-        apart = max(abs(width - record.size[0]), abs(height - record.size[1]))
-        if not width or apart <= 1:
-            if width and apart:
+        width, height = record.stated_size
+        difference = max(abs(width - record.size[0]), abs(height - record.size[1]))
+        if not width or difference <= 1:
+            if width and difference:
                 findings.warn(
                     'sizes off by a pixel in the annotation, corrected by the files', record.origin
                 )

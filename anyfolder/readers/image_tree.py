@@ -15,13 +15,20 @@ from anyfolder.pixels.image_files import IMAGE_SUFFIXES, is_image, is_os_metadat
 from .file_contents import FileContents
 from .findings import Findings
 from .identity import OTHER_ZEROS, Index, folder_of, parts_below
-from .probe_cache import NAME, ProbeCache
+from .probe_cache import CACHE_NAME, ProbeCache
 from .records import ImageRecord
 from .splits import Split, split_in, split_of
 
-# Folders that trainings write, and files that are in them.
+# Folders that trainings write, and files that only these folders have.
 RUNS = ('work_dirs', 'runs', 'wandb', 'mlruns', 'lightning_logs', 'tb_logs')
-OF_RUNS = {NAME, 'data_report.json', 'last_checkpoint', 'args.yaml', 'opt.yaml', 'hparams.yaml'}
+OF_RUNS = {
+    CACHE_NAME,
+    'data_report.json',
+    'last_checkpoint',
+    'args.yaml',
+    'opt.yaml',
+    'hparams.yaml',
+}
 
 
 def is_run(folder: Path) -> bool:
@@ -33,7 +40,7 @@ def is_run(folder: Path) -> bool:
     return not OF_RUNS.isdisjoint(names) or (folder.name in RUNS and not images)
 
 
-def _unwrapped(folder: Path, level: int = 1) -> Path:
+def _unwrap(folder: Path, level: int = 1) -> Path:
     """The folder, or the only one in it, unless that is a split or has no subfolders."""
     check_limit(folder, 'levels of folders', level)
     entries = [entry for entry in folder.iterdir() if not (is_os_metadata(entry) or is_run(entry))]
@@ -44,7 +51,7 @@ def _unwrapped(folder: Path, level: int = 1) -> Path:
         or not any(entry.is_dir() for entry in inner.iterdir())
     ):
         return folder
-    return _unwrapped(inner, level + 1)
+    return _unwrap(inner, level + 1)
 
 
 class Tree:
@@ -57,9 +64,9 @@ class Tree:
 
     Attributes:
         folder: the folder.
-        images, others: the paths of the files.
-        images_in: the images in each folder, by its path below this one.
-        probes: see above.
+        images, others: the paths of the images and of the other files.
+        images_in: the images in each folder, by the parts of its path below ``folder``.
+        probes: the cache of probed images.
         index: finds the image that a label belongs to.
         runs: folders written by trainings, which are not part of the data.
         contents: the contents of the files.
@@ -72,7 +79,7 @@ class Tree:
     def __init__(self, folder: str | Path, probes: ProbeCache | None = None) -> None:
         if not Path(folder).is_dir():
             raise InputError(f'there is no folder {str(folder)!r}.')
-        self.folder, self.probes = _unwrapped(Path(folder)), probes or ProbeCache()
+        self.folder, self.probes = _unwrap(Path(folder)), probes or ProbeCache()
         self.images: list[Path] = []
         self.others: list[Path] = []
         self.contents = FileContents()
@@ -80,17 +87,21 @@ class Tree:
         self._parts = parts_below(self.folder)
         self._split: Callable[[str], Split | None] = cache(self._split_of)
         for path in walk_files(self.folder, self._is_run, self._check_link):
-            known = str(path).lower().endswith(IMAGE_SUFFIXES)
-            (self.images if known or is_image(path) else self.others).append(path)
-        # NAME.npy beside NAME.jpg is a cache of its pixels.
+            # `is_image` is false for a broken link, which must be reported as unreadable.
+            if str(path).lower().endswith(IMAGE_SUFFIXES) or is_image(path):
+                self.images.append(path)
+            else:
+                self.others.append(path)
+        # NAME.npy next to NAME.jpg is a cache of its pixels.
         if arrays := {path for path in self.images if str(path).lower().endswith('.npy')}:
-            taken = {path.with_suffix('') for path in self.images if path not in arrays}
-            caches = {path for path in arrays if path.with_suffix('') in taken}
+            photographs = {path.with_suffix('') for path in self.images if path not in arrays}
+            caches = {path for path in arrays if path.with_suffix('') in photographs}
             self.images = [path for path in self.images if path not in caches]
             self.others = sorted([*self.others, *caches])
-        self._find_images()
+        self._index_images()
 
-    def _find_images(self) -> None:
+    def _index_images(self) -> None:
+        """Set the attributes that depend on ``images``."""
         self.images_in: dict[tuple[str, ...], list[Path]] = defaultdict(list)
         for path in self.images:
             self.images_in[self.parts(path)].append(path)
@@ -100,21 +111,23 @@ class Tree:
         """The same folder, limited to these files."""
         tree = copy(self)
         tree.images, tree.others = list(images), list(others)
-        tree._find_images()
+        tree._index_images()
         return tree
 
     def _is_run(self, folder: Path) -> bool:
-        found = is_run(folder)
-        if found:
-            self.runs.append(folder)
-        return found
+        """Whether a folder is of a training; it is then added to ``runs``."""
+        if not is_run(folder):
+            return False
+        self.runs.append(folder)
+        return True
 
     def _check_link(self, link: Path, first: Path) -> None:
-        own, other = (
-            split_of(place.name) or self.split(place) if self.folder in place.parents else None
-            for place in (link, first)
+        """Raise an ``InputError`` if a link of one split leads to a folder of another."""
+        link_split, first_split = (
+            split_of(path.name) or self.split(path) if self.folder in path.parents else None
+            for path in (link, first)
         )
-        if own and own != other:
+        if link_split and link_split != first_split:
             raise InputError(
                 f'{str(link)!r} and {str(first)!r} are the same folder by a link, so no '
                 'image belongs to one split; list the images of each split in train.txt and '
@@ -122,45 +135,46 @@ class Tree:
             )
 
     def resolve(
-        self, name: str, file: Path, split: Split | None, findings: Findings, lost: str = ''
+        self, name: str, file: Path, split: Split | None, findings: Findings, what: str = ''
     ) -> Path | None:
         """The image that a file names. If several match, the name is rejected.
 
-        If none matches, ``lost`` is noted, such as lines, or else the name is rejected.
+        If none matches, the name is noted as one of ``what``, such as ``'lines'``; without ``what``
+        it is rejected.
         """
-        found = self.index.match(name, file, split)
-        if not found and (found := self.index.match_number(name, file, split)):
-            findings.warn(OTHER_ZEROS, f'{name} in {file} for {found[0].name}')
-        if len(found) == 1:
-            return found[0]
-        if lost and not found:
-            findings.lose(lost, file, name)
-        elif not found:
+        matches = self.index.match(name, file, split)
+        if not matches and (matches := self.index.match_number(name, file, split)):
+            findings.warn(OTHER_ZEROS, f'{name} in {file} for {matches[0].name}')
+        if len(matches) == 1:
+            return matches[0]
+        if what and not matches:
+            findings.warn_missing_image(what, file, name)
+        elif not matches:
             findings.reject(
                 f'images of {str(file)!r} are missing, or are in another split',
                 f'put them into {str(self.folder)!r}',
                 repr(name),
             )
-        return self.index.only(found, file, findings, name)
+        return self.index.single_match(matches, file, findings, name)
 
     def record(
-        self, path: Path, said_by: Path, split: Split | None = None, **more: Any
+        self, path: Path, annotation: Path, split: Split | None = None, **fields: Any
     ) -> ImageRecord:
         """The record of an image, in the given split, or in that of its annotation or its path."""
-        own = split or self.split(said_by) or self.split(path)
-        return ImageRecord(path, own, origin=str(said_by), **more)
+        split = split or self.split(annotation) or self.split(path)
+        return ImageRecord(path, split, origin=str(annotation), **fields)
 
     def parts(self, path: Path) -> tuple[str, ...]:
         """The folders between the data folder and a file."""
         return self._parts(folder_of(path))
 
     def split(self, path: Path) -> Split | None:
-        """The split that one of the folders of a path stands for."""
+        """The split after which the outermost such folder of a path is named, or None."""
         return self._split(folder_of(path))
 
     def stated_split(self, file: Path) -> Split | None:
-        """The split of all images in a file, by its name or one of its folders."""
+        """The split of all images that a file names, by its name or one of its folders."""
         return split_in(file.stem) or self.split(file)
 
-    def _split_of(self, place: str) -> Split | None:
-        return next((split for part in self._parts(place) if (split := split_of(part))), None)
+    def _split_of(self, folder: str) -> Split | None:
+        return next((split for part in self._parts(folder) if (split := split_of(part))), None)

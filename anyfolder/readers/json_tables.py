@@ -26,11 +26,12 @@ def rows_in_json(content: Any) -> list[Row]:
 
 
 def _rows(content: Any) -> Iterator[Mapping[str, Any]]:
+    """The rows with values as in the file, see :func:`rows_in_json`."""
     match content:
-        case {'images': [*images], 'annotations': [*found], 'categories': [*categories]}:
-            yield from _of_coco(images, found, categories)
+        case {'images': [*images], 'annotations': [*annotations], 'categories': [*categories]}:
+            yield from _rows_of_coco(images, annotations, categories)
         case [{'data': {}}, *_]:
-            yield from _of_label_studio(content)
+            yield from _rows_of_label_studio(content)
         case {'metainfo': {'classes': [*classes]}, 'data_list': [*images]}:
             for image in _objects(images):
                 number = image.get('gt_label')
@@ -38,56 +39,58 @@ def _rows(content: Any) -> Iterator[Mapping[str, Any]]:
                     number = classes[number]
                 yield {'file': image.get('img_path'), 'label': number}
         case [*_]:
-            yield from _of_list(content)
+            yield from _rows_of_list(content)
         case {}:
-            yield from _of_object(content)
+            yield from _rows_of_object(content)
 
 
-def _of_object(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _rows_of_object(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The label of each image, or lists of images, one for each split."""
-    named = [key for key, value in content.items() if _is_labeled(key, value)]
-    if 2 * len(named) > len(content):
-        if not all(split_of(str(content[name])) for name in named):  # otherwise a list for a split
-            yield from ({'file': name, 'label': content[name]} for name in named)
+    labeled = [key for key, value in content.items() if _is_labeled(key, value)]
+    if 2 * len(labeled) > len(content):
+        # If all values are splits, the file is a list for these.
+        if not all(split_of(str(content[name])) for name in labeled):
+            yield from ({'file': name, 'label': content[name]} for name in labeled)
         return
     for key, value in content.items():
         if isinstance(value, list) and (key in LIST_KEYS or split_of(key)):
             split = {'split': key} if split_of(key) else {}
-            yield from ({**row, **split} for row in _of_list(value))
+            yield from ({**row, **split} for row in _rows_of_list(value))
 
 
 def _is_labeled(key: str, value: Any) -> bool:
-    """True for an image or a folder of images with its label; a number is a class."""
+    """True for an image, or a folder of images, with its label. A number is the name of a class."""
     if key.lower().endswith(IMAGE_SUFFIXES):
         return True
     return isinstance(value, (str, int)) and not key.isdecimal()
 
 
-def _of_list(values: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+def _rows_of_list(values: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+    """The objects of a list, or its pairs of image and label."""
     yield from _objects(values)
     pairs = (value for value in values if isinstance(value, list) and len(value) == 2)
     for name, label in pairs:
         yield {'file': name, 'label': label}
 
 
-def _of_label_studio(content: Any) -> Iterator[Mapping[str, Any]]:
+def _rows_of_label_studio(content: Any) -> Iterator[Mapping[str, Any]]:
     """The choices of each image that was annotated."""
     for task in tasks_in(content):
-        found = task.annotations[0] if task.annotations else ()
-        choices = [name for region in found for name in region.get('choices') or ()]
+        regions = task.annotations[0] if task.annotations else ()
+        choices = [name for region in regions for name in region.get('choices') or ()]
         if choices:
             yield {'file': task.image, 'label': choices}
 
 
-def _of_coco(
+def _rows_of_coco(
     images: Sequence[Any], annotations: Sequence[Any], categories: Sequence[Any]
 ) -> Iterator[Mapping[str, Any]]:
     """The file and category of each annotation. Annotations of unlisted images are left out."""
-    files = {str(one.get('id')): one.get('file_name') for one in _objects(images)}
-    names = {str(one.get('id')): one.get('name') for one in _objects(categories)}
-    for one in _objects(annotations):
-        if file := files.get(str(one.get('image_id'))):
-            number = str(one.get('category_id'))
+    files = {str(image.get('id')): image.get('file_name') for image in _objects(images)}
+    names = {str(category.get('id')): category.get('name') for category in _objects(categories)}
+    for annotation in _objects(annotations):
+        if file := files.get(str(annotation.get('image_id'))):
+            number = str(annotation.get('category_id'))
             yield {'file': file, 'label': names.get(number) or number}
 
 

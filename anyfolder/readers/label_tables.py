@@ -1,6 +1,6 @@
 """Tables with the classes of images: ``train.csv``, ``metadata.csv``, ``_classes.csv``, or JSON."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -20,9 +20,7 @@ from .split_lines import is_list_name
 from .table_columns import ImageTable, find_table
 from .tables import ON_CELLS, TABLE_SUFFIXES, Row
 
-SAMPLE_LABELS = (
-    'submission'  # in file names of Kaggle's sample submissions, whose labels are dummies
-)
+SAMPLE_LABELS = 'submission'  # in names of Kaggle's sample submissions, whose labels are dummies
 
 
 class TableLabels(NamedTuple):
@@ -40,7 +38,7 @@ class TableLabels(NamedTuple):
 
 
 def read_tables(tree: Tree, findings: Findings) -> TableLabels:
-    """The images to which tables give classes.
+    """The images that have classes in tables.
 
     A table has a column of images, with or without their suffix, or of folders of images, and
     either a label column, maybe with several labels per row, or a column of 0 and 1 for each class.
@@ -51,15 +49,17 @@ def read_tables(tree: Tree, findings: Findings) -> TableLabels:
         InputError: if all tables have images but no possible label column, or if two tables
             disagree on the classes of an image.
     """
-    chosen = _with_classes(find_tables(tree), findings)
+    chosen = _choose_tables(find_tables(tree), findings)
     records: dict[str, ImageRecord] = {}
     for table, names_of in chosen:
-        _read(tree, table, names_of, records, findings)
-    in_columns = any(table.flags for table, _ in chosen)
-    found = sorted(records.values(), key=lambda record: (record.labels, str(record.path)))
-    of_one = _of_one_class(found, in_columns, findings)
+        _read_table(tree, table, names_of, records, findings)
+    in_columns = any(table.flag_columns for table, _ in chosen)
+    by_class = sorted(records.values(), key=lambda record: (record.labels, str(record.path)))
+    single_class = _single_class_records(by_class, in_columns, findings)
     files = [table.file for table, _ in chosen]
-    return TableLabels(found if of_one is None else of_one, of_one is None, files)
+    if single_class is None:
+        return TableLabels(by_class, multi_label=True, files=files)
+    return TableLabels(single_class, multi_label=False, files=files)
 
 
 def find_tables(tree: Tree) -> Iterator[ImageTable]:
@@ -73,9 +73,10 @@ def find_tables(tree: Tree) -> Iterator[ImageTable]:
             or SAMPLE_LABELS in file.stem.casefold()
         ):
             continue
-        with suppress(InputError) if is_text else nullcontext():  # notes in another encoding
+        # Texts can be notes in another encoding, and name images in their first column only.
+        with suppress(InputError) if is_text else nullcontext():
             table = find_table(tree, file, folders)
-            if table and not (is_text and [*table.rows[0]].index(table.images)):
+            if table and not (is_text and [*table.rows[0]].index(table.image_column)):
                 yield table
 
 
@@ -89,7 +90,7 @@ def names_in(table: ImageTable, findings: Findings) -> NamesOf:
         InputError: if no column of the table can be the label column.
     """
     columns = table.labels()
-    if table.flags:
+    if table.flag_columns:
         return lambda row: [
             class_name(name) for name in columns if row[name].casefold() in ON_CELLS
         ]
@@ -98,51 +99,55 @@ def names_in(table: ImageTable, findings: Findings) -> NamesOf:
     return lambda row: names_of(row[column])
 
 
-def _with_classes(
+def _choose_tables(
     tables: Iterator[ImageTable], findings: Findings
 ) -> list[tuple[ImageTable, NamesOf]]:
     """The tables with classes: by their column names, or else in the only column.
 
     Other tables, such as the age of patients, are left out.
+
+    Raises:
+        InputError: if no table has classes, and one may have them, or if a table has boxes.
     """
-    found: list[tuple[ImageTable, NamesOf]] = []
+    readable: list[tuple[ImageTable, NamesOf]] = []
     faults: list[tuple[Path, InputError]] = []
     for table in tables:
-        if not table.others:
+        if not table.other_columns:
             if not (table.splits or is_list_name(table.file.stem)):
                 what = 'tables left out, since they have no column except that of images'
                 findings.leave_out_files(what, [table.file])
             continue
         try:
-            found.append((table, names_in(table, findings)))
+            readable.append((table, names_in(table, findings)))
         except InputError as error:
-            if BOX_TITLES & {name.casefold() for name in table.others}:
+            if BOX_TITLES & {name.casefold() for name in table.other_columns}:
                 raise
             faults.append((table.file, error))
-    if faults and not found:
+    if faults and not readable:
         raise faults[0][1]
-    sure = [one for one in found if one[0].is_of_classes] or found
-    left_out = [file for file, _ in faults] + [one[0].file for one in found if one not in sure]
+    chosen = [pair for pair in readable if pair[0].is_of_classes] or readable
+    left_out = [file for file, _ in faults]
+    left_out += [pair[0].file for pair in readable if pair not in chosen]
     what = 'tables left out, since they have no class column and another one has'
     findings.leave_out_files(what, left_out)
-    return sure
+    return chosen
 
 
-def _read(
+def _read_table(
     tree: Tree,
     table: ImageTable,
     names_of: NamesOf,
     records: dict[str, ImageRecord],
     findings: Findings,
 ) -> None:
-    """Add the images of a table to those of others.
+    """Add the images of a table to those of other tables.
 
     Raises:
         InputError: if another table has other classes for an image, or if rows are about parts of
             folders.
     """
     if table.of_folders:
-        _check_whole(table, names_of)
+        _check_whole_folders(table, names_of)
     file, split = table.file, tree.stated_split(table.file)
     if table.group_title:
         what = 'columns by whose values images are kept in one split'
@@ -150,22 +155,28 @@ def _read(
     if note := fold_note(file, table.rows):
         findings.warn(*note)
     for row in table.rows:
-        own = table.stated_split(row) if table.splits else split
-        found = table.match(row, tree.index, own)
-        name, names = row[table.images], names_of(row)
-        images = [tree.index.only(found, file, findings, name)]
-        group = row[table.within] if table.within else row.get(table.group_title, '')
-        if not found:
-            folders = table.in_folder(row)
-            images, group = table.folders.images(folders), '/'.join(folders[0] if folders else ())
-        if images and table.as_numbers:
-            findings.warn(OTHER_ZEROS, f'{name} in {file} for {found[0].name if found else group}')
-        if not (found or images):
-            findings.lose('rows', file, name)
+        row_split = table.stated_split(row) if table.splits else split
+        matches = table.match(row, tree.index, row_split)
+        name, names = row[table.image_column], names_of(row)
+        images: Sequence[Path | None]
+        if matches:
+            images = [tree.index.single_match(matches, file, findings, name)]
+            group = (
+                row[table.folder_column] if table.folder_column else row.get(table.group_title, '')
+            )
+            target = matches[0].name
+        else:
+            folders = table.match_folders(row)
+            images = table.folders.images(folders)
+            target = group = '/'.join(folders[0]) if folders else ''
+        if images and table.are_numbers:
+            findings.warn(OTHER_ZEROS, f'{name} in {file} for {target}')
+        if not images:
+            findings.warn_missing_image('rows', file, name)
         for path in filter(None, images):
             record = records.get(str(path))
             if record is None:
-                record = records[str(path)] = tree.record(path, file, own, group=group)
+                record = records[str(path)] = tree.record(path, file, row_split, group=group)
             if record.origin != str(file) and {*record.labels} != {*names}:
                 raise UnclearError(
                     f'{record.origin!r} and {str(file)!r} have different classes for '
@@ -176,15 +187,18 @@ def _read(
             record.labels = tuple(dict.fromkeys([*record.labels, *names]))
 
 
-def _check_whole(table: ImageTable, names_of: NamesOf) -> None:
-    """Raise an ``InputError`` if several rows of a folder have different classes, as for slices."""
+def _check_whole_folders(table: ImageTable, names_of: NamesOf) -> None:
+    """Raise an ``InputError`` if rows of a folder are about parts of it, such as slices.
+
+    They have different classes, and also differ in columns without classes.
+    """
     labels = {*table.labels()}
     first: dict[str, Row] = {}
     for row in table.rows:
-        name = row[table.images]
+        name = row[table.image_column]
         other = first.setdefault(name, row)
-        apart = [column for column in table.others if row[column] != other[column]]
-        if names_of(row) != names_of(other) and not labels.issuperset(apart):
+        differing = [column for column in table.other_columns if row[column] != other[column]]
+        if names_of(row) != names_of(other) and not labels.issuperset(differing):
             classes = ' and '.join(map(repr, [*names_of(other), *names_of(row)]))
             raise InputError(
                 f'{str(table.file)!r} has several rows of the folder {name!r}, with the classes '
@@ -192,15 +206,20 @@ def _check_whole(table: ImageTable, names_of: NamesOf) -> None:
             )
 
 
-def _of_one_class(found: Records, in_columns: bool, findings: Findings) -> Records | None:
-    """The images with one class; None if images with several or none are also learned."""
-    others = [record for record in found if len(record.labels) != 1]
-    several = sum(len(record.labels) > 1 for record in others) > MAX_STRAY_SHARE * len(found)
-    together = several or (in_columns and others)
-    findings.warn_all(
-        'images of several classes or none, so each class is learned separately (multi-label)'
-        if together
-        else 'images left out, since a table has no class for them, or two',
-        (record.path for record in others),
-    )
-    return None if together else [record for record in found if len(record.labels) == 1]
+def _single_class_records(records: Records, in_columns: bool, findings: Findings) -> Records | None:
+    """The images with one class; None if an image may have several classes, or none.
+
+    That is the case if more than a few have several, or if each class has a column of 0 and 1 and
+    an image does not have one class.
+    """
+    others = [record for record in records if len(record.labels) != 1]
+    count = sum(len(record.labels) > 1 for record in others)
+    if count > MAX_STRAY_SHARE * len(records) or (in_columns and others):
+        what = (
+            'images of several classes or none, so each class is learned separately (multi-label)'
+        )
+        findings.warn_all(what, (record.path for record in others))
+        return None
+    what = 'images left out, since a table has no class for them, or two'
+    findings.warn_all(what, (record.path for record in others))
+    return [record for record in records if len(record.labels) == 1]

@@ -13,10 +13,10 @@ from .image_tree import Tree
 from .table_columns import ImageTable
 from .tables import NUMBER
 
-MAINLY = 0.95  # fraction of the lines
+MIN_FITTING_SHARE = 0.95  # fraction of the rows whose box lies in the image
 ROUNDED = 2.0  # pixels by which a box may exceed its image
-ROUNDED_SHARE = 0.01  # fraction of a side by which fractions may exceed it
-MOST_LINES = 50  # number of lines that are checked in a table
+ROUNDED_SHARE = 0.01  # fraction of the image by which a box of fractions may exceed it
+MAX_ROWS = 50  # rows of a table that are checked
 Names = tuple[str, str, str, str]
 EDGES: tuple[Names, Names] = ('left', 'top', 'right', 'bottom'), ('left', 'top', 'width', 'height')
 CENTER = ('x', 'y', 'width', 'height')
@@ -37,28 +37,28 @@ class Cells(NamedTuple):
 
 
 def cells_of(table: ImageTable, tree: Tree) -> Cells:
-    """The cells next to image names in at most :data:`MOST_LINES` rows."""
+    """The cells next to image names in at most :data:`MAX_ROWS` rows."""
     rows = table.rows if table.has_header else table.rows[1:]
-    rows = [rows[i] for i in evenly_spaced(len(rows), MOST_LINES)]
-    found = [(row, images[0]) for row in rows if (images := table.match(row, tree.index))]
-    sizes = sizes_of([image for _, image in found], tree)
+    rows = [rows[i] for i in evenly_spaced(len(rows), MAX_ROWS)]
+    matched = [(row, images[0]) for row in rows if (images := table.match(row, tree.index))]
+    sizes = sizes_of([image for _, image in matched], tree)
     titles = [
         title
         for title in table.rows[0]
-        if title != table.images and not _are_sizes([row[title] for row, _ in found], sizes)
+        if title != table.image_column and not _are_sizes([row[title] for row, _ in matched], sizes)
     ]
-    return Cells(titles, [[row[title] for title in titles] for row, _ in found], sizes)
+    return Cells(titles, [[row[title] for title in titles] for row, _ in matched], sizes)
 
 
 def sizes_of(images: Sequence[Path], tree: Tree) -> list[Sequence[int]]:
-    """Width and height of images in pixels, 0 of those that cannot be read."""
+    """Width and height of images in pixels, (0, 0) for those that cannot be read."""
     return [probe.size if probe else (0, 0) for probe in tree.probes.probe(images)]
 
 
 def may_have_boxes(table: ImageTable, tree: Tree) -> bool:
     """True for a table with box titles, or without titles but with four matching numbers."""
     if table.has_header:
-        return not BOX_TITLES.isdisjoint(map(str.casefold, table.others))
+        return not BOX_TITLES.isdisjoint(map(str.casefold, table.other_columns))
     cells = cells_of(table, tree)
     return bool(cells.rows) and likely_box(np.array(cells.rows), cells.sizes) is not None
 
@@ -66,20 +66,20 @@ def may_have_boxes(table: ImageTable, tree: Tree) -> bool:
 def likely_box(texts: np.ndarray, sizes: Sequence[Sequence[int]]) -> tuple[int, Names] | None:
     """The index of the first of four box columns, and their names; None without such columns.
 
-    Four consecutive columns are a box if it lies in the images. The ones with the largest boxes
-    count.
+    Four consecutive columns may be boxes if nearly all of these lie in their images. Those with the
+    largest boxes on average are chosen.
 
     Args:
         texts: the values (N, C).
         sizes: width and height in pixels of each line's image (N, 2).
     """
-    numeric, found = are_numeric(texts), []
+    numeric, candidates = are_numeric(texts), []
     for start in range(texts.shape[1] - 3):
         if all(numeric[start : start + 4]):
             numbers = texts[:, start : start + 4].astype(float)
             boxes = _boxes(numbers, np.array(sizes, float))
-            found += [(area, start, names) for names, area in boxes]
-    return max(found)[1:] if found else None
+            candidates += [(area, start, names) for names, area in boxes]
+    return max(candidates)[1:] if candidates else None
 
 
 def are_numeric(texts: np.ndarray) -> list[bool]:
@@ -96,15 +96,18 @@ def _are_sizes(cells: Sequence[str], sizes: Sequence[Sequence[int]]) -> bool:
 
 
 def _boxes(numbers: np.ndarray, sizes: np.ndarray) -> list[tuple[Names, float]]:
-    """The possible forms of boxes (N, 4) in images of these sizes (N, 2), with the mean area."""
+    """The possible forms of boxes (N, 4) in images of these sizes (N, 2).
+
+    Each comes with the mean area as a fraction of the image; for fractions, which are always boxes
+    if they fit, it is 1.
+    """
     first, second = numbers[:, :2], numbers[:, 2:]
     if (numbers <= 1).all():
         within = (second > 0) & (np.abs(2 * first - 1) + second <= 1 + 2 * ROUNDED_SHARE)
-        return [(CENTER, 1.0)] if within.all(axis=1).mean() >= MAINLY else []
-    found: list[tuple[Names, float]] = []
-    corners = (second > first).all()  # rarely true for sizes
-    for names, sides in ((EDGES[0], second - first), (EDGES[1], second)):
-        within = (first >= -ROUNDED) & (sides > 0) & (first + sides <= sizes + ROUNDED)
-        if within.all(axis=1).mean() >= MAINLY and (names == EDGES[0]) == corners:
-            found.append((names, float((sides.prod(axis=1) / sizes.prod(axis=1)).mean())))
-    return found
+        return [(CENTER, 1.0)] if within.all(axis=1).mean() >= MIN_FITTING_SHARE else []
+    are_corners = (second > first).all()  # rarely true for sizes
+    names, sides = (EDGES[0], second - first) if are_corners else (EDGES[1], second)
+    within = (first >= -ROUNDED) & (sides > 0) & (first + sides <= sizes + ROUNDED)
+    if within.all(axis=1).mean() < MIN_FITTING_SHARE:
+        return []
+    return [(names, float((sides.prod(axis=1) / sizes.prod(axis=1)).mean()))]

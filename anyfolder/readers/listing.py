@@ -60,15 +60,15 @@ class Listing:
 
     @cached_property
     def root(self) -> Path:
-        """The innermost folder of all images, absolute."""
+        """The innermost folder that contains all images, absolute."""
         return Path(os.path.commonpath(self._folders.values()))
 
     @cached_property
     def _prefixes(self) -> dict[str, str]:
         """The prefix of image names in each folder, below :attr:`root`."""
-        within = {name: place.relative_to(self.root) for name, place in self._folders.items()}
+        within = {name: folder.relative_to(self.root) for name, folder in self._folders.items()}
         return {
-            name: f'{place.as_posix()}/' if place.parts else '' for name, place in within.items()
+            name: f'{folder.as_posix()}/' if folder.parts else '' for name, folder in within.items()
         }
 
     @cached_property
@@ -79,19 +79,19 @@ class Listing:
             InputError: if two images have different numbers of bands.
         """
         records = [record for part in self.parts.values() for record in part]
-        known: dict[int, ImageRecord] = {
+        record_of: dict[int, ImageRecord] = {
             record.bands: record for record in records if record.bands is not None
         }
-        if len(known) > 1:
-            one, other = (
+        if len(record_of) > 1:
+            first, second = (
                 f'{str(record.path)!r} ' + (f'has {bands} bands' if bands else 'is an image')
-                for bands, record in list(known.items())[:2]
+                for bands, record in list(record_of.items())[:2]
             )
             raise InputError(
-                f'{one}, and {other}; a model takes one number of bands: remove one of them '
+                f'{first}, and {second}; a model takes one number of bands: remove one of them '
                 'out of the folder.'
             )
-        return next(iter(known), 0)
+        return next(iter(record_of), 0)
 
     @property
     def train(self) -> Records:
@@ -113,10 +113,10 @@ class Listing:
     def relative_boxes(self) -> np.ndarray:
         """Width and height (N, 2) of each training box, relative to its image's longer side."""
         sides = [
-            (found.box[2] / max(record.size), found.box[3] / max(record.size))
+            (instance.box[2] / max(record.size), instance.box[3] / max(record.size))
             for record in self.train
-            for found in record.instances
-            if not found.crowd
+            for instance in record.instances
+            if not instance.crowd
         ]
         return np.array(sides, dtype=float).reshape(-1, 2)
 
@@ -126,10 +126,10 @@ class Listing:
         return self._prefixes[folder] + name
 
     def counts(self, part: Iterable[ImageRecord]) -> Counter[str]:
-        """The number of objects of each class, or of images."""
+        """The number of images of each class, or of objects for images without classes."""
         counts = Counter[str]()
         for record in part:
-            objects = (found.name for found in record.instances if not found.crowd)
+            objects = (instance.name for instance in record.instances if not instance.crowd)
             counts.update(record.labels or objects)
         return counts
 
@@ -142,17 +142,18 @@ class Listing:
             images.append(
                 dict(id=number, file_name=self.name_of(record), width=width, height=height)
             )
-            for found in record.instances:
-                for name in [found.name] if found.name else self.classes:
+            for instance in record.instances:
+                # A region to be ignored whatever its class is one of each class.
+                for name in [instance.name] if instance.name else self.classes:
                     annotations.append(
                         dict(
                             id=len(annotations) + 1,
                             image_id=number,
                             category_id=self.numbers[name] + 1,
-                            bbox=[round(value, 3) for value in found.box],
-                            area=round(float(found.area), 3),
-                            iscrowd=int(found.crowd),
-                            segmentation=found.segmentation or [],
+                            bbox=[round(value, 3) for value in instance.box],
+                            area=round(float(instance.area), 3),
+                            iscrowd=int(instance.crowd),
+                            segmentation=instance.segmentation or [],
                         )
                     )
         categories = [
@@ -175,11 +176,11 @@ def is_encodable(text: str) -> bool:
     return text.isascii() or not any('\ud800' <= letter <= '\udfff' for letter in text)
 
 
-def readable(name: str) -> str:
-    """A folder name as a class name.
+def folder_class_name(name: str) -> str:
+    """A folder name as a class name, decoded if it is not UTF-8.
 
     Raises:
-        InputError: if its encoding is not known, see :func:`~anyfolder.text.read_text`.
+        InputError: if its encoding is not known, see :func:`~anyfolder.text.decode_unknown`.
     """
     if not is_encodable(name):
         name = decode_unknown(

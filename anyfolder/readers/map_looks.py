@@ -22,39 +22,42 @@ MIN_REGION_SHARE = 0.005  # fraction of pixels; smaller regions are not compared
 
 
 def is_label_map(path: Path) -> bool:
-    """True if a file has few values in flat regions, unlike a photograph."""
+    """True if a file has few values in flat regions, unlike a photograph.
+
+    A lossy binary map has more values, but nearly all pixels have two of them.
+    """
     values = _values(path)
     if values is None or values.shape[1] < 2:
         return False
     rows = values[evenly_spaced(len(values), 4 * GRID_SIDE)]
     flat = (rows[:, 1:] == rows[:, :-1]).mean()
-    found, counts = np.unique(rows, return_counts=True)
-    if len(found) <= MAX_MAP_VALUES:
+    distinct, counts = np.unique(rows, return_counts=True)
+    if len(distinct) <= MAX_MAP_VALUES:
         return bool(flat >= MIN_FLAT_SHARE)
-    main = np.sort(counts)[-2:].sum() / counts.sum()
-    return bool(lossy_kind(path)) and bool(main >= MIN_MAIN_SHARE)
+    main_share = np.sort(counts)[-2:].sum() / counts.sum()
+    return bool(lossy_kind(path)) and bool(main_share >= MIN_MAIN_SHARE)
 
 
 def are_nearly_the_same(maps: Sequence[Path]) -> bool:
     """True if the regions of all maps nearly coincide, like those of a camera's field of view."""
     grids = [grid for grid in map(_grid, _sample(maps)) if grid is not None]
-    overlaps = [_overlap(one, other) for one, other in pairwise(grids)]
+    overlaps = [_overlap(first, second) for first, second in pairwise(grids)]
     return bool(overlaps) and float(np.median(overlaps)) >= MIN_OVERLAP
 
 
 def have_same_regions(maps: Sequence[Path], others: Sequence[Path]) -> bool:
-    """True if maps have the same regions as others, with one value for each of their values.
+    """True if maps have the same regions as others, and their values correspond one to one.
 
     Args:
         maps, others: two maps of each image.
     """
     pairs: set[tuple[int, int]] = set()
     for map_, other in zip(_sample(maps), _sample(others), strict=True):
-        own, known = _grid(map_), _grid(other)
-        if own is None or known is None:
+        grid, other_grid = _grid(map_), _grid(other)
+        if grid is None or other_grid is None:
             return False
-        pairs |= {*zip(own.ravel().tolist(), known.ravel().tolist(), strict=True)}
-    return all(len({pair[i] for pair in pairs}) == len(pairs) for i in (0, 1))
+        pairs |= {*zip(grid.ravel().tolist(), other_grid.ravel().tolist(), strict=True)}
+    return len({value for value, _ in pairs}) == len({value for _, value in pairs}) == len(pairs)
 
 
 def _sample(maps: Sequence[Path]) -> list[Path]:
@@ -69,17 +72,18 @@ def _values(path: Path) -> np.ndarray | None:
 
 
 def _grid(path: Path) -> np.ndarray | None:
+    """The values of a map, subsampled to :data:`GRID_SIDE` in both directions."""
     values = _values(path)
     if values is None:
         return None
     return cv2.resize(values, (GRID_SIDE, GRID_SIDE), interpolation=cv2.INTER_NEAREST)
 
 
-def _overlap(one: np.ndarray, other: np.ndarray) -> float:
-    """The smallest IoU of the region of any value."""
-    values, counts = np.unique(one, return_counts=True)
-    large = values[counts >= MIN_REGION_SHARE * one.size]
+def _overlap(first: np.ndarray, second: np.ndarray) -> float:
+    """The smallest IoU of the regions of a value, over the values with a large region."""
+    values, counts = np.unique(first, return_counts=True)
+    large = values[counts >= MIN_REGION_SHARE * first.size]
     return min(
-        ((one == value) & (other == value)).sum() / ((one == value) | (other == value)).sum()
+        ((first == value) & (second == value)).sum() / ((first == value) | (second == value)).sum()
         for value in large.tolist()
     )

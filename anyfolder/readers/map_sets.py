@@ -21,7 +21,7 @@ from .name_keys import first_word, keys_of
 from .named_folders import Folders
 from .splits import split_of, without_split
 
-MAX_FOLDER_GROUPS = 64  # maximum number of groups of folders whose pixels are sampled
+MAX_FOLDER_GROUPS = 64  # maximum number of folders, or groups of them, that are sampled
 FILES_PER_GROUP = 3  # files sampled from each group
 NAMES_PER_FOLDER = 50  # number of names compared with those of other folders
 Kind = str  # 'image', 'mask', 'other' or empty
@@ -42,22 +42,23 @@ def kind_by_name(folders: Folders) -> Kind:
 def label_maps(tree: Tree, folders: Iterable[Folders]) -> list[Path]:
     """The files in the folders whose pixels are those of label maps.
 
-    Only folders that share names with another one are checked, and only a few of many folders in
-    one folder.
+    A few files of each folder are probed. If there are many folders, those below one top folder are
+    probed as one, and if there are many top folders, none is.
     """
     groups = defaultdict[str, list[Folders]](list)
     folders = sorted(folders)
-    for place in folders:
-        key = '/'.join(place) if len(folders) <= MAX_FOLDER_GROUPS else _without_splits(place)[:1]
-        groups[str(key)].append(place)
+    for folder in folders:
+        key = '/'.join(folder) if len(folders) <= MAX_FOLDER_GROUPS else _without_splits(folder)[:1]
+        groups[str(key)].append(folder)
     if len(groups) > MAX_FOLDER_GROUPS:
         return []
-    found: list[Path] = []
-    for places in groups.values():
-        images = [image for place in places for image in tree.images_in[place]]
-        if all(map(is_label_map, (images[i] for i in evenly_spaced(len(images), FILES_PER_GROUP)))):
-            found += images
-    return found
+    maps: list[Path] = []
+    for group in groups.values():
+        images = [image for folder in group for image in tree.images_in[folder]]
+        sample = [images[i] for i in evenly_spaced(len(images), FILES_PER_GROUP)]
+        if all(map(is_label_map, sample)):
+            maps += images
+    return maps
 
 
 def _without_splits(folders: Folders) -> Role:
@@ -65,61 +66,61 @@ def _without_splits(folders: Folders) -> Role:
 
 
 def share_names(tree: Tree, folders: Sequence[Folders]) -> bool:
-    """True if two folders have images of the same names, except for words that all have.
+    """True if most names of a folder are in another, except for words that all its names have.
 
     For a name such as ``3_hair``, the first word is enough, since an image can have several maps.
     """
-    places = [folders[i] for i in evenly_spaced(len(folders), MAX_FOLDER_GROUPS)] if folders else []
-    names = []
-    for place in places:
-        keys = keys_of(tree.images_in[place][:NAMES_PER_FOLDER]).values()
-        words = {key for key in keys if key}
-        names.append((words, {*map(first_word, words)}))
+    sample = [folders[i] for i in evenly_spaced(len(folders), MAX_FOLDER_GROUPS)] if folders else []
+    names_in = []  # the names in each folder, and their first words
+    for folder in sample:
+        keys = keys_of(tree.images_in[folder][:NAMES_PER_FOLDER]).values()
+        names = {key for key in keys if key}
+        names_in.append((names, {*map(first_word, names)}))
     return any(
-        2 * len(one[i] & other[i]) > min(len(one[i]), len(other[i])) > 1
-        for one, other in combinations(names, 2)
-        for i in (0, 1)
+        2 * len(first & second) > min(len(first), len(second)) > 1
+        for names_of_two in combinations(names_in, 2)
+        for first, second in zip(*names_of_two, strict=True)
     )
 
 
 def role_of(map_: Path, image: Path, tree: Tree) -> Role:
     """The folders that a map has and its image does not, except splits."""
-    own = {part.casefold() for part in tree.parts(image)}
-    return tuple(part for part in _without_splits(tree.parts(map_)) if part.casefold() not in own)
+    of_image = {part.casefold() for part in tree.parts(image)}
+    of_map = _without_splits(tree.parts(map_))
+    return tuple(part for part in of_map if part.casefold() not in of_image)
 
 
 def choose_labels(maps: MapsByRole, findings: Findings) -> Role:
-    """The labels among several maps of each image.
+    """The role of the labels, if images have several maps.
 
-    Maps that are nearly the same for all images contain no labels, and maps that only differ from
-    others in values or colors are redundant.
+    Maps that are nearly the same for all images contain no labels, unless all are such. Maps that
+    only differ from others in values or colors are redundant. Both are noted.
 
     Raises:
-        InputError: if several remain, or none.
+        InputError: if maps of several roles remain.
     """
     roles = sorted(maps, key=lambda role: (kind_by_name(role) != 'mask', -len(maps[role]), role))
     constant = [role for role in roles if are_nearly_the_same([*maps[role].values()])]
-    left = [role for role in roles if role not in constant] or roles
+    candidates = [role for role in roles if role not in constant] or roles
     what = 'maps left out, since they are nearly the same for all images, like a field of view'
-    _leave_out({role: maps[role] for role in roles if role not in left}, what, findings)
-    first, *others = left
+    for role in roles:
+        if role not in candidates:
+            findings.warn_all(what, maps[role].values())
+    first, *others = candidates
     for role in others:
         both = [image for image in maps[role] if image in maps[first]]
-        own, known = ([maps[one][image] for image in both] for one in (role, first))
-        if not both or not have_same_regions(own, known):
+        if not both or not have_same_regions(
+            [maps[role][image] for image in both], [maps[first][image] for image in both]
+        ):
             image = next(iter(both), next(iter(maps[role])))
             examples = [
-                maps[one].get(image, next(iter(maps[one].values()))) for one in (first, role)
+                maps[of_role].get(image, next(iter(maps[of_role].values())))
+                for of_role in (first, role)
             ]
             raise UnclearError(
                 f'which maps are the labels of {str(image)!r}: {str(examples[0])!r} or '
                 f'{str(examples[1])!r}? Keep those, and move the others out of the folder.',
                 pairs=[*maps[first].items()],
             )
-        what = 'maps left out, since they repeat the others'
-        _leave_out({role: maps[role]}, what, findings)
+        findings.warn_all('maps left out, since they repeat the others', maps[role].values())
     return first
-
-
-def _leave_out(maps: MapsByRole, what: str, findings: Findings) -> None:
-    findings.warn_all(what, (map_ for own in maps.values() for map_ in own.values()))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-NOT_LABELED = 255  # the number of pixels without a class
+NOT_LABELED = 255  # the class number of pixels without a class
 
 
 @dataclass
@@ -14,7 +14,7 @@ class MaskValues:
 
     Attributes:
         classes: the class names.
-        numbers: the class number of each value, 255 for none.
+        numbers: the class number of each value; 255 for a value without a class.
         by_color: whether masks with a palette are read by its colors.
     """
 
@@ -24,6 +24,6 @@ class MaskValues:
 
     def apply(self, values: np.ndarray) -> np.ndarray:
         """The classes (H, W), uint8, of values (H, W)."""
-        found, where = np.unique(values, return_inverse=True)
-        numbers = np.array([self.numbers[value] for value in found.tolist()], np.uint8)
-        return numbers[where].reshape(values.shape)
+        distinct, index = np.unique(values, return_inverse=True)
+        numbers = np.array([self.numbers[value] for value in distinct.tolist()], np.uint8)
+        return numbers[index].reshape(values.shape)

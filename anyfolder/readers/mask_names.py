@@ -48,32 +48,35 @@ class NamedValues(NamedTuple):
 
 
 def names_in_files(tree: Tree) -> NamedValues:
-    """The class names: in a file with a known name, or by color.
+    """The class names: in a file with a known name, in a table or list, or in nnU-Net's JSON.
+
+    Another table or list must have colors, or numbers and the word class in its name.
 
     Raises:
-        InputError: if that file is a table about something else.
+        InputError: if a file with a known name is a table about something else, or if two such
+            files differ.
     """
     for name in MASK_NAME_FILES:
-        read = {file: read_names(file) for file in tree.others if file.name.lower() == name}
-        check_alike([(file, named[:2]) for file, named in read.items()])
-        if not read:
+        values_in = {file: read_names(file) for file in tree.others if file.name.lower() == name}
+        check_alike([(file, (named.numbers, named.colors)) for file, named in values_in.items()])
+        if not values_in:
             continue
-        file, found = next(iter(read.items()))
-        if found.file is None:
+        file, named = next(iter(values_in.items()))
+        if named.file is None:
             raise InputError(
                 f'{str(file)!r} has neither a value and a name on each line nor the '
                 'columns name, r, g and b; write one of these.'
             )
-        return found
+        return named
     for file in tree.others:
         if file.suffix.lower() in ('.csv', '.tsv') or COLOR_LIST.search(file.name):
-            found = read_names(file)
-            if found.colors or (found.numbers and 'class' in file.stem.casefold()):
-                return found
-    return next(filter(None, (_in_json(tree, file) for file in tree.others)), NamedValues())
+            named = read_names(file)
+            if named.colors or (named.numbers and 'class' in file.stem.casefold()):
+                return named
+    return next(filter(None, (_names_in_json(tree, file) for file in tree.others)), NamedValues())
 
 
-def _in_json(tree: Tree, file: Path) -> NamedValues | None:
+def _names_in_json(tree: Tree, file: Path) -> NamedValues | None:
     """The names in nnU-Net's ``dataset.json``: ``labels``, numbers by names or names by numbers."""
     if file.name.lower() != 'dataset.json':
         return None
@@ -91,7 +94,7 @@ def _in_json(tree: Tree, file: Path) -> NamedValues | None:
 
 
 def read_names(file: Path) -> NamedValues:
-    """The class names in a file, or nothing.
+    """The class names in a file; nothing, without the file, for a table about something else.
 
     Supported are a name on each line, where LabelMe's first is for pixels without a class; lines of
     ``r g b name``, or ``name:r,g,b:parts:actions`` as in CVAT's ``labelmap.txt``; and a table whose
@@ -106,7 +109,7 @@ def read_names(file: Path) -> NamedValues:
         if file.name.lower() == 'labelmap.txt':
             pairs = [line.split(':')[1::-1] for line in lines if not line.startswith('#')]
         else:
-            pairs = [found.groups() for line in lines if (found := COLORED_LINE.match(line))]
+            pairs = [match.groups() for line in lines if (match := COLORED_LINE.match(line))]
         if pairs:
             return NamedValues(colors=_colors(pairs, file), file=file)
         names = [class_name(name) for name in names_by_number(lines) if name != '__ignore__']
@@ -127,39 +130,40 @@ def read_names(file: Path) -> NamedValues:
     return NamedValues(dict(sorted(numbered.items())), _colors(pairs, file), file)
 
 
-def _columns(header: list[str], kinds: Sequence[str], taken: Sequence[int] = ()) -> list[int]:
-    """The columns whose title contains one of these words, in the order of the words."""
-    ranks = {
-        i: min(map(kinds.index, words))
-        for i, title in enumerate(header)
-        if (words := {*re.split('[^a-z]+', title.casefold())} & {*kinds}) and i not in taken
-    }
+def _columns(header: list[str], words: Sequence[str], taken: Sequence[int] = ()) -> list[int]:
+    """The columns, except those taken, with one of these words in the title, in their order."""
+    ranks = {}
+    for i, title in enumerate(header):
+        in_title = {*re.split('[^a-z]+', title.casefold())}
+        if i not in taken and not in_title.isdisjoint(words):
+            ranks[i] = next(rank for rank, word in enumerate(words) if word in in_title)
     return sorted(ranks, key=lambda i: ranks[i])
 
 
 def _colors(pairs: Iterable[Sequence[str]], file: Path) -> dict[int, str]:
     """The names of colors, from pairs of color and name."""
-    found: dict[int, str] = {}
+    name_of: dict[int, str] = {}
     for text, name in pairs:
         value = _color(text, file)
-        if found.setdefault(value, class_name(name)) != class_name(name):
+        if name_of.setdefault(value, class_name(name)) != class_name(name):
             raise InputError(f'{str(file)!r} names the color {text!r} twice; correct it.')
-    return found
+    return name_of
 
 
 def _color(text: str, file: Path) -> int:
     """The value of a color: ``#ff0000``, or three numbers."""
     numbers = re.findall(r'\d+', text)
     if len(numbers) == 3 and max(map(int, numbers)) < 256:
-        return _value(*map(int, numbers))
+        return _mask_value(*map(int, numbers))
     for word in (text.strip(), f'#{text.strip()}'):
         with suppress(ValueError):
-            return _value(*ImageColor.getrgb(word)[:3])
+            return _mask_value(*ImageColor.getrgb(word)[:3])
     raise InputError(
         f'{text!r} in {str(file)!r} is not a color; write three numbers from 0 to 255 or '
         '#rrggbb; correct it.'
     )
 
 
-def _value(red: int, green: int, blue: int) -> int:
+def _mask_value(red: int, green: int, blue: int) -> int:
+    """The mask value of a color. In masks, a gray is its own value."""
     return red if red == green == blue else FIRST_COLOR + (red << 16) + (green << 8) + blue

@@ -3,7 +3,7 @@
 import os
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,17 +18,7 @@ from .records import Records
 from .split_lists import Lists, read_lists
 
 # Endings of mask names after the image name, and endings of image names that they replace.
-MASK_WORDS = (
-    'mask',
-    'masks',
-    'seg',
-    'segmentation',
-    'label',
-    'labels',
-    'gt',
-    'groundtruth',
-    'l',
-)
+MASK_WORDS = ('mask', 'masks', 'seg', 'segmentation', 'label', 'labels', 'gt', 'groundtruth', 'l')
 MASK_ENDING = re.compile(rf'[_-]?({"|".join(MASK_WORDS)})$', re.IGNORECASE)
 IMAGE_ENDINGS = ('', '_sat', '_image', '_rgb')
 MIN_SHARED_IMAGES = 0.5  # fraction of a folder's images for which another folder also has maps
@@ -41,31 +31,31 @@ class MaskedImages(NamedTuple):
         records: the images with a mask, in the split of their folder.
         lists: the content of lists of images.
         index: an index of all images, without masks.
-        unused: maps that are not the labels, already noted.
+        unused_maps: maps that are not the labels, already noted.
     """
 
     records: Records
     lists: Lists
     index: Index  # type: ignore[assignment]  # hides tuple.index, which nobody calls
-    unused: list[Path]
+    unused_maps: list[Path]
 
 
 def has_masks(tree: Tree) -> bool:
     """True if a folder has mainly images and masks, in folders with such names or side by side.
 
-    If names do not show the kind of all folders, their pixels do, since classes can be named like
-    masks.
+    If names do not show the kind of all folders, their pixels are examined, too, since classes can
+    be named like masks.
     """
     if array_masks(tree):
         return True
     kinds = set(map(kind_by_name, tree.images_in))
     if 'mask' in kinds and '' not in kinds:
         return 'image' in kinds
-    if 'mask' in kinds or not _masks_beside(tree):
-        places = [place for place in tree.images_in if kind_by_name(place) != 'image']
+    if 'mask' in kinds or not _masks_next_to_images(tree):
+        candidates = [folders for folders in tree.images_in if kind_by_name(folders) != 'image']
         if not share_names(tree, [*tree.images_in]):
             return False
-        masks = label_maps(tree, places)
+        masks = label_maps(tree, candidates)
         taken = {*masks}
         images = [path for path in tree.images if path not in taken]
     else:
@@ -73,9 +63,10 @@ def has_masks(tree: Tree) -> bool:
     index, keys = Index(tree.folder, images), keys_of(masks)
     words = {*map(first_word, keys_of(images).values())}
     paired = sum(
-        bool(_match(names, mask, index)) or first_word(keys[mask]) in words
-        for mask, names in _names(images, masks).items()
+        bool(_match_mask(names, mask, index)) or first_word(keys[mask]) in words
+        for mask, names in _possible_names(images, masks).items()
     )
+    # Half of the images: if each has a mask, images are half of the files.
     return 4 * paired > len(tree.images) and 2 * paired > len(masks)
 
 
@@ -90,51 +81,60 @@ def masked_images(tree: Tree, findings: Findings) -> MaskedImages | None:
     images, masks = _images_and_masks(tree)
     if not images:
         return None
-    index, names = Index(tree.folder, images), _names(images, masks)
-    masks, unused = _labels(tree, masks, names, index, findings)
+    index, names = Index(tree.folder, images), _possible_names(images, masks)
+    masks, unused = _choose_masks(tree, masks, names, index, findings)
     pairs = index.pair({mask: names[mask] for mask in masks}, findings)
     if 2 * len(pairs.image_of) < len(images):
         check_masks_of_objects(tree)
     mask_of_image = {image: mask for mask, image in pairs.image_of.items()}
     lists = read_lists(tree, findings, index, task_folder='Segmentation')
-    listed = {*lists.splits.values()}
+    listed_splits = {*lists.splits.values()}
     has_splits = any(map(tree.split, images))
     with_masks = {tree.split(image) for image in mask_of_image}
     records = []
     for image in images:
-        own, mask = tree.split(image), mask_of_image.get(image)
-        if (image not in lists.splits and (own or 'train') in listed) or image in pairs.unclear:
+        split, mask = tree.split(image), mask_of_image.get(image)
+        if (
+            image not in lists.splits and (split or 'train') in listed_splits
+        ) or image in pairs.conflicting:
             continue  # reported among the unused files
         if mask:
-            records.append(tree.record(image, mask, own, mask=mask))
-        elif own in ('val', 'test') and own not in with_masks:
-            purpose = 'validate' if own == 'val' else own
+            records.append(tree.record(image, mask, split, mask=mask))
+        elif split in ('val', 'test') and split not in with_masks:
+            purpose = 'validate' if split == 'val' else split
             findings.warn(f'images to {purpose} without masks, left out', image)
-        elif own or image in lists.splits or not has_splits:
+        elif split or image in lists.splits or not has_splits:
             what = 'images have no mask of their name'
             findings.reject(what, 'add them, or remove the images', str(image))
     return MaskedImages(records, lists, index, unused)
 
 
 def _images_and_masks(tree: Tree) -> tuple[list[Path], list[Path]]:
-    """Tell images from masks by folder names, by names of masks beside images, or by pixels."""
+    """Tell images from masks by folder names, by names of masks next to images, or by pixels.
+
+    Both are empty if there are no masks.
+    """
     of_kind: dict[str, list[Path]] = defaultdict(list)
-    for folders, found in tree.images_in.items():
-        of_kind[kind_by_name(folders)] += found
-    masks = of_kind['mask'] or _masks_beside(tree)
-    beside = bool(masks and not of_kind['mask'])
-    places = [folders for folders in tree.images_in if kind_by_name(folders) == '']
-    if not beside and share_names(tree, [*tree.images_in]):
-        maps = label_maps(tree, places)
-        drawn = not of_kind['image'] and len(maps) == len(of_kind[''])  # so flat are images here
-        masks = masks if drawn else [*masks, *maps]
+    for folders, paths in tree.images_in.items():
+        of_kind[kind_by_name(folders)] += paths
+    masks = of_kind['mask'] or _masks_next_to_images(tree)
+    in_same_folders = bool(masks and not of_kind['mask'])
+    unnamed = [folders for folders in tree.images_in if kind_by_name(folders) == '']
+    if not in_same_folders and share_names(tree, [*tree.images_in]):
+        maps = label_maps(tree, unnamed)
+        # If all files that can be images have flat regions, they are drawings.
+        are_drawings = not of_kind['image'] and len(maps) == len(of_kind[''])
+        masks = masks if are_drawings else [*masks, *maps]
+    if in_same_folders:
+        candidates: Sequence[Path] = tree.images
+    else:
+        candidates = of_kind['image'] or of_kind['']
     taken = {*masks}
-    others = tree.images if beside else of_kind[''] if not of_kind['image'] else of_kind['image']
-    images = [path for path in others if path not in taken]
+    images = [path for path in candidates if path not in taken]
     return (images, masks) if masks else ([], [])
 
 
-def _masks_beside(tree: Tree) -> list[Path]:
+def _masks_next_to_images(tree: Tree) -> list[Path]:
     """The masks next to their image, named after it."""
     masks = [path for path in tree.images if _is_named_mask(path)]
     stems = {(path.parent, path.stem) for path in tree.images} if masks else set()
@@ -145,7 +145,7 @@ def _masks_beside(tree: Tree) -> list[Path]:
     ]
 
 
-def _names(images: list[Path], masks: list[Path]) -> dict[Path, list[str]]:
+def _possible_names(images: list[Path], masks: list[Path]) -> dict[Path, list[str]]:
     """The possible names of each mask's image, the likeliest first.
 
     NAME.jpg.png is the mask of NAME.jpg, and mask_1.png that of img_1.jpg.
@@ -159,13 +159,13 @@ def _names(images: list[Path], masks: list[Path]) -> dict[Path, list[str]]:
     }
 
 
-def _match(names: list[str], mask: Path, index: Index) -> Path | None:
-    """The one image of a mask."""
-    found = next(filter(None, (index.match(name, mask) for name in names)), [])
-    return found[0] if len(found) == 1 else None
+def _match_mask(names: list[str], mask: Path, index: Index) -> Path | None:
+    """The image of a mask, if the first name that matches is unique."""
+    images = next(filter(None, (index.match(name, mask) for name in names)), [])
+    return images[0] if len(images) == 1 else None
 
 
-def _labels(
+def _choose_masks(
     tree: Tree,
     masks: list[Path],
     names: Mapping[Path, list[str]],
@@ -174,26 +174,30 @@ def _labels(
 ) -> tuple[list[Path], list[Path]]:
     """The masks that are the labels, and other maps of the same images.
 
+    All are labels if all are in folders for masks.
+
     Raises:
-        InputError: if that is ambiguous.
+        InputError: if it is ambiguous which maps are the labels.
     """
-    unnamed = {mask for mask in masks if kind_by_name(tree.parts(mask)) != 'mask'}
+    if all(kind_by_name(tree.parts(mask)) == 'mask' for mask in masks):
+        return masks, []
     maps: dict[Role, dict[Path, Path]] = defaultdict(dict)
-    for mask in masks if unnamed else ():
-        if image := _match(names[mask], mask, index):
+    for mask in masks:
+        if image := _match_mask(names[mask], mask, index):
             maps[role_of(mask, image, tree)].setdefault(image, mask)
-    large = {
-        role: own
-        for role, own in maps.items()
+    competing = {
+        role: mask_of
+        for role, mask_of in maps.items()
         if any(
-            other is not own and len(own.keys() & other.keys()) >= MIN_SHARED_IMAGES * len(other)
+            other is not mask_of
+            and len(mask_of.keys() & other.keys()) >= MIN_SHARED_IMAGES * len(other)
             for other in maps.values()
         )
     }
-    if len(large) < 2:
+    if len(competing) < 2:
         return masks, []
-    chosen = choose_labels(large, findings)
-    unused = {mask for role in large if role != chosen for mask in large[role].values()}
+    chosen = choose_labels(competing, findings)
+    unused = {mask for role in competing if role != chosen for mask in competing[role].values()}
     return [mask for mask in masks if mask not in unused], [*unused]
 
 

@@ -2,8 +2,8 @@
 
 Programs export masks in several ways. Class numbers stay unchanged, and 255 is a pixel without a
 class. A few values far apart, such as 0 and 255, or 0 and 128, are grays, which are classes in
-their order. Colors are looked up in CVAT's ``labelmap.txt``, or are classes in the order of their
-values.
+their order. Colors are looked up in a file such as CVAT's ``labelmap.txt``, or are classes in the
+order of their values.
 """
 
 import re
@@ -19,7 +19,7 @@ from PIL import Image, ImageOps
 
 from anyfolder.errors import InputError, UnclearError
 from anyfolder.limits import read_within
-from anyfolder.pixels.image_headers import check_size, photograph
+from anyfolder.pixels.image_headers import check_decoding_cost, photograph
 
 from .findings import Findings
 from .mask_classes import NOT_LABELED, MaskValues
@@ -27,14 +27,14 @@ from .mask_names import FIRST_COLOR, NamedValues
 
 MAX_CLASSES = 254  # 255 marks pixels without a class
 # Smallest value that is a gray level rather than a class number, in masks with few values.
-LEAST_GRAY = 100
+MIN_GRAY = 100
 MAX_GRAY_VALUES = 8  # maximum number of gray levels in masks whose classes have no names
 DARK_AND_BRIGHT = {'0-127': 'class 0', '128-255': 'class 255'}
 MIN_TWO_GRAYS_SHARE = 0.9  # fraction of pixels with the two main grays in a smoothed binary mask
 EDGE_WINDOW = 5  # side in pixels of the window that is searched for edges
-STRIP = 1 << 22  # pixels of a mask that are processed at once
-ENOUGH = 1 << 16  # number of values from which on a file is a photograph, and counting stops
-LOOKED_AT = 1 << 28  # maximum number of pixels times values that are searched for parts
+STRIP_PIXELS = 1 << 22  # pixels of a mask that are processed at once
+MAX_COUNTED_VALUES = 1 << 16  # with more values, a file is a photograph, and counting stops
+MAX_SEARCHED = 1 << 28  # maximum of pixels times values that are searched for connected parts
 
 # First bytes of formats that are or can be lossy.
 LOSSY_FORMATS = {'JPEG': b'\xff\xd8', 'WebP': b'RIFF.*VP8 ', 'AVIF or HEIC': b'.{4}ftyp'}
@@ -45,9 +45,9 @@ class MaskProbe(NamedTuple):
 
     Attributes:
         counts: the number of pixels of each value or color.
-        parts: the number of connected parts of these pixels, if some are near a lower and a higher
-            value.
-        at_edges: the number of parts with only such pixels.
+        parts: for each value with a pixel near both a lower and a higher value, the number of
+            connected parts of its pixels.
+        at_edges: for each of these values, how many of the parts have only such pixels.
         palette: the color of each value, in a file with a palette.
     """
 
@@ -64,19 +64,19 @@ def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
 
     Args:
         mask: the file.
-        by_color: whether the colors of a palette count instead of its numbers.
+        by_color: whether the colors of a palette are taken instead of its numbers.
 
     Returns:
         The values (H, W), in uint8 if the mode of the image holds no others, or in int32.
     """
     content = read_within(mask, 'bytes of an image')
-    check_size(content)
+    check_decoding_cost(content)
     with photograph(content) as stored:
         ImageOps.exif_transpose(stored, in_place=True)
         width, height = stored.size
         one_byte = stored.mode in ('L', '1') or (stored.mode == 'P' and not by_color)
         values = np.empty((height, width), np.uint8 if one_byte else np.int32)
-        rows = max(STRIP // width, 1)
+        rows = max(STRIP_PIXELS // width, 1)
         for top in range(0, height, rows):  # the colors of a whole large mask may not fit in memory
             strip = stored.crop((0, top, width, min(top + rows, height)))
             values[top : top + rows] = np.asarray(strip) if one_byte else _wide_values_in(strip)
@@ -84,6 +84,11 @@ def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
 
 
 def _wide_values_in(image: Image.Image) -> np.ndarray:
+    """The values (H, W), int32, of an image with integers, floats or colors.
+
+    Raises:
+        ValueError: if a value is not an integer.
+    """
     if image.mode == 'F' and (np.asarray(image) % 1).any():
         raise ValueError('its values are not integers')
     if image.mode.startswith(('I', 'F')):
@@ -102,40 +107,43 @@ def probe_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], MaskP
     with photograph(mask) as image:
         palette = (image.getpalette() or []) if image.mode == 'P' and not by_color else []
     counts, shape = Counter[int](), values.shape
-    for strip in np.array_split(values.ravel(), max(values.size // STRIP, 1)):
+    for strip in np.array_split(values.ravel(), max(values.size // STRIP_PIXELS, 1)):
         counts.update(_counts_in(strip))
-        if len(counts) > ENOUGH:
+        if len(counts) > MAX_COUNTED_VALUES:
             break
     parts, at_edges = Counter[int](), Counter[int]()
     if len(counts) > 2 and max(counts) < 256:
-        rows = max(LOOKED_AT // (len(counts) * values.shape[1]), EDGE_WINDOW)
+        rows = max(MAX_SEARCHED // (len(counts) * values.shape[1]), EDGE_WINDOW)
         values, square = values[:rows], np.ones((EDGE_WINDOW, EDGE_WINDOW), np.uint8)
         pixels = values.astype(np.uint8)
         between = (cv2.erode(pixels, square) < pixels) & (pixels < cv2.dilate(pixels, square))
         for value in np.unique(values[between]).tolist():
-            found = (pixels == value).astype(np.uint8)
-            x, y, width, height = cv2.boundingRect(found)
+            has_value = (pixels == value).astype(np.uint8)
+            x, y, width, height = cv2.boundingRect(has_value)
             box = np.s_[y : y + height, x : x + width]
-            number, part = cv2.connectedComponents(found[box])
-            inside = np.zeros(number, bool)
-            inside[part[~between[box]]] = True
-            parts[value], at_edges[value] = number - 1, number - 1 - int(inside[1:].sum())
+            # The number of parts with the background, and the part of each pixel, 0 for background.
+            number, part_of = cv2.connectedComponents(has_value[box])
+            has_inner_pixel = np.zeros(number, bool)
+            has_inner_pixel[part_of[~between[box]]] = True
+            parts[value] = number - 1
+            at_edges[value] = number - 1 - int(has_inner_pixel[1:].sum())
     colors = enumerate(map(tuple, np.reshape(palette, (-1, 3)).tolist()))
-    return shape, MaskProbe(counts, parts, at_edges, {i: one for i, one in colors if i in counts})
+    used_colors = {value: color for value, color in colors if value in counts}
+    return shape, MaskProbe(counts, parts, at_edges, used_colors)
 
 
 def _counts_in(values: np.ndarray) -> dict[int, int]:
     """The number of pixels of each value."""
     if values.dtype == np.uint8:  # a histogram takes a tenth of the sort below
         histogram = cv2.calcHist([values], [0], None, [256], [0, 256]).ravel()
-        found, pixels_of = np.flatnonzero(histogram), histogram[histogram > 0].astype(int)
+        distinct, counts = np.flatnonzero(histogram), histogram[histogram > 0].astype(int)
     else:
-        found, pixels_of = np.unique(values, return_counts=True)
-    return dict(zip(found.tolist(), pixels_of.tolist(), strict=True))
+        distinct, counts = np.unique(values, return_counts=True)
+    return dict(zip(distinct.tolist(), counts.tolist(), strict=True))
 
 
 def lossy_kind(mask: Path) -> str:
-    """The lossy format of a file: JPEG, WebP unless lossless, AVIF; or ''."""
+    """The lossy format of a file: JPEG, WebP unless lossless, AVIF or HEIC; empty for others."""
     with open(mask, 'rb') as file:
         start = file.read(64)
     return next(
@@ -144,16 +152,23 @@ def lossy_kind(mask: Path) -> str:
 
 
 def choose_classes(
-    seen: MaskProbe, named: NamedValues, findings: Findings, lossy: Path | None = None
+    total: MaskProbe, named: NamedValues, findings: Findings, lossy: Path | None = None
 ) -> MaskValues:
-    """The classes of masks with these statistics; one of the masks can be of a :func:`lossy_kind`.
+    """The class of each value of masks.
+
+    Args:
+        total: the statistics of all masks together.
+        named: the names of values, if a file has them.
+        findings: collects notes on the values.
+        lossy: a mask in a lossy format, see :func:`lossy_kind`, if there is one.
 
     Raises:
         InputError: if the values cannot be classes, or their number differs from that of the names.
     """
-    counts, values = seen.counts, sorted(seen.counts)
+    counts, values = total.counts, sorted(total.counts)
     unnamed = len(values) > MAX_GRAY_VALUES and not (named.numbers or named.colors)
-    if lossy and min(np.diff(values), default=0) < LEAST_GRAY:
+    # A lossy file can only keep classes that are far apart, such as 0 and 255.
+    if lossy and min(np.diff(values), default=0) < MIN_GRAY:
         raise UnclearError(
             f'{str(lossy)!r} is a {lossy_kind(lossy)} file, which changes the values of '
             f'masks at edges: they have {len(values)} values, which are not class numbers; save '
@@ -162,7 +177,7 @@ def choose_classes(
         )
     if len(values) > MAX_CLASSES + 1 or (unnamed and _are_smoothed(counts)):
         raise UnclearError(
-            f'the masks have {len(values)} values, up to {_word(values[-1])}, which are '
+            f'the masks have {len(values)} values, up to {_text_of(values[-1])}, which are '
             'not class numbers; they may be smoothed or JPEG files, which change values: '
             'save masks as PNG with the class number of each pixel, or name the classes in '
             'classes.txt.',
@@ -171,24 +186,30 @@ def choose_classes(
     findings.warn_all(
         'mask values mainly at edges between two others, as created by interpolation; '
         'if so, resize masks by nearest neighbor',
-        (_word(value) for value, parts in seen.parts.items() if 2 * seen.at_edges[value] >= parts),
+        (
+            _text_of(value)
+            for value, parts in total.parts.items()
+            if 2 * total.at_edges[value] >= parts
+        ),
     )
-    found = _by_name(values, named) or _in_order(values, [*named.numbers.values()], findings)
-    empty = sorted({*range(len(found.classes))} - {*found.numbers.values()})
+    chosen = _classes_by_name(values, named) or _classes_in_order(
+        values, [*named.numbers.values()], findings
+    )
+    empty = sorted({*range(len(chosen.classes))} - {*chosen.numbers.values()})
     findings.warn_all(
-        'classes without a pixel in any mask: no pixel of', (found.classes[i] for i in empty)
+        'classes without a pixel in any mask: no pixel of', (chosen.classes[i] for i in empty)
     )
-    without = [value for value, number in found.numbers.items() if number == NOT_LABELED]
-    if without:
-        share = sum(map(counts.__getitem__, without)) / sum(counts.values())
+    unlabeled = [value for value, number in chosen.numbers.items() if number == NOT_LABELED]
+    if unlabeled:
+        share = sum(counts[value] for value in unlabeled) / sum(counts.values())
         findings.warn(
-            f'masks with pixels without a class, value {", ".join(map(_word, without))}',
+            f'masks with pixels without a class, value {", ".join(map(_text_of, unlabeled))}',
             f'{100 * share:.1f} % of all pixels',
         )
-    return found
+    return chosen
 
 
-def _by_name(values: list[int], named: NamedValues) -> MaskValues | None:
+def _classes_by_name(values: list[int], named: NamedValues) -> MaskValues | None:
     """The classes of the colors or numbers that a file names, unless the numbers are grays.
 
     Raises:
@@ -202,9 +223,9 @@ def _by_name(values: list[int], named: NamedValues) -> MaskValues | None:
         names = named.colors
         if unknown := [value for value in values if value not in names]:
             raise UnclearError(
-                f'the masks have the value {_word(unknown[0])}, which {str(named.file)!r} '
+                f'the masks have the value {_text_of(unknown[0])}, which {str(named.file)!r} '
                 'does not name; add its color.',
-                classes={_word(value): names.get(value) for value in [*names, *unknown]},
+                classes={_text_of(value): names.get(value) for value in [*names, *unknown]},
             )
     if not names:
         return None
@@ -216,18 +237,24 @@ def _by_name(values: list[int], named: NamedValues) -> MaskValues | None:
     )
 
 
-def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskValues:
-    """The classes of values or unnamed colors, in their order."""
-    chosen = values if _are_grays(values) else [one for one in values if one != NOT_LABELED]
+def _classes_in_order(values: list[int], names: list[str], findings: Findings) -> MaskValues:
+    """The classes of values or unnamed colors, in their order.
+
+    Raises:
+        InputError: if the number of names differs, if it is not clear which class a value is, or if
+            there is only one.
+    """
+    labeled = [value for value in values if value != NOT_LABELED]
+    chosen = values if _are_grays(values) else labeled
     if names and chosen[-1] >= FIRST_COLOR:
         raise UnclearError(
-            f'the masks have colors, such as {_word(chosen[-1])}, but the classes have '
+            f'the masks have colors, such as {_text_of(chosen[-1])}, but the classes have '
             'names without colors; write class_dict.csv with the '
             'columns name, r, g and b.',
             classes=_named_in_order(chosen, names),
         )
     if names and len(names) != len(chosen):
-        shown = ', '.join(map(_word, chosen[:10]))
+        shown = ', '.join(map(_text_of, chosen[:10]))
         if len(chosen) > 10:
             shown += ' ...'
         raise UnclearError(
@@ -235,46 +262,45 @@ def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskVa
             'from class 0; name all of them, or mark pixels without a class by 255.',
             classes=_named_in_order(chosen, names),
         )
-    if not names and len(values) == 2 and 0 < values[0] < LEAST_GRAY and NOT_LABELED in values:
+    if not names and len(values) == 2 and 0 < values[0] < MIN_GRAY and NOT_LABELED in values:
         raise UnclearError(
             f'the masks have the values {values[0]} and {NOT_LABELED}, which may be two classes, '
             'or one class and unlabeled pixels; name the classes in classes.txt, or use 0 and 1.',
             classes={str(value): f'class {value}' for value in values},
         )
-    classes = tuple(names) or tuple(f'class {_word(value)}' for value in chosen)
+    classes = tuple(names) or tuple(f'class {_text_of(value)}' for value in chosen)
     if len(classes) < 2:
         raise InputError(
-            f'all pixels of all masks have the value {_word(values[0])}, so there is '
+            f'all pixels of all masks have the value {_text_of(values[0])}, so there is '
             'nothing to learn; check how the masks were saved.'
         )
     if chosen != list(range(len(chosen))):
         findings.warn_all(
             'mask values, taken as classes in this order',
-            (f'{_word(value)} is {name!r}' for value, name in zip(chosen, classes, strict=True)),
+            (f'{_text_of(value)} is {name!r}' for value, name in zip(chosen, classes, strict=True)),
         )
     numbers = {value: number for number, value in enumerate(chosen)}
     return MaskValues(classes, {value: numbers.get(value, NOT_LABELED) for value in values})
 
 
 def _named_in_order(values: list[int], names: list[str]) -> dict[str, str | None]:
-    """The name of each value in order, if their numbers are equal."""
-    return {_word(value): name for value, name in zip_longest(values, names[: len(values)])}
+    """The name of each value in order; None for further values."""
+    return {_text_of(value): name for value, name in zip_longest(values, names[: len(values)])}
 
 
 def _are_grays(values: list[int]) -> bool:
     """True if there are few values far apart, which are grays or colors, including 255."""
     others = [value for value in values if value != NOT_LABELED]
-    return len(values) <= MAX_GRAY_VALUES and (len(others) < 2 or max(others) >= LEAST_GRAY)
+    return len(values) <= MAX_GRAY_VALUES and (len(others) < 2 or max(others) >= MIN_GRAY)
 
 
 def _are_smoothed(counts: Counter[int]) -> bool:
-    """True if many values have gaps between them, or are the few pixels between two grays."""
+    """True if many values have gaps between them, or only few pixels have others than two grays."""
     largest, total = max(counts), sum(counts.values())
-    two = sum(count for _, count in counts.most_common(2))
-    return largest > 2 * len(counts) or (
-        largest >= LEAST_GRAY and two > MIN_TWO_GRAYS_SHARE * total
-    )
+    main = sum(count for _, count in counts.most_common(2))
+    return largest > 2 * len(counts) or (largest >= MIN_GRAY and main > MIN_TWO_GRAYS_SHARE * total)
 
 
-def _word(value: int) -> str:
+def _text_of(value: int) -> str:
+    """A value as text: a number, or a color such as ``#ff0000``."""
     return str(value) if value < FIRST_COLOR else f'#{value - FIRST_COLOR:06x}'

@@ -9,20 +9,25 @@ from anyfolder.wording import option
 from .image_tree import Tree
 from .map_sets import kind_by_name
 
-MEAN_MASKS = 2  # number of masks below which one may cover all pixels of the image
+MIN_MEAN_MASKS = 2  # masks per image on average; a single one may have all objects
 
 
 def check_masks_of_objects(tree: Tree) -> None:
     """Raise an ``UnclearError`` for ``ID/images/ID.png`` and several ``ID/masks/*.png``."""
-    found = defaultdict[Path, dict[str, list[Path]]](lambda: dict(image=[], mask=[]))
+    images_in, masks_in = defaultdict[Path, list[Path]](list), defaultdict[Path, list[Path]](list)
     for folders, images in tree.images_in.items():
-        if len(folders) > 1 and (kind := kind_by_name(folders[-1:])) in ('image', 'mask'):
-            found[images[0].parent.parent][kind] += images
-    whole = [one for one in found.values() if len(one['image']) == 1 and one['mask']]
-    masks = [mask for one in whole for mask in one['mask']]
-    if len(whole) + len(masks) <= len(tree.images) / 2 or len(masks) < MEAN_MASKS * len(whole):
+        if len(folders) > 1:
+            kind = kind_by_name(folders[-1:])
+            if kind == 'image':
+                images_in[images[0].parent.parent] += images
+            elif kind == 'mask':
+                masks_in[images[0].parent.parent] += images
+    parents = [parent for parent in images_in if len(images_in[parent]) == 1 and masks_in[parent]]
+    masks = [mask for parent in parents for mask in masks_in[parent]]
+    are_most_files = len(parents) + len(masks) > len(tree.images) / 2
+    if not are_most_files or len(masks) < MIN_MEAN_MASKS * len(parents):
         return
-    [image], mask = whole[0]['image'], masks[0]
+    [image], mask = images_in[parents[0]], masks[0]
     raise UnclearError(
         f'{str(image)!r} has several masks such as {str(mask)!r}, which may show one object each; '
         'merge them into one mask with a number for each class, or to detect objects, give '

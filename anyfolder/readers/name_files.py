@@ -13,14 +13,9 @@ from anyfolder.text import LONGEST_IN_LIST, read_lines
 from .class_names import check_alike
 from .image_tree import Tree
 
-NAME_FILES = (
-    'classes.txt',
-    '*.names',
-    '_darknet.labels',
-    'labels.txt',
-    'names.txt',
-    'wnids.txt',
-)  # patterns of files with a name on each line
+# Patterns of files with a name on each line. If a YAML or JSON file has names, only the first two
+# are compared with it.
+NAME_FILES = ('classes.txt', '*.names', '_darknet.labels', 'labels.txt', 'names.txt', 'wnids.txt')
 # The forms of a line with a class number: ``0: cat``, ``0 cat``, ``cat: 0``.
 NUMBERED_LINES = (
     r'(?P<number>\d{1,9})(?:\s*[:,;]\s*|\s+)(?P<name>\S.*)',
@@ -37,15 +32,15 @@ def find_settings(tree: Tree) -> Settings | None:
     Raises:
         InputError: if a file is not YAML, or if several have different names.
     """
-    found: list[Settings] = []
+    settings: list[Settings] = []
     for file in tree.others:
         if file.suffix.lower() not in ('.yaml', '.yml'):
             continue
         content = tree.contents.yaml(file)
         if isinstance(content, dict) and 'names' in content:
-            found.append((file, content))
-    check_alike([(file, content['names']) for file, content in found])
-    return found[0] if found else None
+            settings.append((file, content))
+    check_alike([(file, content['names']) for file, content in settings])
+    return settings[0] if settings else None
 
 
 def find_names(tree: Tree, settings: Settings | None) -> Names | None:
@@ -72,38 +67,39 @@ def find_names(tree: Tree, settings: Settings | None) -> Names | None:
                 f'names of {str(settings[0])!r} must be a list of the classes, or number: name.'
             )
         named = [(settings[0], [str(name).strip() for name in names])]
-    elif in_json := next(_in_json(tree), None):
+    elif in_json := next(_names_in_json(tree), None):
         named = [in_json]
-    for name in NAME_FILES[:2] if named else NAME_FILES:
-        files = (file for file in tree.others if fnmatch(file.name, name))
-        found = [
+    for pattern in NAME_FILES[:2] if named else NAME_FILES:
+        files = (file for file in tree.others if fnmatch(file.name, pattern))
+        with_lists = [
             *named,
             *((file, names_by_number(read_lines(file, LONGEST_IN_LIST))) for file in files),
         ]
-        check_alike(found)
-        if len(found) > len(named):
-            return found[0]
+        check_alike(with_lists)
+        if len(with_lists) > len(named):
+            return with_lists[0]
     return named[0] if named else None
 
 
-def _in_json(tree: Tree) -> Iterator[Names]:
+def _names_in_json(tree: Tree) -> Iterator[Names]:
     """The files with names by class number, such as Hugging Face's ``id2label.json``."""
     for file in tree.others:
         content = tree.contents.json(file) if file.suffix.lower() == '.json' else None
         if isinstance(content, dict) and content and all(map(str.isdecimal, content)):
             names = {int(key): name for key, name in content.items() if isinstance(name, str)}
+            # All values are text, the names are unique, and at most one number is missing, as 0.
             if len(names) == len(content) and len({*names.values()}) == len(names) > max(names) - 1:
                 yield file, [names.get(i, '').strip() for i in range(1 + max(names))]
 
 
 def names_by_number(lines: list[str]) -> list[str]:
-    """The names in the order of their numbers, if all are numbered from 0 on."""
+    """The names in the order of their numbers; the lines if these are not numbered from 0 on."""
     order = range(len(lines))
     for form in NUMBERED_LINES:
         names = {
-            int(found['number']): found['name']
+            int(match['number']): match['name']
             for line in lines
-            if (found := re.fullmatch(form, line))
+            if (match := re.fullmatch(form, line))
         }
         if {*names} == {*order}:
             return [names[i] for i in order]

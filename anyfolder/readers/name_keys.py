@@ -16,7 +16,7 @@ def keys_of(paths: Iterable[Path]) -> dict[Path, str]:
     """The key of each file: ``21`` of ``21_training.tif`` and of ``21_manual1.gif``.
 
     The names of an image and its maps often differ in words that all images, or all maps, share.
-    The key is empty if there are no other words.
+    The key has the other words, and is empty if there are none.
     """
     in_folder = defaultdict[str, list[Path]](list)
     for path in paths:
@@ -30,17 +30,22 @@ def first_word(key: str) -> str:
 
 
 def _keys(paths: list[Path]) -> dict[Path, str]:
-    tokens = {path: TOKEN.findall(path.stem.casefold()) for path in paths}
-    common = reduce(and_, map(Counter, tokens.values()))
-    return {path: ' '.join(_without(found, common)) for path, found in tokens.items()}
+    """The keys of the files in a folder."""
+    tokens_of = {path: TOKEN.findall(path.stem.casefold()) for path in paths}
+    # The tokens that all names have, and how often.
+    common = reduce(and_, map(Counter, tokens_of.values()))
+    return {path: ' '.join(_remove_common(tokens, common)) for path, tokens in tokens_of.items()}
 
 
-def _without(tokens: list[str], common: Mapping[str, int]) -> list[str]:
-    """The tokens without these. The last of equal tokens are removed: ``1_manual1`` is image 1."""
-    left, kept = Counter(common), []
+def _remove_common(tokens: list[str], common: Mapping[str, int]) -> list[str]:
+    """The tokens without the common ones.
+
+    The last of equal tokens are removed: ``1_manual1`` is image 1.
+    """
+    to_remove, kept = Counter(common), []
     for token in reversed(tokens):
-        if left[token]:
-            left[token] -= 1
+        if to_remove[token]:
+            to_remove[token] -= 1
         else:
             kept.append(token)
     return kept[::-1]

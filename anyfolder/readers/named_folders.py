@@ -20,33 +20,34 @@ class NamedFolders:
 
     Args:
         tree: the files of the folder.
-        but: names of class folders, which do not count.
+        excluded: names of class folders, which never match.
     """
 
-    def __init__(self, tree: Tree, but: Container[str] = ()) -> None:
-        self._tree, self._but = tree, but
+    def __init__(self, tree: Tree, excluded: Container[str] = ()) -> None:
+        self._tree, self._excluded = tree, excluded
 
     @cached_property
     def _by_tail(self) -> dict[str, list[Folders]]:
-        """Folders by each suffix of their path, as ``c``, ``b/c`` and ``a/b/c``."""
-        places = {
+        """Folders by each end of their path: ``c``, ``b/c`` and ``a/b/c``."""
+        all_folders = {
             folders[: depth + 1]
             for folders in self._tree.images_in
             for depth in range(len(folders))
         }
-        found = defaultdict[str, list[Folders]](list)
-        for place in sorted(places):
-            for start in range(len(place)):
-                found[nfc('/'.join(place[start:]))].append(place)
-        return found
+        by_tail = defaultdict[str, list[Folders]](list)
+        for folders in sorted(all_folders):
+            for start in range(len(folders)):
+                by_tail[nfc('/'.join(folders[start:]))].append(folders)
+        return by_tail
 
     @cached_property
     def _below(self) -> dict[Folders, list[Path]]:
-        found = defaultdict[Folders, list[Path]](list)
+        """The images anywhere below each folder."""
+        below = defaultdict[Folders, list[Path]](list)
         for folders, images in self._tree.images_in.items():
             for depth in range(len(folders)):
-                found[folders[: depth + 1]] += images
-        return found
+                below[folders[: depth + 1]] += images
+        return below
 
     def match(self, name: str) -> Sequence[Folders]:
         """The folders with a name: ``seq/1``, or ``seq/1.avi`` for a video in frames.
@@ -56,15 +57,16 @@ class NamedFolders:
         parts = [part for part in nfc(name).replace('\\', '/').split('/') if part not in ('', '.')]
         stem, suffix = os.path.splitext(parts[-1]) if parts else ('', '')
         for last in dict.fromkeys((stem + suffix, stem if len(suffix) <= LONGEST_SUFFIX else '')):
-            plain = not last or split_of(last) or last.casefold() in ANY_KIND or last in self._but
-            if not plain and (found := self._by_tail.get('/'.join([*parts[:-1], last]))):
-                return found
+            if not last or split_of(last) or last.casefold() in ANY_KIND or last in self._excluded:
+                continue
+            if folders := self._by_tail.get('/'.join([*parts[:-1], last])):
+                return folders
         return ()
 
     def match_number(self, name: str) -> Sequence[Folders]:
         """The folders whose name is this number with other zeros: ``0007`` for 7 and 7.0.
 
-        None if folders of the number have several names, see :meth:`.Index.match_number`.
+        Empty if folders of the number have several names, see :meth:`.Index.match_number`.
         """
         number = NUMBER.fullmatch(name)
         names = self._numbered.get(int(number[1]), ()) if number else ()
@@ -73,22 +75,22 @@ class NamedFolders:
     @cached_property
     def _numbered(self) -> dict[int, set[str]]:
         """The folder names that are numbers, by number."""
-        found = defaultdict[int, set[str]](set)
+        names = defaultdict[int, set[str]](set)
         for name in self._by_tail:
             if number := NUMBER.fullmatch(name):
-                found[int(number[1])].add(name)
-        return found
+                names[int(number[1])].add(name)
+        return names
 
     def images(self, folders: Sequence[Folders]) -> list[Path]:
         """The images anywhere in these folders."""
-        return [image for place in folders for image in self._below[place]]
+        return [image for folder in folders for image in self._below[folder]]
 
-    def beside(self, folders: Sequence[Folders]) -> dict[Path, str]:
+    def images_at_same_depth(self, folders: Sequence[Folders]) -> dict[Path, str]:
         """The images in folders at the depth of these, with the path of the folder."""
         depths = {*map(len, folders)}
         return {
-            image: '/'.join(place)
-            for place, images in self._below.items()
-            if len(place) in depths
+            image: '/'.join(parts)
+            for parts, images in self._below.items()
+            if len(parts) in depths
             for image in images
         }

@@ -6,23 +6,28 @@ from pathlib import Path
 
 from anyfolder.sampling import evenly_spaced
 
-SAMPLED_NAMES = 1000  # number of images that are probed
-MEAN_IMAGES = 2  # images per class below which words name single images
+SAMPLED_NAMES = 1000  # names that are looked at, evenly spaced
+MIN_MEAN_IMAGES = 2  # images per class; with fewer, each word names an image, not a class
 CLASS = '[A-Za-zÀ-ÿ _-]*[A-Za-zÀ-ÿ]'
-# The pattern for a layout, and a regular expression for such names.
+# Pattern for a layout -> regular expression that recognizes the form. It is stricter: it demands
+# the number next to the class, without which any word would match. The forms: cat.1 and 0001_cat.
 FORMS = {
     f'**/{{class:{CLASS}}}*': re.compile(rf'({CLASS})[ ._(-]*[0-9]'),
     f'**/{{_:[0-9]+[ ._-]*}}{{class:{CLASS}}}.*': re.compile(rf'[0-9]+[ ._-]*({CLASS})$'),
 }
 
 
-def class_in_names(images: Sequence[Path]) -> tuple[str, Path] | None:
-    """The pattern of images whose names contain their class, and an example; otherwise None."""
+def pattern_of_classes_in_names(images: Sequence[Path]) -> tuple[str, Path] | None:
+    """The layout pattern for image names that contain their class, and an image that fits.
+
+    None if there is no such pattern.
+    """
     sample = [images[i] for i in evenly_spaced(len(images), SAMPLED_NAMES)]
     for pattern, form in FORMS.items():
-        named = [(path, found[1]) for path in sample if (found := form.match(path.stem))]
+        named = [(path, match[1]) for path in sample if (match := form.match(path.stem))]
         classes = {name for _, name in named}
-        enough = 2 * len(named) > len(sample) and len(named) >= MEAN_IMAGES * len(classes)
-        if len(classes) > 1 and enough:
+        most_fit = 2 * len(named) > len(sample)
+        classes_repeat = len(named) >= MIN_MEAN_IMAGES * len(classes)
+        if len(classes) > 1 and most_fit and classes_repeat:
             return pattern, named[0][0]
     return None

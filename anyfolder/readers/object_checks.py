@@ -1,7 +1,6 @@
 """Check objects against their images."""
 
 from collections.abc import Iterable
-from operator import sub
 
 from anyfolder.wording import option
 
@@ -10,7 +9,7 @@ from .boxes_in_pixels import to_pixels
 from .findings import Findings
 from .formats.json_values import number_of
 from .geometry import clipped, polygon_area, rounded
-from .object_masks import is_mask
+from .object_masks import check_mask
 from .records import ImageRecord, Instance, Records
 
 CORRECT = 'correct them'
@@ -21,7 +20,8 @@ def check_instances(
 ) -> None:
     """Check objects against their images: clip them, and reject invalid ones.
 
-    Afterward, every box has an area and finite sides of at least a rounded pixel within its image.
+    Afterward, every object has an area, and every box lies within its image, with finite sides of
+    at least a pixel, up to rounding. Repeated objects are left out.
 
     Args:
         records: images of known size, with objects as in their files.
@@ -34,71 +34,77 @@ def check_instances(
     """
     to_pixels(records, findings, is_certain)
     for record in records:
-        for found in record.instances:
-            found.segmentation = (found.segmentation or None) if with_masks else None
-        record.instances = [found for found in record.instances if _fits(found, record, findings)]
+        for instance in record.instances:
+            instance.segmentation = (instance.segmentation or None) if with_masks else None
+        record.instances = [
+            instance for instance in record.instances if _clip_to_image(instance, record, findings)
+        ]
         record.instances, repeated = without_repeats(record.instances)
         findings.warn_all(
             'objects left out, since the class has the same box twice',
-            (found.origin for found in repeated),
+            (instance.origin for instance in repeated),
         )
         findings.warn_all(
             'objects marked as crowd, ignored or difficult, neither trained on nor counted',
-            (found.origin for found in record.instances if found.crowd),
+            (instance.origin for instance in record.instances if instance.crowd),
         )
         if with_masks:
-            _leave_out_boxes(record, findings)
+            _reject_without_polygon(record, findings)
 
 
 def without_repeats(instances: Iterable[Instance]) -> tuple[list[Instance], list[Instance]]:
     """The first instance of each class and box, and the duplicates."""
     first: dict[tuple, Instance] = {}
     repeated = [
-        found
-        for found in instances
-        if first.setdefault((found.name, *found.box), found) is not found
+        instance
+        for instance in instances
+        if first.setdefault((instance.name, *instance.box), instance) is not instance
     ]
     return list(first.values()), repeated
 
 
-def _fits(found: Instance, record: ImageRecord, findings: Findings) -> bool:
-    """Clip a box to its image; return whether enough of it is left."""
-    width, height = found.box[2:]
-    cut = clipped(found.box, record.size)
+def _clip_to_image(instance: Instance, record: ImageRecord, findings: Findings) -> bool:
+    """Clip a box to its image, and complete its object; return whether enough of it is left."""
+    width, height = instance.box[2:]
+    cut = clipped(instance.box, record.size)
     if min(cut[2:]) < MIN_SIDE - SLACK:
-        where = f'{rounded(found.box)} of {found.origin}'
-        wrong = 'lie outside of their image'
-        if min(width, height) < MIN_SIDE - SLACK:
-            small = min(width, height) >= 0
-            wrong = f'have a {"side of less than a pixel" if small else "negative width or height"}'
+        where = f'{rounded(instance.box)} of {instance.origin}'
+        if min(width, height) < 0:
+            what = 'boxes have a negative width or height'
+        elif min(width, height) < MIN_SIDE - SLACK:
+            what = 'boxes have a side of less than a pixel'
+        else:
+            what = 'boxes lie outside of their image'
         size = f'an image of {record.size[0]} x {record.size[1]}'
-        findings.reject(f'boxes {wrong}', CORRECT, f'{where}, {size}', tolerated=True)
+        findings.reject(what, CORRECT, f'{where}, {size}', few_are_tolerated=True)
         return False
-    if max(map(abs, map(sub, cut, found.box))) > 1e-3:
-        where = f'{rounded(found.box)} of {found.origin}'
+    # Less than 1e-3 pixels is rounding.
+    if max(abs(after - before) for after, before in zip(cut, instance.box, strict=True)) > 1e-3:
+        where = f'{rounded(instance.box)} of {instance.origin}'
         findings.warn('boxes clipped to their image', where)
-    found.box = cut
-    if found.segmentation and not is_mask(found, record.size, findings):
+    instance.box = cut
+    if instance.segmentation and not check_mask(instance, record.size, findings):
         return False
-    _complete_area(found, findings)
+    _complete_area(instance, findings)
     return True
 
 
-def _complete_area(found: Instance, findings: Findings) -> None:
+def _complete_area(instance: Instance, findings: Findings) -> None:
     """Compute the area of an object if its file has none or an invalid one."""
-    _, _, width, height = found.box
-    if not 0 < number_of(found.area) <= 1.01 * width * height + 1:
-        if found.area is not None:
-            findings.warn('areas computed anew', f'{found.area!r} of {found.origin}')
-        polygons = found.segmentation if isinstance(found.segmentation, list) else []
-        found.area = sum(map(polygon_area, polygons)) or width * height
+    _, _, width, height = instance.box
+    # An area may exceed its box by 1 % and a pixel, since numbers are rounded.
+    if not 0 < number_of(instance.area) <= 1.01 * width * height + 1:
+        if instance.area is not None:
+            findings.warn('areas computed anew', f'{instance.area!r} of {instance.origin}')
+        polygons = instance.segmentation if isinstance(instance.segmentation, list) else []
+        instance.area = sum(map(polygon_area, polygons)) or width * height
 
 
-def _leave_out_boxes(record: ImageRecord, findings: Findings) -> None:
+def _reject_without_polygon(record: ImageRecord, findings: Findings) -> None:
     """Reject objects without a polygon."""
-    for found in record.instances:
-        if not found.segmentation:
+    for instance in record.instances:
+        if not instance.segmentation:
             what = 'objects have a box but no polygon'
             remedy = f'draw one, or give {option("task", "detection")}'
-            findings.reject(what, remedy, found.origin)
-    record.instances = [found for found in record.instances if found.segmentation]
+            findings.reject(what, remedy, instance.origin)
+    record.instances = [instance for instance in record.instances if instance.segmentation]

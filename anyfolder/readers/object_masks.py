@@ -9,74 +9,85 @@ from anyfolder.errors import first_line
 
 from .box_meaning import MIN_SIDE, ROUNDED
 from .findings import Findings
-from .geometry import box_around, moved_within, rounded
+from .geometry import box_around, clip_points, rounded
 from .records import Instance
 from .run_lengths import box_of_runs
 
-APART = 0.5  # fraction of a side by which a box may differ from its polygons
+MAX_APART = 0.5  # fraction of a side by which a box may differ from its polygons
 CORRECT = 'correct them'
 
 
-def is_mask(found: Instance, size: tuple[int, int], findings: Findings) -> bool:
-    """True if the mask of an object fits its box; otherwise it is rejected.
+def check_mask(instance: Instance, size: tuple[int, int], findings: Findings) -> bool:
+    """True if the mask of an object is valid and fits its box; otherwise it is rejected.
 
     Args:
-        found: an object in pixels. Its polygons or run lengths are normalized.
+        instance: an object in pixels. Parts of fewer than three points are removed from its
+            polygons, and other keys from its run lengths.
         size: width and height of its image in pixels.
         findings: collects errors.
     """
-    if isinstance(found.segmentation, dict):
-        return _are_run_lengths(found, size, findings)
-    parts = found.segmentation or []
+    if isinstance(instance.segmentation, dict):
+        return _has_valid_runs(instance, size, findings)
+    parts = instance.segmentation or []
     polygons = [part for part in parts if len(part) >= 6]
     if not polygons or any(
         len(part) % 2 or not all(map(math.isfinite, part)) for part in (polygons or parts)
     ):
         what = 'polygons are not three or more pairs of finite numbers'
-        findings.reject(what, CORRECT, found.origin, tolerated=True)
+        findings.reject(what, CORRECT, instance.origin, few_are_tolerated=True)
         return False
     if len(polygons) < len(parts):
-        findings.warn('parts of polygons left out, with fewer than three points', found.origin)
-    found.segmentation = polygons
-    around = box_around([moved_within(polygon, size) for polygon in polygons])
-    return _is_in_its_box(around, found, findings)
+        findings.warn('parts of polygons left out, with fewer than three points', instance.origin)
+    instance.segmentation = polygons
+    around = box_around([clip_points(polygon, size) for polygon in polygons])
+    return _fits_box(around, instance, findings)
 
 
-def _is_in_its_box(around: Sequence[float], found: Instance, findings: Findings) -> bool:
-    """True if polygons or run lengths, with this box around them, are at the place of their box."""
-    apart = np.abs(np.subtract(around, found.box))
-    if (apart > APART * np.tile(found.box[2:], 2) + MIN_SIDE).any():
+def _fits_box(around: Sequence[float], instance: Instance, findings: Findings) -> bool:
+    """True if polygons or run lengths are at the place of their box; otherwise they are rejected.
+
+    Args:
+        around: the box around the polygons or run lengths.
+        instance: the object with its box.
+        findings: collects the error.
+    """
+    apart = np.abs(np.subtract(around, instance.box))
+    if (apart > MAX_APART * np.tile(instance.box[2:], 2) + MIN_SIDE).any():
         what = 'polygons and boxes of objects are in different places'
-        where = f'{rounded(around)} and {rounded(found.box)} of {found.origin}'
-        findings.reject(what, 'make one of the other', where, tolerated=True)
+        where = f'{rounded(around)} and {rounded(instance.box)} of {instance.origin}'
+        findings.reject(what, 'make one of the other', where, few_are_tolerated=True)
         return False
     return True
 
 
-def _are_run_lengths(found: Instance, size: tuple[int, int], findings: Findings) -> bool:
-    """True if COCO's run lengths, as numbers or compressed, fit an image of this size."""
-    assert isinstance(found.segmentation, dict)
-    shape, counts = list(size[::-1]), found.segmentation.get('counts')
-    if list(found.segmentation.get('size', ())) != shape:
+def _has_valid_runs(instance: Instance, size: tuple[int, int], findings: Findings) -> bool:
+    """True if COCO's run lengths, as numbers or compressed, are valid and fit the box."""
+    assert isinstance(instance.segmentation, dict)
+    shape, counts = list(size[::-1]), instance.segmentation.get('counts')
+    if list(instance.segmentation.get('size', ())) != shape:
         what = 'run-length masks have another size than their image'
-        findings.reject(what, CORRECT, found.origin)
+        findings.reject(what, CORRECT, instance.origin)
         return False
     try:
         around = box_of_runs(counts, size)
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         what = 'masks are not valid COCO run lengths'
-        findings.reject(what, CORRECT, f'{found.origin} ({first_line(error)})')
+        findings.reject(what, CORRECT, f'{instance.origin} ({first_line(error)})')
         return False
     if around is None:
-        findings.reject('run-length masks are empty', CORRECT, found.origin, tolerated=True)
+        findings.reject(
+            'run-length masks are empty', CORRECT, instance.origin, few_are_tolerated=True
+        )
         return False
     left, top, width, height = around
-    apart, by_rows = (
-        np.abs(np.subtract(one, found.box)).sum() for one in (around, (top, left, height, width))
-    )
-    if shape[0] == shape[1] and by_rows + ROUNDED < apart:
+    apart = np.abs(np.subtract(around, instance.box)).sum()
+    apart_by_rows = np.abs(np.subtract((top, left, height, width), instance.box)).sum()
+    # For an image that is not square, the size already shows the order.
+    if shape[0] == shape[1] and apart_by_rows + ROUNDED < apart:
         what = 'run-length masks only fit their boxes if read by rows'
-        findings.reject(what, 'write them by columns, as in COCO', found.origin, tolerated=True)
+        findings.reject(
+            what, 'write them by columns, as in COCO', instance.origin, few_are_tolerated=True
+        )
         return False
-    found.segmentation = dict(size=shape, counts=counts)
-    return _is_in_its_box(around, found, findings)
+    instance.segmentation = dict(size=shape, counts=counts)
+    return _fits_box(around, instance, findings)

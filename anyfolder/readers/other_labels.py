@@ -14,15 +14,15 @@ def check_other_labels(tree: Tree) -> None:
 
     Its folders of images and of maps would be taken for classes.
     """
-    if formats := ' and '.join(found.name for found in formats_of(tree)):
-        has, task = f'boxes as {formats}', 'detection'
+    if formats := ' and '.join(format.name for format in formats_of(tree)):
+        content, task = f'boxes as {formats}', 'detection'
     elif has_depth(tree):
-        has, task = 'images and depth maps', 'depth'
+        content, task = 'images and depth maps', 'depth'
     elif has_masks(tree):
-        has, task = 'images and masks', 'segmentation'
+        content, task = 'images and masks', 'segmentation'
     else:
         return
     raise InputError(
-        f'{str(tree.folder)!r} has {has}; give {option("task", task)}, or for classification a '
+        f'{str(tree.folder)!r} has {content}; give {option("task", task)}, or for classification a '
         'folder with only class folders.'
     )

@@ -25,7 +25,7 @@ from .listing import Listing
 from .pixel_maps import probe_maps
 from .records import ImageRecord, Instance, Records
 
-SUFFIXES = ('.jpg', '.png')  # image suffixes for which MMDetection finds the PNG
+PANOPTIC_SUFFIXES = ('.jpg', '.png')  # image suffixes for which MMDetection finds the PNG
 
 
 @dataclass(slots=True)
@@ -75,24 +75,29 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
             f'{str(tree.folder)!r} has no panoptic annotations; put a panoptic_*.json of '
             'COCO there, and its PNGs into a folder of the same name.'
         )
-    findings, records, kinds = Findings(skip_invalid), Records(), dict[str, bool]()
+    findings, records, is_thing = Findings(skip_invalid), Records(), dict[str, bool]()
     for file, content in files.items():
         with reading(file, 'an image or a segment', 'COCO panoptic'):
-            records += _records(tree, file, content, kinds, findings)
-    warn_merged(kinds, findings)
-    things, stuff = (
-        [name for name, is_thing in kinds.items() if is_thing is wanted] for wanted in (True, False)
-    )
+            records += _records(tree, file, content, is_thing, findings)
+    warn_merged(is_thing, findings)
+    things = [name for name in is_thing if is_thing[name]]
+    stuff = [name for name in is_thing if not is_thing[name]]
 
     def compare(records: Records) -> Records:
-        seen = [*probe_maps(records, _probe_all, 'PNGs of segments', findings)]
-        for record, found in seen:
-            _compare(record, found, findings)
-        return [record for record, _ in seen]
+        probed = [*probe_maps(records, _probe_png, 'PNGs of segments', findings)]
+        for record, segments in probed:
+            _set_boxes(record, segments, findings)
+        return [record for record, _ in probed]
 
     images = Index(tree.folder, [record.path for record in records])  # PNGs are named after them
     draft = Draft(
-        SEGMENTS, 'COCO panoptic', tree, records, [*things, *stuff], used=files, listed=images
+        SEGMENTS,
+        'COCO panoptic',
+        tree,
+        records,
+        names=[*things, *stuff],
+        used_files=files,
+        listable=images,
     )
     listing = build_listing(draft, findings, compare)
     listing.stuff = sum(name in stuff for name in listing.classes)
@@ -100,73 +105,81 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
 
 
 def _records(
-    tree: Tree, file: Path, content: Any, kinds: dict[str, bool], findings: Findings
+    tree: Tree, file: Path, content: Any, is_thing: dict[str, bool], findings: Findings
 ) -> Iterable[ImageRecord]:
+    """The images of an annotation file with their segments, whose boxes are not known yet.
+
+    The classes are added to ``is_thing``, by name.
+    """
     split = tree.stated_split(file)
     categories = {
-        key_of(one['id']): (class_name(str(one['name'])), is_yes(one['isthing']))
-        for one in categories_of(content)
+        key_of(category['id']): (class_name(str(category['name'])), is_yes(category['isthing']))
+        for category in categories_of(content)
     }
-    for name, is_thing in categories.values():
-        if kinds.setdefault(name, is_thing) != is_thing:
+    for name, thing in categories.values():
+        if is_thing.setdefault(name, thing) != thing:
             raise ValueError(f'{name!r} is both a thing and stuff')
+    # A missing image, which is already noted, has the path of the file.
     records = {
         number: tree.record(
             tree.resolve(image.name, file, split, findings) or file,
             file,
             split,
-            stated=image.stated,
+            stated_size=image.stated_size,
         )
         for number, image in images_by_id(content['images']).items()
     }
-    for found in content['annotations']:
-        record = records[key_of(found['image_id'])]
-        png = Path(found['file_name']).name  # in no other folder, whatever the file says
-        places = [file.with_suffix('') / png, file.parent / png]
-        record.mask = next(filter(os.path.isfile, places), None)
+    for annotation in content['annotations']:
+        record = records[key_of(annotation['image_id'])]
+        png = Path(annotation['file_name']).name  # without folders, which could lead elsewhere
+        candidates = [file.with_suffix('') / png, file.parent / png]
+        record.mask = next(filter(os.path.isfile, candidates), None)
         if record.mask is None:
             findings.reject(
                 'PNGs of segments are missing',
                 'put them into a folder named after their annotation file',
-                str(places[0]),
+                str(candidates[0]),
             )
         elif record.path != file:
             record.instances = [
                 Segment(
-                    categories[key_of(one['category_id'])][0],
+                    categories[key_of(segment['category_id'])][0],
                     (),
-                    crowd=is_yes(one.get('iscrowd')),
-                    origin=f'segment {one["id"]} of {record.mask}',
-                    number=int(one['id']),
+                    crowd=is_yes(segment.get('iscrowd')),
+                    origin=f'segment {segment["id"]} of {record.mask}',
+                    number=int(segment['id']),
                 )
-                for one in found['segments_info']
+                for segment in annotation['segments_info']
             ]
             yield record
 
 
-def _probe_all(png: Path) -> tuple[Sequence[int], dict[int, tuple]]:
+def _probe_png(png: Path) -> tuple[Sequence[int], dict[int, tuple]]:
     """The shape (H, W) of a PNG, and the box and area of each number in it."""
-    numbers, found = numbers_in(png), {}
+    numbers, box_and_area = numbers_in(png), {}
     for number in np.unique(numbers).tolist():
         mask = numbers == number
-        found[number] = (box_of_mask(mask), int(mask.sum()))
-    return numbers.shape, found
+        box_and_area[number] = (box_of_mask(mask), int(mask.sum()))
+    return numbers.shape, box_and_area
 
 
-def _compare(record: ImageRecord, found: dict[int, tuple], findings: Findings) -> None:
-    """Compute boxes and areas from the pixels."""
+def _set_boxes(record: ImageRecord, box_and_area: dict[int, tuple], findings: Findings) -> None:
+    """Give the segments of an image the boxes and areas of their numbers in the PNG.
+
+    Segments without a pixel are left out.
+    """
     kept: list[Instance] = []
     for segment in record.instances:
         assert isinstance(segment, Segment)
-        if segment.number not in found:
+        if segment.number not in box_and_area:
             findings.warn('segments left out, since they have no pixel', segment.origin)
             continue
-        segment.box, segment.area = found.pop(segment.number)
+        segment.box, segment.area = box_and_area.pop(segment.number)
         kept.append(segment)
     record.instances = kept
     findings.warn_all(
         'numbers in PNGs that are not listed, taken as no segment',
-        (f'{number} in {record.mask}' for number in found if number),
+        (f'{number} in {record.mask}' for number in box_and_area if number),
     )
 
 
@@ -179,14 +192,14 @@ def as_panoptic(listing: Listing, part: Records) -> dict[str, Any]:
         images.append(dict(id=number, file_name=record.path.name, width=width, height=height))
         segments = [
             dict(
-                id=found.number,
-                category_id=listing.numbers[found.name] + 1,
-                bbox=list(found.box),
-                area=found.area,
-                iscrowd=int(found.crowd),
+                id=segment.number,
+                category_id=listing.numbers[segment.name] + 1,
+                bbox=list(segment.box),
+                area=segment.area,
+                iscrowd=int(segment.crowd),
             )
-            for found in record.instances
-            if isinstance(found, Segment)
+            for segment in record.instances
+            if isinstance(segment, Segment)
         ]
         annotations.append(
             dict(image_id=number, file_name=png_of(record.path), segments_info=segments)

@@ -22,13 +22,13 @@ def probe_maps(
     what: str,
     findings: Findings,
 ) -> Iterator[tuple[ImageRecord, Facts]]:
-    """The images whose map is readable and has their size, with its statistics.
+    """The images whose map is readable and has their size, with the facts about its values.
 
     Args:
         records: the images.
         probe: returns the shape (H, W) of a map and the facts needed about its values.
         what: the name of the maps, in the plural, for messages.
-        findings: collects the others.
+        findings: collects unreadable maps, and maps of another size.
     """
 
     def attempt(record: ImageRecord) -> tuple[Sequence[int], Facts] | str:
@@ -40,25 +40,27 @@ def probe_maps(
             return first_line(error)
 
     with ThreadPoolExecutor(min(4, cores())) as pool:
-        for record, found in zip(records, pool.map(attempt, records), strict=True):
-            if isinstance(found, str):
-                where = f'{record.mask} ({found})'
+        for record, result in zip(records, pool.map(attempt, records), strict=True):
+            if isinstance(result, str):  # the error
+                where = f'{record.mask} ({result})'
                 findings.reject(f'{what} cannot be read', 'repair or remove them', where)
-            elif tuple(found[0][::-1]) == tuple(record.size):
-                yield record, found[1]
+                continue
+            (height, width), facts = result
+            if (width, height) == tuple(record.size):
+                yield record, facts
             else:
-                size, seen = (f'{one[0]} x {one[1]}' for one in (found[0][::-1], record.size))
+                size = f'{record.size[0]} x {record.size[1]}'
                 findings.reject(
                     f'{what} have another size than their image as displayed',
                     'make them equal',
-                    f'{record.mask} with {size} pixels, and {record.path} with {seen}',
+                    f'{record.mask} with {width} x {height} pixels, and {record.path} with {size}',
                 )
 
 
 def _claimed_pixels(file: Path) -> int:
-    """The number of pixels of a map by its header; for an array at most its bytes."""
+    """The number of pixels of a map by its header; without a header, the bytes of the file."""
     try:
         width, height = displayed_size(file)
-    except Exception:  # noqa: BLE001  as above
+    except Exception:  # noqa: BLE001  decoders raise any error
         return file.stat().st_size
     return width * height

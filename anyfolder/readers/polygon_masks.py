@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-MOST_CROSSINGS = 1 << 22  # crossings of edges and pixel rows computed at once
+MAX_CROSSINGS = 1 << 22  # crossings of edges and pixel rows computed at once
 
 
 def draw_polygon(mask: np.ndarray, polygon: Sequence[float], value: int | bool) -> None:
@@ -23,16 +23,15 @@ def draw_polygon(mask: np.ndarray, polygon: Sequence[float], value: int | bool) 
     starts = np.reshape(np.asarray(polygon, float), (-1, 2))
     ends = np.roll(starts, -1, axis=0)
     height, width = mask.shape
-    first, last = (
-        _first_center(side(starts[:, 1], ends[:, 1]), height) for side in (np.minimum, np.maximum)
-    )
+    first = _first_center(np.minimum(starts[:, 1], ends[:, 1]), height)
+    last = _first_center(np.maximum(starts[:, 1], ends[:, 1]), height)
     left = _first_center(starts[:, :1].min(), width)
     inner = mask[first.min() : last.max(), left : _first_center(starts[:, :1].max(), width)]
     if not inner.size:
         return
-    # Whether a pixel is the first one after a crossing; the last column is beyond the mask.
+    # How many crossings lie directly before a pixel; the last column is beyond the mask.
     flips = np.zeros((inner.shape[0], inner.shape[1] + 1), np.uint8)
-    for edges in np.array_split(np.arange(len(starts)), 1 + (last - first).sum() // MOST_CROSSINGS):
+    for edges in np.array_split(np.arange(len(starts)), 1 + (last - first).sum() // MAX_CROSSINGS):
         rows, columns = _crossings(starts[edges], ends[edges], first[edges], last[edges])
         columns = _first_center(columns - left, inner.shape[1])
         np.add.at(flips.ravel(), (rows - first.min()) * flips.shape[1] + columns, 1)
@@ -40,9 +39,9 @@ def draw_polygon(mask: np.ndarray, polygon: Sequence[float], value: int | bool) 
     inner[inside.astype(bool)] = value
 
 
-def _first_center(place: np.ndarray, most: int) -> np.ndarray:
-    """The first pixel whose center is not before a position, clipped to 0 and a number."""
-    return np.clip(np.ceil(place - 0.5), 0, most).astype(int)
+def _first_center(position: np.ndarray, end: int) -> np.ndarray:
+    """The first pixel whose center is not before a position, clipped to 0 and ``end``."""
+    return np.clip(np.ceil(position - 0.5), 0, end).astype(int)
 
 
 def _crossings(
@@ -52,7 +51,7 @@ def _crossings(
 
     Args:
         starts, ends: the end points of the edges (N, 2).
-        first, last: the rows (N) that each crosses, without the last one.
+        first, last: the rows (N) that each edge crosses, from the first one to before the last one.
     """
     counts = last - first
     edge = np.repeat(np.arange(len(counts)), counts)

@@ -29,7 +29,7 @@ class Probe(NamedTuple):
         size: width and height in pixels as displayed.
         bands: the number of bands, 0 for a photograph.
         bits: the bits per value of a photograph.
-        fault: the reason why it cannot be read, or empty.
+        fault: the reason why the image cannot be read, or empty.
         digest: a digest of the content, if it was decoded.
         values: the lowest and highest value of a decoded photograph with more than 8 bits.
     """
@@ -45,8 +45,8 @@ class Probe(NamedTuple):
 
 def state_of(file: str | int) -> list[int]:
     """The state of an existing file, see :class:`Probe`."""
-    found = os.stat(file)
-    return [found.st_size, found.st_mtime_ns]
+    status = os.stat(file)
+    return [status.st_size, status.st_mtime_ns]
 
 
 def digest_of(content: bytes) -> str:
@@ -54,32 +54,38 @@ def digest_of(content: bytes) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 
-def probe_images(paths: Sequence[str], decoded: bool) -> list[Probe]:
-    """Probe images. Images that may be truncated are always decoded."""
-    return [_probe(path, decoded) for path in paths]
+def probe_images(paths: Sequence[str], fully_decoded: bool) -> list[Probe]:
+    """Probe images: decode them, or read their headers.
+
+    Without ``fully_decoded``, photographs that may be truncated are still decoded, except those of
+    more than 16 bits, since these are rejected in any case.
+    """
+    return [_probe(path, fully_decoded) for path in paths]
 
 
-def _probe(path: str, decoded: bool) -> Probe:
+def _probe(path: str, fully_decoded: bool) -> Probe:
     probe = Probe()
     try:
         with open(path, 'rb') as file:
             probe = Probe(state_of(file.fileno()))
             size, bands, bits, _ = header_of(file)
             probe = probe._replace(size=size, bands=bands, bits=bits)
-            if not decoded and (bands or bits > 16 or has_end(file)):
+            if not fully_decoded and (bands or bits > 16 or has_end(file)):
                 return probe
             check_limit(path, 'bytes of an image', probe.state[0])
             file.seek(0)
+            # A value of one band counts like a pixel.
             with room_for(size[0] * size[1] * max(bands, 1)):
-                probe = _decoded(file.read(), probe)
+                probe = _decode(file.read(), probe)
     except Exception as error:  # noqa: BLE001  decoders raise any error
         probe = probe._replace(fault=first_line(error))
+        # Too little memory, a missing library or a failing disk say nothing about the file.
         of_machine = isinstance(error, (MemoryError, ImportError)) or getattr(error, 'errno', None)
         return probe._replace(state=()) if of_machine else probe
     return probe
 
 
-def _decoded(content: bytes, probe: Probe) -> Probe:
+def _decode(content: bytes, probe: Probe) -> Probe:
     """The facts from the pixels, in addition to those in the header."""
     probe = probe._replace(digest=digest_of(content))
     if probe.bands:
@@ -89,18 +95,21 @@ def _decoded(content: bytes, probe: Probe) -> Probe:
         colors = values.reshape(*values.shape[:2], -1)[..., :3]  # without alpha
         probe = probe._replace(values=(float(np.nanmin(colors)), float(np.nanmax(colors))))
     if not probe.bands and probe.bits <= 16:
-        # Reading as gray takes half the time. In a file without an end marker, colors show missing
-        # pixels.
+        # Values of 9 to 16 bits are decoded again, to 8 bits, since training reads them so. Gray
+        # takes half the time. Without an end marker, truncation is found by a color test.
         decode(content, 'grayscale' if has_end(BytesIO(content)) else 'color')
     return probe
 
 
 def main() -> None:
-    """Read lines of JSON with image paths, and answer each line with their facts."""
+    """Read lines of JSON with image paths, and answer each line with their facts.
+
+    The first argument is Pillow's pixel limit, as JSON.
+    """
     Image.MAX_IMAGE_PIXELS = json.loads(sys.argv[1])
     cv2.setNumThreads(1)
     for line in sys.stdin:
-        print(json.dumps(probe_images(json.loads(line), True)), flush=True)
+        print(json.dumps(probe_images(json.loads(line), fully_decoded=True)), flush=True)
 
 
 if __name__ == '__main__':

@@ -27,10 +27,10 @@ from anyfolder.wording import option
 
 from .probe import Probe, probe_images, state_of
 
-NAME = 'decoded_images.jsonl'  # in the work directory
+CACHE_NAME = 'decoded_images.jsonl'  # the file in the work directory of a training
 SAMPLE = 100  # number of images that are decoded by default
-BATCH = 32  # images per task of a process
-FEW = 1000  # up to this number of images, no process is started
+BATCH = 32  # images that a process gets at once
+MAX_IN_THREADS = 1000  # up to this number of images, no process is started
 THREADS = 8  # threads that wait for the disk
 # Other versions may support other files.
 DECODERS = f'opencv {cv2.__version__}, pillow {PIL.__version__}'
@@ -45,8 +45,9 @@ class ProbeCache:
         decode_all: whether all images are decoded, rather than a sample.
 
     Attributes:
-        images, decoded, unreadable: how many were asked for, were decoded (also earlier), and could
-            not be.
+        images: the number of images that were asked for.
+        decoded, unreadable: how many of these were decoded, now or earlier, and how many could not
+            be.
         window: the values to show as black and white for images of more than 8 bits per value; set
             by :func:`~.image_sizes.read_sizes`.
     """
@@ -65,7 +66,9 @@ class ProbeCache:
         """The number of decoded images, as a sentence."""
         if self.decoded == self.images:
             return f'All {self.images} images were decoded.'
-        remarks = [f'{self.unreadable} cannot be read'] * bool(self.unreadable)
+        remarks = []
+        if self.unreadable:
+            remarks.append(f'{self.unreadable} cannot be read')
         if self.decoded + self.unreadable < self.images:
             remarks.append(f'{option("decode_all", True)} decodes all')
         return f'{self.decoded} of {self.images} images were decoded; {"; ".join(remarks)}.'
@@ -75,38 +78,43 @@ class ProbeCache:
 
         Args:
             paths: the images.
-            headers: whether to read the headers of the others. If not, their probes are None.
+            headers: whether to read the headers of the images that are not decoded. If not, their
+                probes are None.
         """
         names = list(dict.fromkeys(map(os.fspath, paths)))
-        probes = self._cached(names)
-        new = [name for name in names if name not in probes]
+        probes = self._read_cached(names)
+        uncached = [name for name in names if name not in probes]
         if self.decode_all:
-            probes = self._decode(new, probes)
+            probes = self._decode(uncached, probes)
         else:
-            probes |= _probes(_sample(new), True)
+            probes |= _probes(_sample(uncached), fully_decoded=True)
         self.images += len(names)
         unreadable = sum(bool(probe.fault) for probe in probes.values())
         self.unreadable += unreadable
         self.decoded += len(probes) - unreadable
         if headers:
-            probes |= _probes([name for name in new if name not in probes], False)
+            probes |= _probes(
+                [name for name in uncached if name not in probes], fully_decoded=False
+            )
+            # For images of more than 8 bits, the range of values must be known from some.
             high_bit = [name for name in names if probes[name].bits > 8]
             if not any(probes[name].values for name in high_bit):
-                probes |= _probes(_sample(high_bit), True)
+                probes |= _probes(_sample(high_bit), fully_decoded=True)
         return [probes.get(os.fspath(path)) for path in paths]
 
-    def _cached(self, names: Iterable[str]) -> dict[str, Probe]:
+    def _read_cached(self, names: Iterable[str]) -> dict[str, Probe]:
         """The cached results of unchanged images."""
-        known = dict(self._lines())
+        stored = dict(self._read_lines())
         valid = {}
-        for name in names if known else ():
-            probe = known.get(name.removeprefix(self._start))
+        for name in names if stored else ():
+            probe = stored.get(name.removeprefix(self._start))
             with suppress(OSError):  # the image no longer exists
                 if probe and probe.state == state_of(name):
                     valid[name] = probe
         return valid
 
-    def _lines(self) -> Iterator[tuple[str, Probe]]:
+    def _read_lines(self) -> Iterator[tuple[str, Probe]]:
+        """The name and the probe on each line of the file; nothing if other decoders wrote it."""
         if not self.file or not self.file.is_file():
             return
         with self.file.open(encoding='utf-8') as lines:
@@ -116,21 +124,21 @@ class ProbeCache:
                         name, probe = json.loads(line)
                         yield name, Probe(*probe)
 
-    def _decode(self, names: Sequence[str], known: dict[str, Probe]) -> dict[str, Probe]:
-        """Decode images, and rewrite the file with the known and the new results.
+    def _decode(self, names: Sequence[str], cached: dict[str, Probe]) -> dict[str, Probe]:
+        """Decode images, and rewrite the file with the cached and the new results.
 
         It is written line by line, so that an interrupted check keeps what it has.
         """
         if not names or not self.file:
-            return known | _probes(names, True)
+            return cached | _probes(names, fully_decoded=True)
         self.file.parent.mkdir(parents=True, exist_ok=True)
         probed = {}
         with (
             self.file.open('w', encoding='utf-8') as file,
-            closing(_probe_all(names, True)) as probes,
+            closing(_probe_all(names, fully_decoded=True)) as probes,
         ):
             file.write(f'{DECODERS}\n')
-            for name, probe in chain(known.items(), probes):
+            for name, probe in chain(cached.items(), probes):
                 probed[name] = probe
                 file.write(f'{json.dumps((name.removeprefix(self._start), probe))}\n')
         return probed
@@ -140,24 +148,29 @@ def _sample(names: Sequence[str]) -> list[str]:
     return [names[i] for i in evenly_spaced(len(names), SAMPLE)]
 
 
-def _probes(names: Sequence[str], decoded: bool) -> dict[str, Probe]:
-    return dict(_probe_all(names, decoded))
+def _probes(names: Sequence[str], fully_decoded: bool) -> dict[str, Probe]:
+    return dict(_probe_all(names, fully_decoded))
 
 
-def _probe_all(names: Sequence[str], decoded: bool) -> Generator[tuple[str, Probe], None, None]:
+def _probe_all(
+    names: Sequence[str], fully_decoded: bool
+) -> Generator[tuple[str, Probe], None, None]:
     """Probe images, in processes if many have to be decoded."""
-    many = decoded and len(names) > FEW
+    in_processes = fully_decoded and len(names) > MAX_IN_THREADS
     batches = [names[i : i + BATCH] for i in range(0, len(names), BATCH)]
     with ExitStack() as stack:
-        ask = stack.enter_context(_decoders()) if many else partial(probe_images, decoded=decoded)
+        if in_processes:
+            probe = stack.enter_context(_decoders())
+        else:
+            probe = partial(probe_images, fully_decoded=fully_decoded)
         pool = ThreadPoolExecutor(THREADS)
         stack.callback(pool.shutdown, cancel_futures=True)
-        # Only in a terminal.
-        line = tqdm(total=len(names), desc='Decoding', leave=False, disable=None if many else True)
-        stack.callback(line.close)
-        for batch, probes in zip(batches, pool.map(ask, batches), strict=True):
+        disable = None if in_processes else True  # None: unless it is in a terminal
+        progress = tqdm(total=len(names), desc='Decoding', leave=False, disable=disable)
+        stack.callback(progress.close)
+        for batch, probes in zip(batches, pool.map(probe, batches), strict=True):
             yield from zip(batch, probes, strict=True)
-            line.update(len(batch))
+            progress.update(len(batch))
 
 
 @contextmanager
@@ -168,7 +181,7 @@ def _decoders() -> Iterator[Callable[[Sequence[str]], Sequence[Probe]]]:
     ends its process.
     """
     command = [sys.executable, '-m', probe_images.__module__, json.dumps(Image.MAX_IMAGE_PIXELS)]
-    # In a session of their own, they do not receive Ctrl-C.
+    # In a new session, they do not receive Ctrl-C.
     start = partial(
         Popen,
         command,
@@ -189,6 +202,7 @@ def _decoders() -> Iterator[Callable[[Sequence[str]], Sequence[Probe]]]:
         if line := process.stdout.readline():
             idle.put(process)
             return [Probe(*probe) for probe in json.loads(line)]
+        # The process has ended. Its images are probed one by one, to find the one that ended it.
         idle.put(stack.enter_context(start()))
         if len(names) > 1:
             return [probe for name in names for probe in ask([name])]

@@ -27,9 +27,9 @@ class Instance:
         area: the area in pixels, if known.
         degrees: the rotation of the box around its center.
         origin: the place of the annotation, for messages.
-        form: the meaning of the numbers of the box, a key of :data:`~.geometry.BOX_FORMS`.
+        form: the meaning of the four numbers, a key of :data:`~.geometry.BOX_FORMS`.
         relative: whether box and polygons are fractions of the width and height.
-        from_1: whether pixels are counted from 1, as in Pascal VOC, unless a corner is 0.
+        from_1: whether pixels are counted from 1, as in Pascal VOC; see :mod:`.boxes_in_pixels`.
     """
 
     name: str
@@ -62,7 +62,7 @@ class ImageRecord:
         size: width and height in pixels as displayed; ``(0, 0)`` before the file was read.
         bands: the number of bands, 0 for a photograph; None before the file was read.
         digest: a digest of the content, if the file was decoded.
-        stated: width and height by the annotation, ``(0, 0)`` if not stated.
+        stated_size: width and height by the annotation, ``(0, 0)`` if not stated.
         labels: the names of its classes.
         instances: the objects in it.
         mask: the file with the class, or the depth, of each pixel, or None.
@@ -74,7 +74,7 @@ class ImageRecord:
     size: tuple[int, int] = (0, 0)
     bands: int | None = None
     digest: str = ''
-    stated: tuple[float, float] = (0, 0)
+    stated_size: tuple[float, float] = (0, 0)
     labels: tuple[str, ...] = ()
     instances: list[Instance] = field(default_factory=list)
     mask: Path | None = None
@@ -83,8 +83,8 @@ class ImageRecord:
 
     @property
     def names(self) -> list[str]:
-        """Its classes, and those of the objects in it."""
-        return [*self.labels, *(found.name for found in self.instances if found.name)]
+        """The classes of the image, and those of the objects in it."""
+        return [*self.labels, *(instance.name for instance in self.instances if instance.name)]
 
 
 Records = list[ImageRecord]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-MOST_BITS = 60  # bits of a run length
+MAX_BITS = 60  # bits of a run length
 
 
 def mask_of(counts: Any, size: tuple[int, int]) -> np.ndarray:
@@ -41,9 +41,10 @@ def box_of_runs(counts: Any, size: tuple[int, int]) -> tuple[int, ...] | None:
     if not len(starts):
         return None
     left, right = int(starts.min() // height), int(ends.max() // height)
-    across = (starts // height != ends // height).any()  # to the next column, by both its ends
-    top = 0 if across else int((starts % height).min())
-    bottom = height - 1 if across else int((ends % height).max())
+    # A run that continues in the next column reaches the bottom of one and the top of the other.
+    spans_columns = (starts // height != ends // height).any()
+    top = 0 if spans_columns else int((starts % height).min())
+    bottom = height - 1 if spans_columns else int((ends % height).max())
     return left, top, right + 1 - left, bottom + 1 - top
 
 
@@ -62,8 +63,11 @@ def _runs_in(text: str | bytes) -> list[int]:
     """The numbers in pycocotools' text.
 
     A letter has five bits of a number, the lowest first, and a sixth for whether more follow; the
-    last letter has the sign. From the fourth on, a number is the difference from the one two before
-    it (``rleFrString`` in ``maskApi.c``).
+    last letter of a number has its sign. From the fourth on, a number is the difference from the
+    run length two before it (``rleFrString`` in ``maskApi.c``).
+
+    Raises:
+        ValueError: if the text is truncated, or a number has too many bits.
     """
     letters = text.encode() if isinstance(text, str) else text
     numbers: list[int] = []
@@ -72,7 +76,7 @@ def _runs_in(text: str | bytes) -> list[int]:
         bits = letter - 48
         value |= (bits & 0x1F) << shift
         shift += 5
-        if shift > MOST_BITS:
+        if shift > MAX_BITS:
             raise ValueError('a run length has more bits than any image needs')
         if not bits & 0x20:
             numbers.append(value - (1 << shift) if bits & 0x10 else value)

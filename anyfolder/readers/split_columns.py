@@ -18,7 +18,7 @@ SPLIT_CODES: dict[str, Split] = {'0': 'train', '1': 'val', '2': 'test'}
 SPLIT_FLAG = 'is_'  # prefix of a boolean column for one split, such as is_valid
 # The title of a column of fold numbers, and its values. Each fold validates once.
 FOLD_TITLE = re.compile(r'((cv|k)[ _-]?)?folds?([ _-]?(id|idx|no|number))?', re.IGNORECASE)
-LEAST_FOLDS = 3  # two folds may be training and validation in either order
+MIN_FOLDS = 3  # with two folds, either one may be for validation
 FOLD = re.compile(r'(?:fold)?[ _-]?(\d{1,3})(?:\.0)?', re.IGNORECASE)
 
 
@@ -34,11 +34,12 @@ class SplitColumn(NamedTuple):
     codes: Mapping[str, Split] = {}
 
     def split_of_row(self, row: Row) -> Split | None:
-        """The split in a row."""
+        """The split that a row states, or None."""
         value, name = row[self.title], self.title.casefold()
         if name.startswith(SPLIT_FLAG) and (flag := split_in(name)):
             if value.casefold() in ON_CELLS:
                 return flag
+            # Images not marked for training are for validation, and others for training.
             return 'val' if flag == 'train' else 'train'
         return self.codes.get(value) or split_of(value)
 
@@ -58,22 +59,22 @@ class FoldColumn(NamedTuple):
 
 
 def split_column(file: Path, rows: Sequence[Row]) -> SplitColumn | None:
-    """The split column, if there is one: by its title, or because all its values are splits.
+    """The split column, if there is one: by its title, or because its values are folds or splits.
 
     The first of several folds is for validation, the others for training.
 
     Raises:
-        InputError: if a column has such a title, but other values.
+        InputError: if a column has the title of a split column, but other values.
     """
     named = next(filter(is_split_title, rows[0]), None)
     if named is None:
-        if (folds := fold_column(rows)) and folds.size >= LEAST_FOLDS:
+        if (folds := fold_column(rows)) and folds.size >= MIN_FOLDS:
             return SplitColumn(folds.title, folds.codes)
         names = (name for name in rows[0] if name.casefold() not in LABEL_TITLES)
         title = next((name for name in names if all(_is_split(row[name]) for row in rows)), None)
         return SplitColumn(title) if title else None
-    found = SplitColumn(named, SPLIT_CODES if named.casefold() == CODED_TITLE else {})
-    if not any(map(found.split_of_row, rows)):
+    column = SplitColumn(named, SPLIT_CODES if named.casefold() == CODED_TITLE else {})
+    if not any(map(column.split_of_row, rows)):
         values = Counter(row[named] for row in rows).most_common()
         raise UnclearError(
             f'the column {named!r} of {str(file)!r} has values such as '
@@ -82,13 +83,14 @@ def split_column(file: Path, rows: Sequence[Row]) -> SplitColumn | None:
             format='table',
             labels=[file],
             columns=dict(split=named),
+            # The most frequent value is proposed for training.
             splits={split: value for split, (value, _) in zip(SPLITS, values, strict=False)},
         )
-    return found
+    return column
 
 
 def fold_column(rows: Sequence[Row]) -> FoldColumn | None:
-    """The column of folds; None if its values are not fold numbers, or only one."""
+    """The column of folds, by its title; None if its values are not two or more fold numbers."""
     title = next(filter(FOLD_TITLE.fullmatch, rows[0]), None)
     if title is None:
         return None
@@ -108,7 +110,8 @@ def fold_note(file: Path, rows: Sequence[Row]) -> tuple[str, str] | None:
     """A note on the chosen fold, with the lines of a layout that choose another one.
 
     Returns:
-        The words and the example for :meth:`.Findings.warn`, or None without such a column.
+        The words and the example for :meth:`.Findings.warn`, or None without a column of folds, or
+        if another column has the splits.
     """
     folds, splits = fold_column(rows), split_column(file, rows)
     if not folds or (splits and splits.title != folds.title):
@@ -121,7 +124,7 @@ def fold_note(file: Path, rows: Sequence[Row]) -> tuple[str, str] | None:
         'one, use columns and splits of a layout'
     )
     lines = {
-        split: [one for one, own in folds.codes.items() if own == split]
+        split: [value for value, code in folds.codes.items() if code == split]
         for split in ('train', 'val')
     }
     return what, f'columns: {{split: {folds.title}}}, splits: {lines} of {file}'

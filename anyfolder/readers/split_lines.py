@@ -36,7 +36,8 @@ class SplitLine(NamedTuple):
 
     Attributes:
         split: the split of its images.
-        names: the possible names, the likeliest first, each with the label after it.
+        names: the possible names of an image or folder in the line, the likeliest first, each with
+            the label after it.
     """
 
     split: Split
@@ -59,7 +60,7 @@ def split_lines(
     Args:
         tree: the files of the folder.
         file: one of them.
-        folders: folders of images, which a table can name instead of images.
+        folders: the folders of images, which a table can name instead of images.
         findings: collects a column of folds.
 
     Raises:
@@ -67,23 +68,25 @@ def split_lines(
     """
     suffix = file.suffix.lower()
     if suffix == '.json':
-        yield from _of_json(tree, file)
-    elif suffix in TABLE_SUFFIXES and (found := [*_of_table(tree, file, folders, findings)]):
-        yield from found
+        yield from _lines_of_json(tree, file)
+    elif suffix in TABLE_SUFFIXES and (rows := [*_lines_of_table(tree, file, folders, findings)]):
+        yield from rows
     elif suffix in LIST_SUFFIXES and (suffix or is_list_name(file.stem)):
         with nullcontext() if suffix else suppress(InputError):  # a file of another kind
-            yield from _of_text(file)
+            yield from _lines_of_text(file)
 
 
-def _of_json(tree: Tree, file: Path) -> Iterator[SplitLine]:
+def _lines_of_json(tree: Tree, file: Path) -> Iterator[SplitLine]:
     """Names under the key of a split, names with a split as their value, or all names in a file."""
-    content, split = tree.contents.json(file), split_in(file.stem)
+    content, file_split = tree.contents.json(file), split_in(file.stem)
     named = content.items() if isinstance(content, Mapping) else ()
-    found = [(part, value) for key, value in named if (part := split_of(key))]
-    of_image = ((name, said) for name, said in named if isinstance(said, str))
-    found += [(part, name) for name, said in of_image if (part := split_of(said))]
-    for part, value in found or ([(split, content)] if split else []):
-        yield from (SplitLine(part, {name: ''}) for name in _strings(value))
+    values = [(split, value) for key, value in named if (split := split_of(key))]
+    of_image = ((name, value) for name, value in named if isinstance(value, str))
+    values += [(split, name) for name, value in of_image if (split := split_of(value))]
+    if file_split and not values:
+        values = [(file_split, content)]
+    for split, value in values:
+        yield from (SplitLine(split, {name: ''}) for name in _strings(value))
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -91,11 +94,11 @@ def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, Mapping)):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _strings(each)
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _strings(item)
 
 
-def _of_table(
+def _lines_of_table(
     tree: Tree, file: Path, folders: NamedFolders, findings: Findings
 ) -> Iterator[SplitLine]:
     """The rows of a table of images, or of folders of images."""
@@ -104,26 +107,33 @@ def _of_table(
         return
     if table.splits and (note := fold_note(file, table.rows)):
         findings.warn(*note)
-    label = label_column(table.others)
+    label = label_column(table.other_columns)
     for row in table.rows:
-        if own := table.stated_split(row) if table.splits else split:
-            name = '/'.join(row[column] for column in (table.within, table.images) if column)
-            yield SplitLine(own, {name: row[label] if label else ''})
+        row_split = table.stated_split(row) if table.splits else split
+        if row_split:
+            name = '/'.join(
+                row[column] for column in (table.folder_column, table.image_column) if column
+            )
+            yield SplitLine(row_split, {name: row[label] if label else ''})
 
 
-def _of_text(file: Path) -> Iterator[SplitLine]:
-    """Lines with a name, maybe followed by a label or a split."""
+def _lines_of_text(file: Path) -> Iterator[SplitLine]:
+    """Lines with a name, maybe followed by a label or a split.
+
+    Where a name ends is only known later, since names and labels can have spaces: each line without
+    a split is a possible name, and so is each of its beginnings.
+    """
     split, words = split_in(file.stem), {*words_in(file.stem)}
     if not (split or words & LINE_BY_LINE):
         return
     lines = read_lines(file, LONGEST_IN_LIST)
     coded = SPLIT_CODES if file.stem.casefold() == CODED_LIST else {}
-    ends = [found[0] if (found := LAST_WORD.search(line)) else '' for line in lines]
-    said = [coded.get(end) or split_of(end) for end in ends]
-    if 2 * sum(map(bool, said)) > len(lines):
-        for line, end, own in zip(lines, ends, said, strict=True):
-            if own:
-                yield SplitLine(own, {line[: -len(end)].rstrip(' ,;\t'): ''})
+    ends = [match[0] if (match := LAST_WORD.search(line)) else '' for line in lines]
+    split_of_line = [coded.get(end) or split_of(end) for end in ends]
+    if 2 * sum(map(bool, split_of_line)) > len(lines):
+        for line, end, line_split in zip(lines, ends, split_of_line, strict=True):
+            if line_split:
+                yield SplitLine(line_split, {line[: -len(end)].rstrip(' ,;\t'): ''})
     elif split:
         for line in lines:
             gaps = reversed([*NAME_GAP.finditer(line)])

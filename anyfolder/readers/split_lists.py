@@ -20,13 +20,7 @@ from .named_folders import Folders, NamedFolders
 from .split_lines import SplitLine, is_list_name, split_lines
 from .splits import SPLITS, Split, is_joint, split_in
 
-LABEL_SUFFIXES = (
-    '.xml',
-    '.json',
-    '.txt',
-    '.npy',
-    '.mat',
-)  # lists can name label files instead of images
+LABEL_SUFFIXES = ('.xml', '.json', '.txt', '.npy', '.mat')  # lists may name label files
 PURPOSES: dict[Split, str] = dict(train='train on', val='validate', test='test')
 VOC_LISTS = 'ImageSets'  # Pascal VOC's folder of lists, with a subfolder for each task
 
@@ -37,9 +31,9 @@ class Lists:
 
     Attributes:
         splits: the split of each image; if there are several, the one furthest from training.
-        labels: the text after the name of an image.
-        groups: if lists name folders, the folder of each image, also of images in other folders at
-            that depth.
+        labels: the text after the name of each image, if there is any.
+        groups: if lists name folders or beginnings of names instead of images, the folder or the
+            beginning of each image, also for images in other folders at the depth of these.
         sources: the list with the split of each image.
         files: the lists.
     """
@@ -51,14 +45,14 @@ class Lists:
     files: dict[Path, None] = field(default_factory=dict)
 
 
-def images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:
+def images_in(tree: Tree, source: Path, findings: Findings) -> Iterator[Path]:
     """The images in a folder, or in a list with a path on each line."""
-    if place.is_dir():
-        within = '' if place == Path() else os.path.join(place, '')
+    if source.is_dir():
+        within = '' if source == Path() else os.path.join(source, '')
         yield from (image for image in tree.images if str(image).startswith(within))
         return
-    for line in read_lines(place, LONGEST_IN_LIST):
-        if image := tree.resolve(line, place, None, findings, 'lines'):
+    for line in read_lines(source, LONGEST_IN_LIST):
+        if image := tree.resolve(line, source, split=None, findings=findings, what='lines'):
             yield image
 
 
@@ -79,33 +73,39 @@ def read_lists(
     Args:
         tree: the files of the folder.
         findings: collects lines whose image is missing, and images in lists of two splits.
-        index: the index of the images that count. Default: of all images.
+        index: the index of the images that lists may name. Default: of all images.
         used: annotation files, which are not lists.
         task_folder: the folder of the task in ``ImageSets``, such as ``Segmentation``; other
-            folders there do not count.
+            folders there are left out.
         classes: the names of class folders, which are not entries of lists.
 
     Raises:
         InputError: if there are lists of several divisions with different splits of an image.
     """
-    reading = _Reading(index or tree.index, NamedFolders(tree, classes), findings, classes)
+    reader = _ListReader(index or tree.index, NamedFolders(tree, classes), findings, classes)
     for file in _candidates(tree, used, task_folder):
-        reading.add(file, [*split_lines(tree, file, reading.folders, findings)])
-    lists = reading.lists
-    if reading.named:
-        lists.groups |= reading.folders.beside(reading.named)
+        reader.add(file, [*split_lines(tree, file, reader.folders, findings)])
+    lists = reader.lists
+    if reader.named_folders:
+        lists.groups |= reader.folders.images_at_same_depth(reader.named_folders)
     return lists
 
 
 def _candidates(tree: Tree, used: Collection[Path | None], task_folder: str) -> list[Path]:
+    """The files that may be lists, without those of other tasks if the task has its own folder."""
     files = [path for path in tree.others if path not in used]
     of_task = {path for path in files if path.parts[-3:-1] == (VOC_LISTS, task_folder)}
     others = {path for path in files if VOC_LISTS in tree.parts(path)} if of_task else set()
     return [path for path in files if path not in others - of_task]
 
 
-class _Reading:
-    """The lists while they are read."""
+class _ListReader:
+    """Reads one list after another.
+
+    Attributes:
+        lists: the content of those that were read.
+        named_folders: the folders that these name instead of images.
+    """
 
     def __init__(
         self, index: Index, folders: NamedFolders, findings: Findings, classes: Collection[str]
@@ -113,73 +113,83 @@ class _Reading:
         self.index, self.folders, self.findings = index, folders, findings
         self.classes = {*classes}
         self.lists = Lists()
-        self.named: list[Folders] = []  # folders named in lists
+        self.named_folders: list[Folders] = []
 
     def add(self, file: Path, lines: Sequence[SplitLine]) -> None:
         """Read the lines of a file."""
-        found = [self._images(file, line) for line in lines]
-        if lines and not any(found):
-            found = self._by_start(lines)
-            if not any(found):
-                found = self._by_number(file, lines)
-            if not any(found) and is_list_name(file.stem):
+        images_of_lines = [self._match_line(file, line) for line in lines]
+        if lines and not any(images_of_lines):
+            images_of_lines = self._match_starts(lines)
+            if not any(images_of_lines):
+                images_of_lines = self._match_numbers(file, lines)
+            if not any(images_of_lines) and is_list_name(file.stem):
                 what = 'lists left out, since no line is an image or a folder of images'
                 self.findings.warn(what, f'{next(iter(lines[0].names))!r} in {file}')
-        for line, images in zip(lines, found, strict=True):
+        for line, images in zip(lines, images_of_lines, strict=True):
             for image, label in images:
-                self._say(image, line.split, label, file)
-            named = next((one for one in line.names if one.lower().endswith(IMAGE_SUFFIXES)), None)
-            if named and not images:
-                self.findings.lose('lines', file, named)
-        if any(found):
+                self._assign(image, line.split, label, file)
+            if images:
+                continue
+            missing = (name for name in line.names if name.lower().endswith(IMAGE_SUFFIXES))
+            if name := next(missing, None):
+                self.findings.warn_missing_image('lines', file, name)
+        if any(images_of_lines):
             self.lists.files[file] = None
 
-    def _images(self, file: Path, line: SplitLine) -> list[tuple[Path, str]]:
+    def _match_line(self, file: Path, line: SplitLine) -> list[tuple[Path, str]]:
         """The images that a line names, each with its label."""
         for name, label in line.names.items():
-            if found := self._match(name, file):
-                image = self.index.only(found, file, self.findings, next(iter(line.names)))
+            if matches := self._match(name, file):
+                image = self.index.single_match(
+                    matches, file, self.findings, next(iter(line.names))
+                )
                 return [(image, label)] if image else []
-        for name, label in islice(line.names.items(), 2):  # followed by at most one word
+        for name, label in islice(line.names.items(), 2):  # it may be a folder and one word
             if folders := self.folders.match(name):
-                self.named += folders
+                self.named_folders += folders
                 return [(image, label) for image in self.folders.images(folders)]
         return []
 
     def _match(self, name: str, file: Path) -> Sequence[Path]:
-        if found := self.index.match(name, file):
-            return found
+        """The images that a name can refer to, also as the name of a label file."""
+        if matches := self.index.match(name, file):
+            return matches
         stem, suffix = os.path.splitext(name)
         return self.index.match(stem, file) if suffix.lower() in LABEL_SUFFIXES else ()
 
-    def _by_start(self, lines: Sequence[SplitLine]) -> list[list[tuple[Path, str]]]:
+    def _match_starts(self, lines: Sequence[SplitLine]) -> list[list[tuple[Path, str]]]:
         """The images whose names begin with these lines, if all lines match: ``video3_0001.jpg``.
 
-        Class names do not count: a list of classes is not a split.
+        Empty if a line is the name of a class: a list of classes is not a split.
         """
         starts = [next(iter(line.names)) for line in lines]
-        found = [self._starts.get(start, []) for start in starts]
-        if not all(found) or not self.classes.isdisjoint(starts):
+        images_of_lines = [self._starts.get(start, []) for start in starts]
+        if not all(images_of_lines) or not self.classes.isdisjoint(starts):
             return [[] for _ in lines]
-        for line, images in zip(lines, found, strict=True):
-            self.lists.groups |= dict.fromkeys(images, next(iter(line.names)))
-        return [[(image, '') for image in images] for images in found]
+        for start, images in zip(starts, images_of_lines, strict=True):
+            self.lists.groups |= dict.fromkeys(images, start)
+        return [[(image, '') for image in images] for images in images_of_lines]
 
-    def _by_number(self, file: Path, lines: Sequence[SplitLine]) -> list[list[tuple[Path, str]]]:
+    def _match_numbers(
+        self, file: Path, lines: Sequence[SplitLine]
+    ) -> list[list[tuple[Path, str]]]:
         """The images and folders whose names are these numbers with other zeros.
 
         If a number is on two lines, the numbers are classes rather than names.
         """
         names = [next(iter(line.names)) for line in lines]
-        found: list[list[tuple[Path, str]]] = [[] for _ in lines]
-        for own, name in zip(found, names, strict=True) if len({*names}) == len(names) else ():
+        if len({*names}) < len(names):
+            return [[] for _ in lines]
+        images_of_lines: list[list[tuple[Path, str]]] = []
+        for name in names:
             images = self.index.match_number(name, file)
             if not images and (folders := self.folders.match_number(name)):
-                self.named += folders
+                self.named_folders += folders
                 images = self.folders.images(folders)
-            own += [(image, '') for image in images]
-            self.findings.warn_all(OTHER_ZEROS, (f'{name} in {file}' for _ in images[:1]))
-        return found
+            if images:
+                self.findings.warn(OTHER_ZEROS, f'{name} in {file}')
+            images_of_lines.append([(image, '') for image in images])
+        return images_of_lines
 
     @cached_property
     def _starts(self) -> dict[str, list[Path]]:
@@ -190,32 +200,44 @@ class _Reading:
                 starts[image.stem[: end.start()]].append(image)
         return starts
 
-    def _say(self, image: Path, split: Split, label: str, file: Path) -> None:
-        """Note the split of an image in a list. Of several, the furthest from training counts."""
-        known, other = self.lists.splits.get(image), self.lists.sources.get(image)
-        if known and other and known != split and not (is_joint(file.stem) or is_joint(other.stem)):
-            if _division(file) != _division(other):
+    def _assign(self, image: Path, split: Split, label: str, file: Path) -> None:
+        """Give an image its split and label in a list.
+
+        Of several splits, the one furthest from training is used.
+
+        Raises:
+            UnclearError: if a list of another division has another split of the image.
+        """
+        known_split, known_file = self.lists.splits.get(image), self.lists.sources.get(image)
+        if (
+            known_split
+            and known_file
+            and known_split != split
+            and not (is_joint(file.stem) or is_joint(known_file.stem))
+        ):
+            if _division(file) != _division(known_file):
                 raise UnclearError(
-                    f'{str(other)!r} has {image.name!r} to {PURPOSES[known]}, but '
+                    f'{str(known_file)!r} has {image.name!r} to {PURPOSES[known_split]}, but '
                     f'{str(file)!r} has it to {PURPOSES[split]}; keep the lists of one division of '
                     'the images, and move the others away.',
-                    splits=_of_one_division(other),
+                    splits=_lists_of_division(known_file),
                 )
             what = 'images in lists of two splits, assigned to the one furthest from training'
-            self.findings.warn(what, f'{image} in {other.name} and {file.name}')
-        if known is None or SPLITS.index(split) > SPLITS.index(known):
+            self.findings.warn(what, f'{image} in {known_file.name} and {file.name}')
+        if known_split is None or SPLITS.index(split) > SPLITS.index(known_split):
             self.lists.splits[image], self.lists.sources[image] = split, file
         if label:
             self.lists.labels[image] = label
 
 
 def _division(file: Path) -> tuple[Path, list[str]]:
-    """The common key of the lists of one division: their folder, and numbers in their names."""
+    """What the lists of one division have in common: their folder, and numbers in their names."""
     return file.parent, re.findall(r'\d+', file.stem)
 
 
-def _of_one_division(file: Path) -> dict[Split, Path]:
+def _lists_of_division(file: Path) -> dict[Split, Path]:
     """The list of each split in the division of this list."""
-    beside = (path for path in sorted(file.parent.iterdir()) if path.suffix == file.suffix)
-    lists = [path for path in beside if _division(path) == _division(file)]
+    same_suffix = (path for path in sorted(file.parent.iterdir()) if path.suffix == file.suffix)
+    lists = [path for path in same_suffix if _division(path) == _division(file)]
+    # Reversed, so that the first list of a split is used.
     return {split: path for path in reversed(lists) if (split := split_in(path.stem))}

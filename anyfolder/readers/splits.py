@@ -9,13 +9,11 @@ import numpy as np
 
 Split = Literal['train', 'val', 'test']
 SPLITS: tuple[Split, ...] = get_args(Split)
-HELD_OUT_SHARE, SEED = (
-    0.1,
-    0,
-)  # fraction of training images held out for validation if no split is given
+HELD_OUT_SHARE = 0.1  # fraction of training images held out for validation if no split is given
+SEED = 0  # for the choice of these images
 
-# Lower-case words for splits in public data sets, and words that do not distinguish splits:
-# train_images, val2017, TestSet, x_train.
+# Lower-case words for splits in public data sets, and words ('none') that do not distinguish
+# splits: train_images, val2017, TestSet, x_train.
 _WORDS = {
     kind: {*words.split()}
     for kind, words in dict(
@@ -48,7 +46,7 @@ def split_of(name: str) -> Split | None:
 
 
 def without_split(name: str) -> str:
-    """A lower-case name without its split: ``'train_masks'`` -> masks, ``'valannot'`` -> annot."""
+    """A name in lower case, without a split at its start: train_masks and valmasks -> masks."""
     return _AT_START.sub('', name.casefold())
 
 
@@ -70,18 +68,18 @@ def is_joint(stem: str) -> bool:
     return 'trainval' in words or ('train', 'val') in pairwise(splits)
 
 
-def alike_parts(names: Iterable[str]) -> list[str]:
+def alike_splits(names: Iterable[str]) -> list[str]:
     """Names, if any, that differ only in their split, such as ``seg_train`` and ``seg_test``."""
     by_rest: dict[str, dict[str, Split]] = {}
     for name in names:
         if split := split_in(name):
             rest = ' '.join(word for word in words_in(name) if not split_of(word))
             by_rest.setdefault(rest, {})[name] = split
-    return next((list(found) for found in by_rest.values() if len({*found.values()}) > 1), [])
+    return next((list(group) for group in by_rest.values() if len({*group.values()}) > 1), [])
 
 
 def hold_out(items: list[Item], generator: np.random.Generator) -> tuple[list[Item], list[Item]]:
-    """The held-out tenth of the items, at least one of two, and the others."""
+    """The held-out tenth of the items, at least one if there are two or more, and the others."""
     count = max(round(HELD_OUT_SHARE * len(items)), 1) if len(items) > 1 else 0
     held = set(generator.choice(len(items), count, replace=False).tolist())
     return [items[i] for i in sorted(held)], [item for i, item in enumerate(items) if i not in held]

@@ -23,40 +23,48 @@ NUMBER = re.compile(r'[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?')  # in a cell
 Row = Mapping[str, str]
 
 
-def read_table(file: Path, most: int | None = None) -> list[list[str]]:
+def read_table(file: Path, max_lines: int | None = None) -> list[list[str]]:
     """The lines of a CSV file, the header first.
 
     Args:
         file: the file. Its first lines can be comments or Excel's ``sep=;``.
-        most: the maximum number of lines. Default: all.
+        max_lines: the maximum number of lines. Default: all.
 
     Raises:
         InputError: if it is not a table, or exceeds a limit.
     """
-    lines = lines_in(read_text(file), file, keepends=True)[:most]
-    marks = f'{SEPARATORS} ' if file.suffix.lower() == '.txt' else SEPARATORS
+    lines = lines_in(read_text(file), file, keepends=True)[:max_lines]
+    separators = f'{SEPARATORS} ' if file.suffix.lower() == '.txt' else SEPARATORS
     while lines and (above := LINE_ABOVE.match(lines[0])):
-        marks = above[1] or marks
+        separators = above[1] or separators
         del lines[0]
 
-    def split(some: Sequence[str], mark: str) -> list[list[str]]:
-        return [line for line in csv.reader(some, delimiter=mark, skipinitialspace=True) if line]
+    def rows_by(separator: str, lines: Sequence[str]) -> list[list[str]]:
+        reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+        return [line for line in reader if line]
 
-    # For example, a quote that never ends.
+    # An error of csv is, for example, a quote that never ends.
     with rejecting(f'{str(file)!r} is not a table', 'correct it', (csv.Error,)):
-        mark = max(
-            marks, key=lambda mark: min(map(len, split(lines[:FIRST_ROWS], mark)), default=0)
+        # The separator with which the shortest of the first rows has the most values.
+        separator = max(
+            separators, key=lambda one: min(map(len, rows_by(one, lines[:FIRST_ROWS])), default=0)
         )
-        check_limit(file, 'cells in a table', sum(1 + line.count(mark) for line in lines))
-        rows = split(lines, mark)
-    if mark == ' ':  # the last column may contain blanks
+        check_limit(file, 'cells in a table', sum(1 + line.count(separator) for line in lines))
+        rows = rows_by(separator, lines)
+    if separator == ' ':  # the last column may contain blanks
         width = min(map(len, rows[:FIRST_ROWS]), default=1)
         rows = [[*row[: width - 1], ' '.join(row[width - 1 :])] for row in rows]
     return [[value.strip() for value in row] for row in rows]
 
 
 def read_rows(file: Path) -> list[Row]:
-    """The rows by column title, without untitled columns, such as an index."""
+    """The rows by column title, without untitled columns, such as an index.
+
+    A title that occurs again gets the number of its column: ``label 3``.
+
+    Raises:
+        InputError: see :func:`read_table`, and for a row with more values than the header.
+    """
     if file.suffix.lower() == '.jsonl':
         objects = read_objects(file)
         names = dict.fromkeys(key for row in objects for key in row)
@@ -91,7 +99,7 @@ def read_objects(file: Path) -> list[dict[str, Any]]:
 
 def text_in_cell(value: Any) -> str:
     """A JSON value as in a CSV file; several labels are joined by ``|``."""
-    if isinstance(value, list) and not any(isinstance(one, (list, dict)) for one in value):
+    if isinstance(value, list) and not any(isinstance(item, (list, dict)) for item in value):
         return '|'.join(map(str, value))
     if isinstance(value, (list, dict)):
         return json.dumps(value)

@@ -8,7 +8,7 @@ from anyfolder.sampling import evenly_spaced
 from .findings import Findings
 from .image_tree import Tree
 
-MOST_TEXTS = 50  # number of texts that are read
+MAX_TEXTS = 50  # texts that are read
 
 
 def check_texts(tree: Tree) -> None:
@@ -25,17 +25,21 @@ def check_texts(tree: Tree) -> None:
 
 
 def texts_of_classes(tree: Tree) -> list[tuple[Path, Path]]:
-    """Images with their texts, if these have one line each that several images share."""
+    """Images with their texts, if these have one line each that several images share.
+
+    Empty unless most images have such a text.
+    """
     texts = [file for file in tree.others if file.suffix.lower() == '.txt']
-    found = tree.index.pair({file: [file.stem] for file in texts}, Findings(skip_invalid=True))
-    pairs = [(image, file) for file, image in found.image_of.items()]
+    matches = tree.index.pair({file: [file.stem] for file in texts}, Findings(skip_invalid=True))
+    pairs = [(image, file) for file, image in matches.image_of.items()]
     if 2 * len(pairs) <= len(tree.images):
         return []
-    chosen = [pairs[i][1] for i in evenly_spaced(len(pairs), MOST_TEXTS)]
+    chosen = [pairs[i][1] for i in evenly_spaced(len(pairs), MAX_TEXTS)]
     try:
-        lines = [[line for line in tree.contents.lines(file) if line.strip()] for file in chosen]
+        contents = [
+            tuple(line for line in tree.contents.lines(file) if line.strip()) for file in chosen
+        ]
     except InputError:  # notes in another encoding
         return []
-    names = {tuple(found) for found in lines}
-    shared = 2 <= len(names) <= len(lines) / 2 and all(len(found) == 1 for found in lines)
-    return pairs if shared else []
+    are_shared = 2 <= len({*contents}) <= len(contents) / 2
+    return pairs if are_shared and all(len(lines) == 1 for lines in contents) else []

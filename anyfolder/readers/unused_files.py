@@ -14,17 +14,17 @@ from .records import Records
 def warn_unused(
     tree: Tree, records: Records, used: Iterable[Path | None], findings: Findings
 ) -> None:
-    """Note the unused files of a folder, by suffix, and the unused images.
+    """Note the unused files and images of a folder, files by their suffix.
 
     Args:
         tree: the files of the folder.
         records: the used images, with their masks.
         used: other files that were read.
-        findings: collects the others, and files whose encoding was guessed.
+        findings: collects the unused files, and files whose encoding was guessed.
     """
-    of_images = chain.from_iterable((record.path, record.mask) for record in records)
-    read = set(map(str, chain(of_images, used)))
-    named = read | findings.left_out
+    images_and_masks = chain.from_iterable((record.path, record.mask) for record in records)
+    read = set(map(str, chain(images_and_masks, used)))
+    reported = read | findings.left_out
     for name in sorted(read & GUESSED.keys()):
         what, line = GUESSED[name]
         findings.warn(what, f'{line!r} in {name}')
@@ -32,7 +32,7 @@ def warn_unused(
         'folders of trainings left out', (path.relative_to(tree.folder) for path in tree.runs)
     )
     for path in tree.others:
-        if str(path) not in named:
+        if str(path) not in reported:
             suffix = path.suffix.lower() or 'without a suffix'
             findings.warn(f'files left out, {suffix}', path.relative_to(tree.folder))
     findings.warn_all(

@@ -26,40 +26,46 @@ def voc_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> For
         for file in tree.others
         if file.parent.name == 'Main' and file.suffix == '.txt' and '_' not in file.stem
     ]
-    splits = dict(_listed(tree, lists, files, findings))
+    splits = dict(_listed_splits(tree, lists, files, findings))
     if not splits:
-        return FormatFolder(files, used=lists)
+        return FormatFolder(files, used_files=lists)
     what = 'annotations left out, since they are in no list'
     findings.warn_all(what, sorted({*files} - {*splits}))
     chosen = {file: root for file, root in files.items() if file in splits}
-    return FormatFolder(chosen, splits=splits, used=[*lists, *files])
+    return FormatFolder(chosen, splits=splits, used_files=[*lists, *files])
 
 
-def _listed(
+def _listed_splits(
     tree: Tree, lists: Sequence[Path], files: Iterable[Path], findings: Findings
 ) -> Iterator[tuple[Path, Split]]:
-    """The split of each annotation by the lists nearest to it, the furthest from training last.
+    """The split of each annotation in a list; of several, the furthest from training comes last.
 
-    A class list has -1, 0 or 1 after each image.
+    The list of a class has -1, 0 or 1 after each name.
+
+    Raises:
+        UnclearError: if no line of a list has an annotation.
     """
-    index = Index(tree.folder, [*files])
+    index = Index(tree.folder, [*files])  # lists name annotations like images
     for split in SPLITS:
-        for listing in (one for one in lists if split_in(one.stem) == split):
-            lines = {
-                line: index.match(line, listing)
-                or index.match(re.sub(r'\s+(-1|0|1)$', '', line), listing)
-                for line in read_lines(listing, LONGEST_IN_LIST)
+        for file in lists:
+            if split_in(file.stem) != split:
+                continue
+            annotations_of = {
+                line: index.match(line, file)
+                or index.match(re.sub(r'\s+(-1|0|1)$', '', line), file)
+                for line in read_lines(file, LONGEST_IN_LIST)
             }
-            if split != 'test' and lines and not any(lines.values()):
+            # The annotations of the test split may not be published.
+            if split != 'test' and annotations_of and not any(annotations_of.values()):
                 raise UnclearError(
-                    f'no line of {str(listing)!r} has an annotation, such as '
-                    f'{next(iter(lines))!r}; correct the list, or remove it.',
+                    f'no line of {str(file)!r} has an annotation, such as '
+                    f'{next(iter(annotations_of))!r}; correct the list, or remove it.',
                     format='voc',
                     labels=[*files],
                 )
-            for line, found in lines.items():
-                yield from dict.fromkeys(found, split).items()
-                if not found:
+            for line, annotations in annotations_of.items():
+                yield from dict.fromkeys(annotations, split).items()
+                if not annotations:
                     findings.warn(
-                        f'lines of {listing.name} left out, since they have no annotation', line
+                        f'lines of {file.name} left out, since they have no annotation', line
                     )

@@ -18,17 +18,17 @@ from .formats.yolo import YoloLabels, are_labels
 from .formats.yolo_line_form import line_form
 from .image_tree import Tree
 from .name_files import NAME_FILES, Settings, find_names, find_settings
-from .split_lists import images_of
+from .split_lists import images_in
 from .splits import SPLITS, Split
 
-IS_OF_NAMES = re.compile('|'.join(map(translate, NAME_FILES)))
+NAME_FILE = re.compile('|'.join(map(translate, NAME_FILES)))
 NO_IMAGE_OF_NAME = MissingImageNote('label files left out, since no image has their name')
 
 
 def label_files(tree: Tree) -> dict[Path, list[str]]:
     """The text files named after images, with their lines; empty if they are not labels.
 
-    Those beside folders that are called ``labels`` must have boxes.
+    If some are in folders that are called ``labels``, the others must have boxes.
 
     Args:
         tree: the files of the folder.
@@ -36,10 +36,12 @@ def label_files(tree: Tree) -> dict[Path, list[str]]:
     Raises:
         InputError: if a YAML file is damaged, or several name different classes.
     """
-    found = [file for file in _texts(tree) if tree.index.has(file.stem)]
-    within = {file for file in found if _is_within(tree, file)}
-    labels = [file for file in found if not within or file in within or _has_boxes(tree, file)]
-    is_yolo = within or any(_has_boxes(tree, file) for file in labels)
+    texts = [file for file in _texts(tree) if tree.index.has_image(file.stem)]
+    in_labels = {file for file in texts if _is_in_labels(tree, file)}
+    labels = [
+        file for file in texts if not in_labels or file in in_labels or _has_boxes(tree, file)
+    ]
+    is_yolo = in_labels or any(_has_boxes(tree, file) for file in labels)
     if labels and (is_yolo or find_names(tree, find_settings(tree))):
         return {file: tree.contents.lines(file) for file in labels}
     return {}
@@ -62,40 +64,41 @@ def yolo_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Fo
     named = find_names(tree, settings)
     if named is None:
         numbers = {line.split()[0] for lines in files.values() for line in lines if line.strip()}
-        known = max((int(number) for number in numbers if number.isdecimal()), default=0)
+        largest = max((int(number) for number in numbers if number.isdecimal()), default=0)
         raise UnclearError(
             f'{str(tree.folder)!r} has boxes as in YOLO, but no file with the names of the '
             'classes; add data.yaml with names: [...], or classes.txt with a name on each line.',
             format='yolo',
             labels=[*files],
-            classes=[f'class {number}' for number in range(known + 1)],
+            classes=[f'class {number}' for number in range(largest + 1)],
         )
-    places = list(_places(tree, settings, findings)) if settings else []
+    sources = list(_split_sources(tree, settings, findings)) if settings else []
     paired = (lines for file, lines in files.items() if tree.index.match(file.stem, file))
     form, faults = line_form([*chain(*paired)], settings[1].get('kpt_shape') if settings else None)
     findings.note_all(faults)
     others = (file for file in _texts(tree) if file not in files)
-    orphans = [file for file in others if _is_within(tree, file) or _has_boxes(tree, file)]
+    orphans = [file for file in others if _is_in_labels(tree, file) or _has_boxes(tree, file)]
     findings.warn_all(NO_IMAGE_OF_NAME.what, orphans)
     names = [name for name in named[1] if name]
     warn_repeated(names, named[0], findings)
     return FormatFolder(
         {file: YoloLabels(lines, named, form) for file, lines in files.items()},
         names=names,
-        splits=_splits(tree, places, findings) if places else None,
-        used=[named[0], *orphans, *(place for place, _ in places)],
-        whole=True,
-        lost=NO_IMAGE_OF_NAME,
+        splits=_splits_of_images(tree, sources, findings) if sources else None,
+        used_files=[named[0], *orphans, *(source for source, _ in sources)],
+        unlabeled_are_empty=True,
+        no_image_note=NO_IMAGE_OF_NAME,
     )
 
 
 def _texts(tree: Tree) -> list[Path]:
     """The text files except those that name classes."""
     texts = (file for file in tree.others if file.suffix.lower() == '.txt')
-    return [file for file in texts if not IS_OF_NAMES.match(file.name)]
+    return [file for file in texts if not NAME_FILE.match(file.name)]
 
 
-def _is_within(tree: Tree, file: Path) -> bool:
+def _is_in_labels(tree: Tree, file: Path) -> bool:
+    """True for a file in a folder that is called ``labels``."""
     return 'labels' in tree.parts(file)
 
 
@@ -103,54 +106,60 @@ def _has_boxes(tree: Tree, file: Path) -> bool:
     return are_labels(tree.contents.lines(file), file)
 
 
-def _places(tree: Tree, settings: Settings, findings: Findings) -> Iterator[tuple[Path, Split]]:
+def _split_sources(
+    tree: Tree, settings: Settings, findings: Findings
+) -> Iterator[tuple[Path, Split]]:
     """The image folders and lists of each split that the YAML file names.
 
-    For a path of another machine, the longest end that exists counts.
+    For a path of another machine, the longest end that exists is used.
     """
     file, content = settings
     roots = [file.parent, file.parent / str(content.get('path') or ''), tree.folder]
     for split in SPLITS:
-        for place in _places_of(split, content, file):
-            # It may begin with ../, or with folders of another machine.
-            parts = [part for part in PureWindowsPath(place).parts if part.strip('./\\')]
+        for source in _stated_sources(split, content, file):
+            # The path may begin with ../, or with folders of another machine.
+            parts = [part for part in PureWindowsPath(source).parts if part.strip('./\\')]
             tried = (root.joinpath(*parts[i:]) for i in range(len(parts)) for root in roots)
-            if found := next(filter(os.path.exists, tried), None):
-                yield found, split
-            elif place not in ('null', '~'):
-                findings.warn(f'paths in {file.name} that do not exist', place)
+            if existing := next(filter(os.path.exists, tried), None):
+                yield existing, split
+            elif source not in ('null', '~'):
+                findings.warn(f'paths in {file.name} that do not exist', source)
 
 
-def _places_of(split: Split, content: Mapping[str, Any], file: Path) -> Sequence[str]:
+def _stated_sources(split: Split, content: Mapping[str, Any], file: Path) -> Sequence[str]:
     """The paths of a split in the YAML file.
 
     Raises:
-        InputError: if it is not a text or list of texts, or exceeds a limit.
+        InputError: if the value is not a text or a list of texts, or exceeds a limit.
     """
-    found = content.get(split) or content.get('valid' if split == 'val' else split) or []
-    places = [found] if isinstance(found, str) else found
-    if not isinstance(places, list) or not all(isinstance(place, str) for place in places):
+    value = content.get(split) or content.get('valid' if split == 'val' else split) or []
+    sources = [value] if isinstance(value, str) else value
+    if not isinstance(sources, list) or not all(isinstance(source, str) for source in sources):
         raise InputError(
             f'{split} of {str(file)!r} must be a folder or a list of images, or several '
             'of them in a list.'
         )
-    check_limit(file, 'places of a part', len(places))
-    for place in places:
-        check_limit(file, 'levels of folders', len(PureWindowsPath(place).parts), ' in a path')
-    return places
+    check_limit(file, 'places of a part', len(sources))
+    for source in sources:
+        check_limit(file, 'levels of folders', len(PureWindowsPath(source).parts), ' in a path')
+    return sources
 
 
-def _splits(
-    tree: Tree, places: Sequence[tuple[Path, Split]], findings: Findings
+def _splits_of_images(
+    tree: Tree, sources: Sequence[tuple[Path, Split]], findings: Findings
 ) -> dict[Path, Split]:
-    """The split of each image in these folders and lists."""
-    named_for: dict[Path, list[Split]] = {}
-    for place, split in places:
-        for image in images_of(tree, place, findings):
-            named_for.setdefault(image, []).append(split)
-    of_last = any({*splits} == {'train'} for splits in named_for.values())
+    """The split of each image in these folders and lists.
+
+    An image of several splits is in the last one, furthest from training, unless no image would
+    remain to train on.
+    """
+    splits_of: dict[Path, list[Split]] = {}
+    for source, split in sources:
+        for image in images_in(tree, source, findings):
+            splits_of.setdefault(image, []).append(split)
+    use_last = any({*splits} == {'train'} for splits in splits_of.values())
     findings.warn_all(
-        f'images listed in two splits, assigned to the {"last" if of_last else "first"}',
-        (image for image, splits in named_for.items() if len({*splits}) > 1),
+        f'images listed in two splits, assigned to the {"last" if use_last else "first"}',
+        (image for image, splits in splits_of.items() if len({*splits}) > 1),
     )
-    return {image: splits[-1 if of_last else 0] for image, splits in named_for.items()}
+    return {image: splits[-1 if use_last else 0] for image, splits in splits_of.items()}

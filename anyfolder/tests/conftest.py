@@ -1,5 +1,6 @@
 from hypothesis import settings
 
-# Each run has the same examples, so that a commit passes or fails by itself, busy machine or not.
+# Every run draws the same examples without a deadline, so a commit passes or fails by itself, even
+# on a busy machine.
 settings.register_profile('same', derandomize=True, deadline=None)
 settings.load_profile('same')

@@ -1,4 +1,4 @@
-"""The library works without torch, MMEngine and vit_plugin, and speaks of none of them."""
+"""The library imports no framework and no vit_plugin, and its readers name no flags."""
 
 import re
 import subprocess
@@ -26,20 +26,20 @@ for module in pkgutil.walk_packages(anyfolder.__path__, 'anyfolder.'):
 """
 
 
-def test_nothing_foreign_is_imported():
+def test_library_imports_no_framework():
     root = str(Path(anyfolder.__file__).parents[1])
     subprocess.run([sys.executable, '-c', ALONE], check=True, env={'PATH': '', 'PYTHONPATH': root})
 
 
-def test_the_readers_name_no_flags():
-    """They say :func:`anyfolder.wording.option`, which each program around them words."""
+def test_readers_name_no_flags():
+    """They call :func:`anyfolder.wording.option`, so that each program can name its own."""
     package = Path(anyfolder.__file__).parent
     flag = re.compile(r"""['" ]--[a-z]""")
-    named = {
+    lines_with_flags = {
         f'{file.name}: {line.strip()}'
-        for room in ('readers', 'layouts', 'pixels')
-        for file in (package / room).rglob('*.py')
+        for folder in ('readers', 'layouts', 'pixels')
+        for file in (package / folder).rglob('*.py')
         for line in file.read_text().splitlines()
         if flag.search(line)
     }
-    assert not named
+    assert not lines_with_flags

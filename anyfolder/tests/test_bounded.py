@@ -1,4 +1,4 @@
-"""Small files that ask for much end in a sentence, before they cost anything."""
+"""Small files that expand to a lot raise one sentence before they take memory or time."""
 
 import json
 import re
@@ -11,6 +11,7 @@ from anyfolder import limits
 from anyfolder.bounded import json_in, read_json, read_xml, read_yaml
 from anyfolder.text import LONGEST_IN_LIST, read_lines
 
+# Thirty doublings of a value: of entities in XML, and of aliases and merged mappings in YAML.
 LAUGHS = '<!DOCTYPE a [<!ENTITY x0 "x">{}]><a>&x30;</a>'.format(
     ''.join(f'<!ENTITY x{i} "&x{i - 1};&x{i - 1};">' for i in range(1, 31))
 )
@@ -43,7 +44,7 @@ MERGES = 'a0: &a0 {k: x}\n' + ''.join(
         ('x.xml', '<a>', 'not XML'),
     ],
 )
-def test_what_a_small_file_asks_for(tmp_path, name, text, words):
+def test_small_files_that_expand_to_a_lot_raise(tmp_path, name, text, words):
     (tmp_path / name).write_text(text)
     read = {'.json': read_json, '.yaml': read_yaml, '.xml': read_xml}[(tmp_path / name).suffix]
     with rejects(f'{name}.* {words}'):
@@ -65,7 +66,7 @@ def test_what_a_small_file_asks_for(tmp_path, name, text, words):
         (LONGEST_IN_LIST, lambda file: read_lines(file, LONGEST_IN_LIST), 'a\nbcde'),
     ],
 )
-def test_every_limit_of_text(tmp_path, monkeypatch, what, read, text):
+def test_limits_of_text_files_raise(tmp_path, monkeypatch, what, read, text):
     file = tmp_path / 'x'
     file.write_text(text)
     read(file)
@@ -74,7 +75,8 @@ def test_every_limit_of_text(tmp_path, monkeypatch, what, read, text):
         read(file)
 
 
-def test_what_is_honest_is_read(tmp_path):
+def test_nested_and_aliased_files_within_limits_are_read(tmp_path):
+    """Brackets within text are not levels."""
     nested = json.loads('[' * 99 + '"[[[[{{{"' + ']' * 99)
     (tmp_path / 'x.json').write_text(json.dumps(nested))
     assert read_json(tmp_path / 'x.json') == nested
@@ -94,9 +96,9 @@ def test_limits_can_be_raised(monkeypatch):
         limits.limit('levels of JSON')
 
 
-def test_every_limit_is_on_the_page():
+def test_every_limit_is_in_the_documentation():
     page = Path(limits.__file__).parents[1] / 'docs/data.md'
     if not page.is_file():
-        pytest.skip('the library is alone')
+        pytest.skip('the page is only in the repository')
     rows = re.findall(r'^\| ([^|]+) \| ([\d,]+) \|$', page.read_text(), re.MULTILINE)
-    assert rows == [(what, f'{most:,}') for what, most in limits.LIMITS.items()]
+    assert rows == [(what, f'{limit:,}') for what, limit in limits.LIMITS.items()]

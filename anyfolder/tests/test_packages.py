@@ -10,9 +10,11 @@ PROJECT = PACKAGE / 'pyproject.toml'
 
 
 def test_every_folder_of_code_is_in_the_wheel():
-    if not PROJECT.is_file():  # installed, it has no project
+    if not PROJECT.is_file():  # an installed library has no pyproject.toml
         return
-    places = (file.parent.relative_to(PACKAGE) for file in PACKAGE.rglob('__init__.py'))
-    found = {'.'.join(('anyfolder', *place.parts)) for place in places}
+    folders = (file.parent.relative_to(PACKAGE) for file in PACKAGE.rglob('__init__.py'))
+    packages = {'.'.join(('anyfolder', *folder.parts)) for folder in folders}
     [listed] = re.findall(r'^packages = \[(.*?)\]', PROJECT.read_text(), re.MULTILINE | re.DOTALL)
-    assert {*re.findall(r'"([^"]+)"', listed)} == {name for name in found if '.tests' not in name}
+    assert {*re.findall(r'"([^"]+)"', listed)} == {
+        name for name in packages if '.tests' not in name
+    }

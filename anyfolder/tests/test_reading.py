@@ -1,4 +1,4 @@
-"""anyfolder.read: what a folder is, and its images, labels and notes."""
+"""anyfolder.read: the task and format of a folder, and its images, labels and notes."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foreign_data import BOXES, CLASSES, MASKS, cvat_coco, labelme
+from foreign_data import BOXES, CLASSES, MASKS, labelme
 from image_folders import scenes, write_depth, write_digits, write_masks, write_panoptic
 from rejection import rejects
 
@@ -14,35 +14,39 @@ import anyfolder
 
 
 @pytest.mark.parametrize('write', BOXES, ids=lambda write: write.__name__)
-def test_boxes_are_those_that_were_drawn(tmp_path, write):
+def test_boxes_are_those_of_the_scenes(tmp_path, write):
     write(tmp_path)
     data = anyfolder.read(tmp_path)
-    assert data.task == ('instance' if write in (cvat_coco, labelme) else 'detection') or (
-        write.__name__.endswith('coco') and data.task == 'instance'
-    )
+    has_polygons = write == labelme or write.__name__.endswith('coco')
+    assert data.task == ('instance' if has_polygons else 'detection')
     assert (data.format, data.classes) == (BOXES[write][0], CLASSES)
-    true = {
-        tuple(sorted((name, (a, b, c - a, d - b)) for name, (a, b, c, d) in boxes))
+    wanted = {
+        tuple(
+            sorted(
+                (name, (left, top, right - left, bottom - top))
+                for name, (left, top, right, bottom) in boxes
+            )
+        )
         for _, boxes in scenes(10)
     }
-    found = {
-        tuple(sorted((one.label, tuple(map(round, one.box))) for one in image.objects))
+    boxes_of_images = {
+        tuple(sorted((found.label, tuple(map(round, found.box))) for found in image.objects))
         for _, image in data.images()
     }
-    assert found == true
+    assert boxes_of_images == wanted
     assert all(image.size == (64, 48) for _, image in data.images())
 
 
 @pytest.mark.parametrize('write', MASKS, ids=lambda write: write.__name__)
-def test_a_class_map_has_numbers_of_classes(tmp_path, write):
+def test_class_maps_hold_class_numbers(tmp_path, write):
     write(tmp_path)
     data = anyfolder.read(tmp_path, 'segmentation')
     assert tuple(map(len, data.splits.values())) == MASKS[write]
     image = data.splits['val'][0]
-    shown = data.class_map(image)
-    assert (shown.shape, shown.dtype) == ((48, 64), np.uint8)
-    assert {*np.unique(shown).tolist()} == {0, 1, 2}
-    assert data.classes[shown[42, 40]] == 'bar'
+    class_map = data.class_map(image)
+    assert (class_map.shape, class_map.dtype) == ((48, 64), np.uint8)
+    assert {*np.unique(class_map).tolist()} == {0, 1, 2}
+    assert data.classes[class_map[42, 40]] == 'bar'
 
 
 @pytest.mark.parametrize(
@@ -55,16 +59,16 @@ def test_a_class_map_has_numbers_of_classes(tmp_path, write):
         (labelme, 'instance'),
     ],
 )
-def test_a_folder_says_its_task(tmp_path, write, task):
+def test_task_is_inferred_from_the_folder(tmp_path, write, task):
     write(tmp_path)
     assert anyfolder.read(tmp_path).task == task
 
 
-def test_each_kind_of_map_is_read(tmp_path):
+def test_segments_and_depth_maps_are_read(tmp_path):
     panoptic = anyfolder.read(write_panoptic(tmp_path / 'panoptic'))
     image = panoptic.splits['train'][0]
     segments = panoptic.segments(image)
-    assert {one.segment for one in image.objects} == {*np.unique(segments).tolist()} - {0}
+    assert {found.segment for found in image.objects} == {*np.unique(segments).tolist()} - {0}
     assert (panoptic.classes, panoptic.stuff) == (('square', 'bar', 'floor'), 1)
     depth = anyfolder.read(write_depth(tmp_path / 'depth'))
     meters = depth.depth(depth.splits['train'][0])
@@ -85,7 +89,7 @@ def test_polygons_become_masks(tmp_path):
     assert image.pixels().shape == (48, 64, 3)
 
 
-def test_classes_have_numbers_and_notes_examples(tmp_path):
+def test_classes_have_numbers_and_notes_have_examples(tmp_path):
     (write_digits(tmp_path) / 'notes.md').write_text('-')
     data = anyfolder.read(tmp_path)
     assert data.classes == ('digit 0', 'digit 1', 'digit 2')
@@ -98,7 +102,7 @@ def test_classes_have_numbers_and_notes_examples(tmp_path):
     assert data.held_out
 
 
-def test_errors_name_the_folder_and_arguments(tmp_path):
+def test_errors_name_the_folder_and_the_arguments(tmp_path):
     with rejects('^there is no folder .*none'):
         anyfolder.read(tmp_path / 'none')
     with rejects("^task='speech' is not one of classification, detection"):
@@ -111,7 +115,7 @@ def test_errors_name_the_folder_and_arguments(tmp_path):
     assert str(tmp_path) in str(error.value)
 
 
-def test_importing_the_package_imports_no_reader():
+def test_importing_the_package_does_not_import_numpy():
     done = subprocess.run(
         [sys.executable, '-c', "import anyfolder, sys; print('numpy' in sys.modules)"],
         env={'PATH': '', 'PYTHONPATH': str(Path(anyfolder.__file__).parents[1])},

@@ -1,4 +1,4 @@
-"""README: its examples run as they stand, where what they import is installed."""
+"""The examples of anyfolder's README run unchanged, if the package they import is installed."""
 
 import re
 from importlib.util import find_spec
@@ -12,8 +12,8 @@ from anyfolder.__main__ import FORMAT_NAMES
 
 PAGE = Path(anyfolder.__file__).with_name('README.md')
 pytestmark = [
-    pytest.mark.skipif(not PAGE.is_file(), reason='the page is in the repository alone'),
-    pytest.mark.filterwarnings('ignore'),  # of the frameworks
+    pytest.mark.skipif(not PAGE.is_file(), reason='the page is only in the repository'),
+    pytest.mark.filterwarnings('ignore'),  # the frameworks' warnings
 ]
 
 
@@ -24,16 +24,37 @@ def example_below(heading: str) -> str:
     )[0]
 
 
+def check_reading(names: dict, printed: str) -> None:
+    assert 'square (' in printed
+
+
+def check_pytorch(names: dict, printed: str) -> None:
+    pixels, label = names['train'][0]
+    assert (pixels.shape, label) == ((3, 8, 8), 0)
+
+
+def check_mmdetection(names: dict, printed: str) -> None:
+    assert len(names['train']) == 9
+    square = names['train'].get_data_info(0)['instances'][0]
+    left, _, right, _ = square['bbox']
+    assert square['bbox_label'] == 0
+    assert right - left == 16
+
+
+def check_ultralytics(names: dict, printed: str) -> None:
+    assert Path(names['train']).resolve() == Path('as_yolo/images/train').resolve()
+
+
 @pytest.mark.parametrize(
-    ('heading', 'package', 'write'),
+    ('heading', 'package', 'write', 'check'),
     [
-        ('In Python', 'anyfolder', write_coco),
-        ('PyTorch', 'torch', write_digits),
-        ('MMDetection', 'mmdet', write_coco),
-        ('ultralytics', 'ultralytics', write_coco),
+        ('In Python', 'anyfolder', write_coco, check_reading),
+        ('PyTorch', 'torch', write_digits, check_pytorch),
+        ('MMDetection', 'mmdet', write_coco, check_mmdetection),
+        ('ultralytics', 'ultralytics', write_coco, check_ultralytics),
     ],
 )
-def test_an_example_runs(tmp_path, monkeypatch, capsys, heading, package, write):
+def test_examples_run(tmp_path, monkeypatch, capsys, heading, package, write, check):
     if find_spec(package) is None:
         pytest.skip(f'{package} is not installed')
     monkeypatch.chdir(tmp_path)
@@ -41,21 +62,10 @@ def test_an_example_runs(tmp_path, monkeypatch, capsys, heading, package, write)
     write(tmp_path / 'my/folder')
     names: dict = {}
     exec(example_below(heading), names)
-    if heading == 'In Python':
-        assert 'square (' in capsys.readouterr().out
-    elif heading == 'PyTorch':
-        pixels, label = names['train'][0]
-        assert (pixels.shape, label) == ((3, 8, 8), 0)
-    elif heading == 'MMDetection':
-        assert len(names['train']) == 9
-        first = names['train'].get_data_info(0)['instances'][0]
-        assert first['bbox_label'] == 0
-        assert first['bbox'][2] - first['bbox'][0] == 16
-    else:
-        assert Path(names['train']).resolve() == (tmp_path / 'as_yolo/images/train').resolve()
+    check(names, capsys.readouterr().out)
 
 
-def test_the_formats_and_commands_are_those_that_are_there():
+def test_readme_names_all_formats_and_commands():
     text = PAGE.read_text()
     assert all(f'`{name}`' in text for name in FORMAT_NAMES)
     assert all(f'anyfolder {name} FOLDER' in text for name in ('check', 'convert', 'show'))

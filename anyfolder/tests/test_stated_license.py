@@ -27,12 +27,12 @@ def coco(*names: str) -> str:
         ('other.txt', 'License: MIT', ''),
     ],
 )
-def test_what_a_folder_states(file, content, license, tmp_path):
+def test_license_is_read_from_known_files(file, content, license, tmp_path):
     path = tmp_path / file
     path.parent.mkdir(exist_ok=True)
     path.write_text(content)
     assert stated_license(tmp_path) == license
 
 
-def test_a_folder_that_is_not_there_states_nothing():
+def test_missing_folder_states_no_license():
     assert stated_license(Path('no/folder')) == ''

@@ -1,4 +1,4 @@
-"""Names that were made to do something in a terminal do nothing."""
+"""Control characters in names have no effect in a terminal."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from anyfolder.terminal import aligned, printable, printable_lines
         (b'\xff.jpg'.decode('utf-8', 'surrogateescape'), r'\udcff.jpg'),
         ('\U000e0041', r'\U000e0041'),  # a tag, which no font shows
         ('Müller, 猫, नमस्ते', 'Müller, 猫, नमस्ते'),
-        ('क्\u200dष 👩\u200d🔬', 'क्\u200dष 👩\u200d🔬'),  # what joins letters stays
+        ('क्\u200dष 👩\u200d🔬', 'क्\u200dष 👩\u200d🔬'),  # joiners within words stay
         (7, '7'),
     ],
 )

@@ -15,7 +15,7 @@ from anyfolder.wording import option
 from .own_folders import check_outside
 from .placed_images import PlacedImage, placed_images
 from .same_data import difference
-from .write_classes import unfit_folders, write_folders, write_table
+from .write_classes import obstacle_to_folders, write_folders, write_table
 from .write_coco import write_coco
 from .write_maps import write_maps
 from .write_voc import write_voc
@@ -25,10 +25,10 @@ Writer = Callable[[Dataset, Sequence[PlacedImage], Path, bool], None]
 
 
 class Drop(NamedTuple):
-    """Objects that a format cannot hold: a name in the plural, and a test."""
+    """Objects that a format cannot hold: their name in the plural, and a test for them."""
 
     what: str
-    leaves: Callable[[Dataset, Object], bool]
+    is_dropped: Callable[[Dataset, Object], bool]
 
 
 class Target(NamedTuple):
@@ -39,22 +39,22 @@ class Target(NamedTuple):
         tasks: the tasks of its labels.
         write: writes a dataset to a folder, with images as copies or links.
         drops: the objects that it cannot hold.
-        unfit: returns why it cannot hold a dataset at all, or empty text.
-        ordered: whether it preserves the order of classes.
+        obstacle: returns why it cannot hold a dataset at all, or empty text.
+        keeps_class_order: whether it preserves the order of classes.
     """
 
     name: str
     tasks: tuple[str, ...]
     write: Writer
     drops: tuple[Drop, ...] = ()
-    unfit: Callable[[Dataset], str] = lambda data: ''
-    ordered: bool = True
+    obstacle: Callable[[Dataset], str] = lambda data: ''
+    keeps_class_order: bool = True
 
 
-def _has_no_polygon(data: Dataset, found: Object) -> bool:
+def _is_not_a_polygon(data: Dataset, obj: Object) -> bool:
     """True for an object that is not a single polygon, if polygons are written."""
-    one = isinstance(found.segmentation, list) and len(found.segmentation) == 1
-    return data.task == 'instance' and not one
+    is_polygon = isinstance(obj.segmentation, list) and len(obj.segmentation) == 1
+    return data.task == 'instance' and not is_polygon
 
 
 TARGETS = {
@@ -64,16 +64,20 @@ TARGETS = {
         ('detection', 'instance'),
         write_yolo,
         (
-            Drop('objects marked as crowd or to be ignored', lambda data, found: found.crowd),
-            Drop('objects with several polygons or run lengths', _has_no_polygon),
+            Drop('objects marked as crowd or to be ignored', lambda data, obj: obj.crowd),
+            Drop('objects with several polygons or run lengths', _is_not_a_polygon),
         ),
     ),
-    'voc': Target('Pascal VOC', ('detection',), write_voc, ordered=False),
+    'voc': Target('Pascal VOC', ('detection',), write_voc, keeps_class_order=False),
     'folders': Target(
-        'folders of classes', ('classification',), write_folders, (), unfit_folders, False
+        'folders of classes',
+        ('classification',),
+        write_folders,
+        obstacle=obstacle_to_folders,
+        keeps_class_order=False,
     ),
     'masks': Target('images and masks', ('segmentation', 'depth'), write_maps),
-    'csv': Target('a table', ('classification', 'detection'), write_table, ordered=False),
+    'csv': Target('a table', ('classification', 'detection'), write_table, keeps_class_order=False),
 }
 
 
@@ -108,19 +112,20 @@ class Conversion(NamedTuple):
         return read(self.out, self.data.task)
 
     def _check(self, placed: Sequence[PlacedImage], folder: Path) -> None:
+        """Raise an ``InputError`` if reading a folder back gives other data."""
         try:
-            differs = difference(self.data, placed, read(folder, self.data.task))
+            fault = difference(self.data, placed, read(folder, self.data.task))
         except InputError as error:
-            differs = str(error).replace(str(folder), str(self.out)).partition(';')[0]
-        if differs:
+            fault = str(error).replace(str(folder), str(self.out)).partition(';')[0]
+        if fault:
             raise InputError(
                 f'{self.target.name} cannot hold this data: reading it back gives other data '
-                f'({differs.rstrip(".")}); nothing was written, give another {option("to")}.'
+                f'({fault.rstrip(".")}); nothing was written, give another {option("to")}.'
             )
 
 
 def plan_conversion(data: Dataset, out: str | Path, to: str, lossy: bool = False) -> Conversion:
-    """Determine how much of a dataset a format can hold. Nothing is written.
+    """Determine what a format can hold of a dataset. Nothing is written.
 
     Args:
         data: the dataset.
@@ -145,14 +150,13 @@ def plan_conversion(data: Dataset, out: str | Path, to: str, lossy: bool = False
             f'{target.name} has no labels for {data.task}, only for '
             f'{" and ".join(target.tasks)}; give {tasks}, or another {option("to")}.'
         )
-    if unfit := target.unfit(data):
+    if obstacle := target.obstacle(data):
         raise InputError(
-            f'{target.name} cannot hold this data: {unfit}; give another {option("to")}.'
+            f'{target.name} cannot hold this data: {obstacle}; give another {option("to")}.'
         )
     sentences = []
-    for what, leaves in target.drops:
-        objects = (found for _, image in data.images() for found in image.objects)
-        lost = sum(leaves(data, found) for found in objects)
+    for what, is_dropped in target.drops:
+        lost = sum(is_dropped(data, obj) for _, image in data.images() for obj in image.objects)
         if lost and not lossy:
             raise InputError(
                 f'{target.name} cannot hold {lost} {what}; give another {option("to")}, or '
@@ -160,30 +164,30 @@ def plan_conversion(data: Dataset, out: str | Path, to: str, lossy: bool = False
             )
         if lost:
             sentences.append(f'{target.name} cannot hold {lost} {what}: they are left out.')
-            data = _without(data, leaves)
+            data = _leave_out(data, is_dropped)
             if not data.classes:
                 raise InputError(
                     f'{target.name} cannot hold {lost} {what}, and no other object remains to '
                     f'train on; give another {option("to")}.'
                 )
-    if not target.ordered and [*data.classes] != sorted(data.classes):
+    if not target.keeps_class_order and [*data.classes] != sorted(data.classes):
         sentences.append(
             f'{target.name} has no order of classes: read back, they are in alphabetical order.'
         )
     return Conversion(data, target, out, sentences)
 
 
-def _without(data: Dataset, leaves: Callable[[Dataset, Object], bool]) -> Dataset:
+def _leave_out(data: Dataset, is_dropped: Callable[[Dataset, Object], bool]) -> Dataset:
     """The dataset without some objects, and without classes that lose all training objects."""
     splits: dict[Any, Any] = {
         split: [
-            replace(image, objects=tuple(one for one in image.objects if not leaves(data, one)))
+            replace(image, objects=tuple(obj for obj in image.objects if not is_dropped(data, obj)))
             for image in images
         ]
         for split, images in data.splits.items()
     }
-    left = {found.label for image in splits['train'] for found in image.objects if not found.crowd}
-    classes = tuple(name for name in data.classes if name in left)
+    trained = {obj.label for image in splits['train'] for obj in image.objects if not obj.crowd}
+    classes = tuple(name for name in data.classes if name in trained)
     return replace(data, splits=splits, classes=classes)
 
 

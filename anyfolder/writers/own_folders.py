@@ -26,10 +26,10 @@ def check_no_source(data: Dataset, file: Path) -> None:
     check_outside(data, file)
     if not file.exists():
         return
-    there = os.stat(file)
+    status = os.stat(file)
     for _, image in data.images():
         for source in filter(None, (image.path, image.mask)):
-            if os.path.samestat(os.stat(source), there):
+            if os.path.samestat(os.stat(source), status):
                 raise InputError(
                     f'{str(file)!r} is {str(source)!r}, which is read; give another file.'
                 )
@@ -37,17 +37,18 @@ def check_no_source(data: Dataset, file: Path) -> None:
 
 def real_folders(data: Dataset) -> set[Path]:
     """The folder of a dataset and the targets of links in it, with resolved paths."""
-    waiting, seen = [os.path.realpath(data.source)], set[str]()
-    found = {Path(waiting[0])}
-    while waiting:
-        place = waiting.pop()
-        if place in seen:
+    to_visit, visited = [os.path.realpath(data.source)], set[str]()
+    folders = {Path(to_visit[0])}
+    while to_visit:
+        folder = to_visit.pop()
+        if folder in visited:
             continue
-        seen.add(place)
-        with suppress(OSError), os.scandir(place) as entries:
+        visited.add(folder)
+        with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_dir():
-                    waiting.append(os.path.realpath(entry.path))
+                    real = os.path.realpath(entry.path)
+                    to_visit.append(real)
                     if entry.is_symlink():
-                        found.add(Path(waiting[-1]))
-    return found
+                        folders.add(Path(real))
+    return folders

@@ -13,8 +13,8 @@ from anyfolder.errors import InputError
 from anyfolder.readers.splits import Split, split_of
 from anyfolder.wording import option
 
-UNUSUAL = re.compile(r'[^\w.+@() -]')  # characters that lists and tables cannot contain
-# File names that are not labels of an image.
+UNUSUAL = re.compile(r'[^\w.+@() -]')  # characters that are unsafe in lists and tables
+# File names, without suffix, that readers do not take for an image or its labels.
 RESERVED_STEMS = {
     'classes',
     'labels',
@@ -43,8 +43,8 @@ class PlacedImage(NamedTuple):
 def placed_images(data: Dataset) -> Iterator[PlacedImage]:
     """All images with unique names, even if they come from several folders.
 
-    A name stays unchanged if possible. If another image has it, the folder of the image is put
-    before it, and then a number.
+    A name stays unchanged if possible. If another image has it, the name of its folder is put
+    before it; if that is taken too, a number follows the original name.
     """
     taken: set[str] = set()
     for split, image in data.images():

@@ -11,34 +11,34 @@ from anyfolder.sampling import evenly_spaced
 
 from .placed_images import PlacedImage
 
-MAX_MAPS = 200  # number of maps whose pixels are compared
+MAX_MAPS = 200  # maximum number of maps whose pixels are compared
 MAX_SHIFT = 0.05  # pixels, by which a rounded coordinate may differ
 
 
-def difference(data: Dataset, placed: Sequence[PlacedImage], again: Dataset) -> str:
+def difference(data: Dataset, placed: Sequence[PlacedImage], read_back: Dataset) -> str:
     """The first difference of two datasets in words; empty if they are equal.
 
     Args:
         data: the data that was written.
         placed: its images, with their new names.
-        again: the data that was read back.
+        read_back: the data that was read back.
     """
-    if {*data.classes} != {*again.classes}:
-        first = min({*data.classes} ^ {*again.classes})
+    if {*data.classes} != {*read_back.classes}:
+        first = min({*data.classes} ^ {*read_back.classes})
         return f'the class {first!r} is only in one of them'
-    found = {image.path.stem: (split, image) for split, image in again.images()}
-    if len(found) != len(placed):
-        return f'{len(found)} images instead of {len(placed)}'
+    by_stem = {image.path.stem: (split, image) for split, image in read_back.images()}
+    if len(by_stem) != len(placed):
+        return f'{len(by_stem)} images instead of {len(placed)}'
     compared = {*evenly_spaced(len(placed), MAX_MAPS)}
     for number, (split, image, name) in enumerate(placed):
-        other = found.get(Path(name).stem)
-        if other is None or other[0] != split:
+        other_split, other = by_stem.get(Path(name).stem, (None, None))
+        if other is None or other_split != split:
             return f'{name!r} is not in the split {split!r}'
-        if {*image.labels} != {*other[1].labels} and not _is_drawn(data, image):
+        if {*image.labels} != {*other.labels} and not _is_drawn(data, image):
             return f'{name!r} has other classes'
-        if not _same_objects(image, other[1], data.task):
+        if not _same_objects(image, other, data.task):
             return f'{name!r} has other objects'
-        if number in compared and not _same_maps(data, image, again, other[1]):
+        if number in compared and not _same_maps(data, image, read_back, other):
             return f'{name!r} has another map'
     return ''
 
@@ -49,38 +49,43 @@ def _is_drawn(data: Dataset, image: Image) -> bool:
 
 
 def _same_objects(image: Image, other: Image, task: str) -> bool:
-    if len(image.objects) != len(other.objects) or task == 'segmentation':
-        return task == 'segmentation'  # drawn polygons become masks
-    pairs = zip(_sorted(image.objects), _sorted(other.objects), strict=True)
-    return all(_same_object(one, two, image.size) for one, two in pairs)
-
-
-def _sorted(objects: Sequence[Object]) -> list[Object]:
-    return sorted(objects, key=lambda one: (one.label, one.crowd, [round(x, 1) for x in one.box]))
-
-
-def _same_object(one: Object, two: Object, size: tuple[int, int]) -> bool:
-    if (one.label, one.crowd) != (two.label, two.crowd):
+    if task == 'segmentation':  # polygons were drawn as masks
+        return True
+    if len(image.objects) != len(other.objects):
         return False
-    if one.segmentation is None or two.segmentation is None:
-        return one.segmentation is two.segmentation and _near(one.box, two.box)
-    if isinstance(one.segmentation, Mapping) or isinstance(two.segmentation, Mapping):
-        return bool((object_mask(one, size) == object_mask(two, size)).all())
-    parts = [*map(len, one.segmentation)], [*map(len, two.segmentation)]
-    return parts[0] == parts[1] and all(map(_near, one.segmentation, two.segmentation))
+    pairs = zip(_sort_objects(image.objects), _sort_objects(other.objects), strict=True)
+    return all(_same_object(first, second, image.size) for first, second in pairs)
 
 
-def _near(one: Any, two: Any) -> bool:
-    return bool(np.allclose(one, two, rtol=0, atol=MAX_SHIFT))
+def _sort_objects(objects: Sequence[Object]) -> list[Object]:
+    return sorted(objects, key=lambda obj: (obj.label, obj.crowd, [round(x, 1) for x in obj.box]))
 
 
-def _same_maps(data: Dataset, image: Image, again: Dataset, other: Image) -> bool:
+def _same_object(first: Object, second: Object, size: tuple[int, int]) -> bool:
+    """Whether two objects in an image of this size are equal, up to rounding."""
+    if (first.label, first.crowd) != (second.label, second.crowd):
+        return False
+    if first.segmentation is None or second.segmentation is None:
+        return first.segmentation is second.segmentation and _are_near(first.box, second.box)
+    if isinstance(first.segmentation, Mapping) or isinstance(second.segmentation, Mapping):
+        return bool((object_mask(first, size) == object_mask(second, size)).all())
+    lengths = [*map(len, first.segmentation)]
+    same_lengths = lengths == [*map(len, second.segmentation)]
+    return same_lengths and all(map(_are_near, first.segmentation, second.segmentation))
+
+
+def _are_near(first: Any, second: Any) -> bool:
+    return bool(np.allclose(first, second, rtol=0, atol=MAX_SHIFT))
+
+
+def _same_maps(data: Dataset, image: Image, read_back: Dataset, other: Image) -> bool:
     if data.task == 'depth':
-        return bool(np.allclose(data.depth(image), again.depth(other), rtol=1e-5))
+        return bool(np.allclose(data.depth(image), read_back.depth(other), rtol=1e-5))
     if data.task == 'panoptic':
-        return bool((data.segments(image) == again.segments(other)).all())
+        return bool((data.segments(image) == read_back.segments(other)).all())
     if data.task != 'segmentation':
         return True
+    # The number of each class in the data read back; 255 stays unlabeled.
     numbers = np.arange(256)
-    numbers[: len(data.classes)] = [again.number_of(name) for name in data.classes]
-    return bool((numbers[data.class_map(image)] == again.class_map(other)).all())
+    numbers[: len(data.classes)] = [read_back.number_of(name) for name in data.classes]
+    return bool((numbers[data.class_map(image)] == read_back.class_map(other)).all())

@@ -13,7 +13,7 @@ from .write_coco import IGNORED
 BETWEEN_LABELS = {*'|;,'}  # separators in a label column, at which a reader splits labels
 
 
-def unfit_folders(data: Dataset) -> str:
+def obstacle_to_folders(data: Dataset) -> str:
     """The reason why folders cannot hold the classes, or empty."""
     if data.multi_label:
         return 'an image can have several classes or none, but is in one folder'
@@ -25,8 +25,8 @@ def unfit_folders(data: Dataset) -> str:
 
 def write_folders(data: Dataset, placed: Sequence[PlacedImage], out: Path, copy: bool) -> None:
     """Write ``train/<class>/``, ``val/<class>/`` and ``test/<class>/``."""
-    for one in placed:
-        place_file(one.image.path, out / one.split / one.image.labels[0] / one.name, copy)
+    for entry in placed:
+        place_file(entry.image.path, out / entry.split / entry.image.labels[0] / entry.name, copy)
 
 
 def write_table(data: Dataset, placed: Sequence[PlacedImage], out: Path, copy: bool) -> None:
@@ -35,43 +35,43 @@ def write_table(data: Dataset, placed: Sequence[PlacedImage], out: Path, copy: b
     Labels are one column, or a column of 0 and 1 for each class if an image can have several, or if
     a class name contains a separator.
     """
-    for one in placed:
-        place_file(one.image.path, out / 'images' / one.split / one.name, copy)
+    for entry in placed:
+        place_file(entry.image.path, out / 'images' / entry.split / entry.name, copy)
     if data.task == 'detection':
-        rows = _boxes(placed)
+        rows = _box_rows(placed)
     elif data.multi_label or any(BETWEEN_LABELS & {*name} for name in data.classes):
-        rows = _flags(data, placed)
+        rows = _flag_rows(data, placed)
     else:
-        rows = _labels(placed)
+        rows = _label_rows(placed)
     with (out / 'labels.csv').open('w', newline='', encoding='utf-8') as file:
         csv.writer(file, lineterminator='\n').writerows(rows)
 
 
-def _path(one: PlacedImage) -> str:
-    return f'images/{one.split}/{one.name}'
+def _path(entry: PlacedImage) -> str:
+    return f'images/{entry.split}/{entry.name}'
 
 
-def _labels(placed: Sequence[PlacedImage]) -> Iterator[Sequence[object]]:
+def _label_rows(placed: Sequence[PlacedImage]) -> Iterator[Sequence[object]]:
     yield 'file', 'label', 'split'
-    for one in placed:
-        yield _path(one), one.image.labels[0], one.split
+    for entry in placed:
+        yield _path(entry), entry.image.labels[0], entry.split
 
 
-def _flags(data: Dataset, placed: Sequence[PlacedImage]) -> Iterator[Sequence[object]]:
+def _flag_rows(data: Dataset, placed: Sequence[PlacedImage]) -> Iterator[Sequence[object]]:
     yield 'file', *data.classes, 'split'
-    for one in placed:
-        yield _path(one), *(int(name in one.image.labels) for name in data.classes), one.split
+    for entry in placed:
+        yield _path(entry), *(int(name in entry.image.labels) for name in data.classes), entry.split
 
 
-def _boxes(placed: Sequence[PlacedImage]) -> Iterator[Sequence[object]]:
+def _box_rows(placed: Sequence[PlacedImage]) -> Iterator[Sequence[object]]:
     corners = 'xmin', 'ymin', 'xmax', 'ymax'
     yield 'file', *corners, 'label', 'is_group_of', 'width', 'height', 'split'
-    for one in placed:
-        sides = one.image.size
-        if not one.image.objects:
-            yield _path(one), *[''] * 6, *sides, one.split
-        for found in one.image.objects:
-            left, top, width, height = found.box
+    for entry in placed:
+        sides = entry.image.size
+        if not entry.image.objects:
+            yield _path(entry), *[''] * 6, *sides, entry.split
+        for obj in entry.image.objects:
+            left, top, width, height = obj.box
             box = (f'{value:.10g}' for value in (left, top, left + width, top + height))
-            label, crowd = found.label or IGNORED, int(found.crowd)
-            yield _path(one), *box, label, crowd, *sides, one.split
+            label, crowd = obj.label or IGNORED, int(obj.crowd)
+            yield _path(entry), *box, label, crowd, *sides, entry.split

@@ -14,18 +14,18 @@ from .placed_images import PlacedImage, place_file
 def write_maps(data: Dataset, placed: Sequence[PlacedImage], out: Path, copy: bool) -> None:
     """Write ``images`` with ``masks`` as PNG, or with ``depth`` as ``.npy``, by split.
 
-    Mask pixels are the numbers of classes in ``classes.txt``, 255 for none.
+    Mask pixels are the numbers of classes in ``classes.txt``; 255 is unlabeled.
     """
     kind = 'depth' if data.task == 'depth' else 'masks'
-    for one in placed:
-        place_file(one.image.path, out / 'images' / one.split / one.name, copy)
-        target = out / kind / one.split / one.stem
+    for entry in placed:
+        place_file(entry.image.path, out / 'images' / entry.split / entry.name, copy)
+        target = out / kind / entry.split / entry.stem
         target.parent.mkdir(parents=True, exist_ok=True)
         if kind == 'depth':
-            np.save(target.with_name(f'{one.stem}.npy'), data.depth(one.image))
+            np.save(target.with_name(f'{entry.stem}.npy'), data.depth(entry.image))
         else:
-            _, content = cv2.imencode('.png', data.class_map(one.image))
-            target.with_name(f'{one.stem}.png').write_bytes(content.tobytes())
+            _, content = cv2.imencode('.png', data.class_map(entry.image))
+            target.with_name(f'{entry.stem}.png').write_bytes(content.tobytes())
     if kind == 'masks':
         lines = (f'{number}: {name}\n' for number, name in enumerate(data.classes))
         (out / 'classes.txt').write_text(''.join(lines), encoding='utf-8')

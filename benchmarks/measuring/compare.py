@@ -121,15 +121,15 @@ def compare(
         low, median, high = np.quantile(seconds, (0.25, 0.5, 0.75))
         rows.append(
             Comparison(
-                name,
-                1000 * median,
-                1000 * (high - low),
-                case.batch / median,
-                peaks[name] / 2**20,
-                flops[name] / 1e9,
-                float(np.median(np.divide(seconds, times[OURS]))),
-                peaks[name] / peaks[OURS],
-                differences[name],
+                implementation=name,
+                latency_ms=1000 * median,
+                iqr_ms=1000 * (high - low),
+                images_per_s=case.batch / median,
+                peak_mib=peaks[name] / 2**20,
+                gflop=flops[name] / 1e9,
+                times_ours=float(np.median(np.divide(seconds, times[OURS]))),
+                memory_over_ours=peaks[name] / peaks[OURS],
+                difference=differences[name],
             )
         )
     return rows
@@ -195,11 +195,11 @@ def _check_equal(
     _differences(
         case,
         gradients,
-        2,
-        max(10 * allowed, 1e-2 if tolerance is None else 0),
-        ', in the gradient of images',
+        order=2,
+        allowed=max(10 * allowed, 1e-2 if tolerance is None else 0),
+        where=', in the gradient of images',
     )
-    return _differences(case, outputs, inf, allowed)
+    return _differences(case, outputs, order=inf, allowed=allowed)
 
 
 def _differences(
@@ -209,21 +209,21 @@ def _differences(
 
     Raises a ``ConfigError`` if one is too large.
     """
-    found = {
+    differences = {
         name: (
             torch.linalg.vector_norm(value - values[OURS], order)
             / torch.linalg.vector_norm(values[OURS], order)
         ).item()
         for name, value in values.items()
     }
-    for name, difference in found.items():
+    for name, difference in differences.items():
         if not difference <= allowed:
             raise ConfigError(
                 f'{name} does not compute what {OURS} computes on {case}{where}: the difference is '
                 f'{difference:.1e} of its size, allowed is {allowed:.0e} (--tolerance); such times '
                 'cannot be compared.'
             )
-    return found
+    return differences
 
 
 COLUMNS = {  # field of a row -> title and format

@@ -93,7 +93,7 @@ PEERS: dict[
     'mmpretrain': (_mmpretrain, lambda model, images: model(images)[0], 'mmpretrain'),
     'transformers': (_transformers, lambda model, images: model(images).last_hidden_state, 'hf'),
 }
-HYBRIDS = ('timm',)  # the peers that have them
+HYBRIDS = ('timm',)  # the peers that have hybrids
 
 
 def build_ours(

@@ -49,9 +49,9 @@ def latency(model: str, side: int, threads: int, rounds: int) -> Latency:
 
     Args:
         model: an arch of :func:`~vit_plugin.models.classifier.create_model`.
-        side: of the image, in pixels.
-        threads: of the CPU.
-        rounds: calls, of which the median counts.
+        side: side of the image in pixels.
+        threads: number of threads of the CPU.
+        rounds: number of calls; their median counts.
 
     Raises:
         ConfigError: if there is no such model, or if it cannot be exported.
@@ -66,8 +66,8 @@ def latency(model: str, side: int, threads: int, rounds: int) -> Latency:
             if dtype:
                 source = str(Path(folder, f'{dtype}.onnx'))
                 export(deploy(built), Path(source), (side, side), dtype)
-            found = _in_a_process(runtime, source, side, threads, rounds)
-            ms[way], mib[way] = found['ms'], found['mib']
+            cost = _in_a_process(runtime, source, side, threads, rounds)
+            ms[way], mib[way] = cost['ms'], cost['mib']
     count = sum(parameter.numel() for parameter in built.parameters())
     return Latency(model, side, count, ms, mib)
 

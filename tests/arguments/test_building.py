@@ -1,12 +1,12 @@
-"""Why MMEngine could not build a part of a config."""
+"""Errors of building a part of a config are explained."""
 
 import mmpretrain.models  # noqa: F401  # registers its classes
 import pytest
 from mmengine.registry import DATASETS, MODELS, OPTIMIZERS, TRANSFORMS
 from rejection import rejects
 
-from vit_plugin.arguments import as_config_error, find_class, look_up
-from vit_plugin.engine.faults.explain import sentence
+from vit_plugin.arguments import as_config_error, find_class, look_up_class
+from vit_plugin.engine.faults.explain import error_sentence
 from vit_plugin.errors import ConfigError
 
 
@@ -39,14 +39,13 @@ from vit_plugin.errors import ConfigError
         ),
     ],
 )
-def test_the_part_is_named_with_what_there_is(registry, cfg, words):
+def test_errors_name_the_part_and_the_nearest_names(registry, cfg, words):
     with pytest.raises((KeyError, RuntimeError, TypeError, ConfigError)) as error:
         registry.build(cfg)
-    assert words in sentence(error.value)
+    assert words in error_sentence(error.value)
 
 
-def test_another_error_is_left_as_it_is():
-    """Also one that is raised inside of a constructor."""
+def test_errors_inside_constructors_are_kept():
 
     class Part:
         def __init__(self) -> None:
@@ -54,7 +53,7 @@ def test_another_error_is_left_as_it_is():
 
     with pytest.raises(TypeError) as error:
         DATASETS.build(dict(type=Part))
-    assert sentence(error.value).startswith('TypeError: 3 + None; give --traceback')
+    assert error_sentence(error.value).startswith('TypeError: 3 + None; give --traceback')
     with (
         rejects(r'^part: 3 \+ None \(TypeError\); see its docstring'),
         as_config_error('part'),
@@ -62,9 +61,9 @@ def test_another_error_is_left_as_it_is():
         DATASETS.build(dict(type=Part))
 
 
-def test_a_name_is_looked_up_in_the_scope_of_a_framework():
-    assert look_up('LinearClsHead', MODELS, 'mmpretrain').__name__ == 'LinearClsHead'
-    assert look_up('LinearClsHead', MODELS, 'mmengine') is None
-    assert look_up(dict, MODELS, None) is dict
+def test_names_are_looked_up_in_the_scope_of_a_framework():
+    assert look_up_class('LinearClsHead', MODELS, 'mmpretrain').__name__ == 'LinearClsHead'
+    assert look_up_class('LinearClsHead', MODELS, 'mmengine') is None
+    assert look_up_class(dict, MODELS, None) is dict
     with rejects("^model.head: there is no 'Absent' among the models; na"):
         find_class('model.head', 'Absent', MODELS, 'mmpretrain')

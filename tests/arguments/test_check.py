@@ -44,6 +44,8 @@ class Options(TypedDict, total=False):
 
 @checked
 class Layer(BaseModule):
+    """A layer with each form of annotation that the check supports."""
+
     renamed_arguments = {'dropout': 'rate=...'}
 
     def __init__(
@@ -119,21 +121,23 @@ class Child(Layer):
         (dict(width=3, dropout=0.1), 'Layer takes no dropout any more; write rate=....'),
     ],
 )
-def test_one_sentence_says_what_is_wrong(kwargs, sentence):
+def test_invalid_arguments_raise_one_sentence(kwargs, sentence):
     with pytest.raises(ConfigError) as error:
         Layer(**kwargs)
     assert str(error.value).startswith(sentence)
 
 
-def test_positions():
+def test_positional_arguments_are_checked():
     assert Layer(3, 'right').width == 3
     with rejects('width is given by position and by name'):
         Layer(3, width=4)
+    with rejects('width is given by position and by name'):  # the first of two
+        Layer(3, 'left', mode='left', width=4)
     with rejects('Layer takes 8 arguments by position, got 9'):
         Layer(3, 'left', 4, True, None, (), (0.0, 0.0), None, 1)
 
 
-def test_values_are_passed_on_as_they_are():
+def test_values_are_passed_on_unchanged():
     encoder = ConfigDict(window=dict(size=3, global_blocks=[1, 2]))
     scales = [1, 2.5]
     layer = Layer(3, encoder=encoder, scales=scales)
@@ -152,7 +156,7 @@ def test_values_are_passed_on_as_they_are():
         st.integers(max_value=0),
     )
 )
-def test_no_value_of_another_type_or_range_is_taken(value):
+def test_values_of_other_types_or_ranges_raise(value):
     with rejects(r'^Layer: width=.* must be (a valid integer|greater than or equal to 1)\.$'):
         Layer(value)
 
@@ -163,11 +167,11 @@ def test_no_value_of_another_type_or_range_is_taken(value):
     st.lists(st.floats(-9, 9)),
     st.booleans(),
 )
-def test_what_fits_is_taken(width, rate, scales, bias):
+def test_valid_values_are_accepted(width, rate, scales, bias):
     assert Layer(width, bias=bias, encoder=dict(rate=rate), scales=tuple(scales)).width == width
 
 
-def test_a_child_is_checked_by_its_parents_annotations_too():
+def test_subclasses_are_checked_by_the_annotations_of_their_parents():
     assert Child(3, 'right', more=2).more == 2
     for args, kwargs, words in [
         ((3,), dict(more='2'), "Child: more='2' must be a valid integer"),
@@ -181,7 +185,7 @@ def test_a_child_is_checked_by_its_parents_annotations_too():
             Child(*args, **kwargs)
 
 
-def test_a_users_class_needs_no_registration_and_may_fill_in_arguments():
+def test_subclasses_of_users_may_fill_in_arguments():
     class Users(SimpleFPN):
         def __init__(self, depth, **kwargs):
             super().__init__(in_channels=16, **kwargs)
@@ -193,7 +197,7 @@ def test_a_users_class_needs_no_registration_and_may_fill_in_arguments():
     assert checked(Users)(1, out_channels=8).depth == 1
 
 
-def test_names_of_foreign_parents_count_but_not_their_annotations():
+def test_of_foreign_parents_only_names_are_checked():
     class Foreign:
         def __init__(self, wrongly_annotated: str = 3, other=1):
             pass
@@ -210,7 +214,7 @@ def test_names_of_foreign_parents_count_but_not_their_annotations():
         Ours(1, othr=3)
 
 
-def test_keyword_arguments_by_a_typed_dict():
+def test_keyword_arguments_of_a_typed_dict_are_checked():
     @checked
     class Ours:
         def __init__(self, *args: Any, **kwargs: Unpack[Window]):
@@ -231,7 +235,7 @@ def test_a_class_without_a_constructor_takes_nothing():
         Bare(width=3)
 
 
-def test_an_assertion_of_a_base_class_becomes_a_sentence():
+def test_assertions_of_base_classes_become_one_sentence():
     class Foreign:
         def __init__(self):
             raise AssertionError('Please choose.')
@@ -240,7 +244,7 @@ def test_an_assertion_of_a_base_class_becomes_a_sentence():
         checked(type('Ours', (Foreign,), {}))()
 
 
-def test_an_annotation_that_is_not_understood_takes_anything():
+def test_unresolvable_annotations_accept_anything():
     @checked
     class Ours:
         def __init__(self, width: PositiveInt, odd: Annotated['NotDefined', Field()] = 1):  # noqa: F821
@@ -249,16 +253,16 @@ def test_an_annotation_that_is_not_understood_takes_anything():
     assert Ours(3, object())
 
 
-def test_what_is_built_is_as_before():
+def test_checked_classes_keep_signature_copies_and_pickles():
     assert list(inspect.signature(SimpleFPN).parameters)[:2] == ['in_channels', 'out_channels']
     assert SimpleFPN.__init__.__doc__ == SimpleFPN.__init__.__wrapped__.__doc__
     neck = TokenPooling('avg', 1)
     x = (torch.randn(1, 5, 8),)
-    for same in (copy.deepcopy(neck), pickle.loads(pickle.dumps(neck))):
-        assert torch.equal(same(x)[0], neck(x)[0])
+    for copied in (copy.deepcopy(neck), pickle.loads(pickle.dumps(neck))):
+        assert torch.equal(copied(x)[0], neck(x)[0])
 
 
-def test_a_registered_class_is_checked_from_a_config():
+def test_classes_in_configs_are_checked():
     cfg = Config(dict(neck=dict(type='vit_plugin.SimpleFPN', in_channels=[8, 16], out_chanels=8)))
     with rejects(r'^SimpleFPN takes no out_chanels .* did you mean out_channels\?$'):
         ROOT.build(cfg.neck)
@@ -276,13 +280,13 @@ def test_a_registered_class_is_checked_from_a_config():
         (PosEmbedName, [*POS_EMBEDS, 'relative']),
     ],
 )
-def test_the_names_that_are_accepted_are_those_of_the_table(names, table):
-    """They are written out for editors and the type check, which cannot look into a table."""
+def test_literal_types_have_the_names_of_their_table(names, table):
+    """They are written out for editors and type checkers, which cannot read a table."""
     assert get_args(names) == tuple(table)
 
 
 @pytest.mark.parametrize('value', [Fraction(1, 3), Decimal('0.25')])
-def test_a_number_that_torch_does_not_take_is_named(value):
+def test_numbers_that_torch_does_not_take_raise(value):
     with rejects(r'Layer: rate=.* must be a plain number: 0\.'):
         Layer(4, rate=value)
     with rejects(r'Layer: size\[1\]=.* must be a plain number: 0\.'):

@@ -1,4 +1,4 @@
-"""The options of ``encoder``: one place, from which the rest follows."""
+"""The options of ``encoder``: checks, hints and documentation follow from their fields."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -8,7 +8,7 @@ from rejection import rejects
 
 from vit_plugin.arguments import Signature, check
 from vit_plugin.arguments.encoder_options import (
-    CREATES,
+    CREATING_OPTIONS,
     OPTIONS,
     BlockOptions,
     EncoderCfg,
@@ -22,19 +22,16 @@ from vit_plugin.weights.patterns import Pattern
 
 
 def test_an_option_is_added_in_one_place(monkeypatch, tiny):
-    """A block reads it from its config.
-
-    Its check and its list with a value for each block follow from the field.
-    """
+    """The check, and lists with a value for each block, follow from the field."""
 
     @dataclass(frozen=True, kw_only=True)
-    class More(BlockOptions):
+    class OneMoreOption(BlockOptions):
         sandwich: bool = option(False, 'a norm after the MLP')
 
-    monkeypatch.setattr('vit_plugin.arguments.encoder_options.BlockOptions', More)
+    monkeypatch.setattr('vit_plugin.arguments.encoder_options.BlockOptions', OneMoreOption)
     _, blocks = read_options(dict(sandwich=[True, False]), num_layers=2)
     assert [options.sandwich for options in blocks] == [True, False]
-    accepted = Signature(typed_entries(More, each_block=True))
+    accepted = Signature(typed_entries(OneMoreOption, each_block=True))
     check('encoder', accepted, (), dict(sandwich=[True, False]))
     with rejects('sandwich=3 must be a valid boolean'):
         check('encoder', accepted, (), dict(sandwich=3))
@@ -51,9 +48,9 @@ def test_every_option_is_accepted_and_reaches_a_block(tiny):
         VisionTransformer(**tiny, encoder=dict(qk_nrom=True))
 
 
-@pytest.mark.parametrize(('pattern', 'argument'), CREATES.items(), ids=str)
-def test_an_option_creates_the_parameters_that_loading_says(tiny, pattern, argument):
-    """A hint of loading names the option and the value with which the model has the parameter."""
+@pytest.mark.parametrize(('pattern', 'argument'), CREATING_OPTIONS.items(), ids=str)
+def test_hints_of_loading_name_options_that_create_the_parameters(tiny, pattern, argument):
+    """With the option of the hint, the model has a parameter of the pattern."""
     encoder = eval(argument.replace('...', '2').removeprefix('encoder='))
     matches = [
         name
@@ -79,7 +76,7 @@ def test_a_block_is_built_from_its_config():
     assert 'ls2.gamma' not in names
 
 
-def test_the_table_in_the_documentation():
+def test_docs_have_the_table_of_options():
     page = Path('docs/models.md').read_text()
     for name, entry in OPTIONS.items():
-        assert f'| `{name}` | `{entry.default!r}` | {entry.metadata["says"]} |' in page, name
+        assert f'| `{name}` | `{entry.default!r}` | {entry.metadata["description"]} |' in page, name

@@ -12,7 +12,7 @@ from vit_plugin.commands.entry import run_command
 
 @pytest.fixture
 def run_campaign(monkeypatch, capsys, no_default_scope) -> Callable[..., Done]:
-    """Runs a campaign with a command's arguments: its name, or a line, and those that follow."""
+    """Runs a campaign, given as its name or the beginning of a line, and further arguments."""
 
     def run(line: str, *arguments: object) -> Done:
         name, *words = [*shlex.split(line), *map(str, arguments)]

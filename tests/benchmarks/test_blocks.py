@@ -1,4 +1,4 @@
-"""The comparison of blocks, with a fraction of a second for each."""
+"""The comparison of blocks, with half a second of training for each model."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from benchmarks.blocks import CELL, CLASSES, SIZE, Scans, models, train
 
 
 @pytest.mark.parametrize('task', CLASSES)
-def test_labels_are_those_of_the_scans(task):
+def test_labels_follow_from_the_digits(task):
     scans, random = Scans(task, validation=False), np.random.default_rng(0)
     for _ in range(20):
         digits, label = scans.draw(random)
@@ -16,14 +16,14 @@ def test_labels_are_those_of_the_scans(task):
         assert label == expected[task] < CLASSES[task]
 
 
-def test_scans_do_not_overlap_and_validation_has_others():
+def test_scans_fill_cells_and_are_not_shared_with_validation():
     training, validation = Scans('odd', validation=False), Scans('odd', validation=True)
     for ours, theirs in zip(training.by_digit, validation.by_digit, strict=True):
         assert not {scan.tobytes() for scan in ours} & {scan.tobytes() for scan in theirs}
     image, _ = training.image(np.random.default_rng(0))
     cells = image.reshape(SIZE // CELL, CELL, SIZE // CELL, CELL).swapaxes(1, 2)
     known = {scan.tobytes() for scans in training.by_digit for scan in scans}
-    assert sum(cell.tobytes() in known for row in cells for cell in row) == 3
+    assert sum(cell.tobytes() in known for row in cells for cell in row) == 3  # of task 'odd'
 
 
 def test_models_learn_in_equal_time():
@@ -40,4 +40,5 @@ def test_models_learn_in_equal_time():
 @pytest.mark.filterwarnings('ignore')
 def test_two_blocks_learn_to_count():
     training = train('count', {'2 blocks': models()['2 blocks']}, 30, seed=0)['2 blocks']
+    # In percent.
     assert training.top1(*Scans('count', validation=True).batch(np.random.default_rng(0), 200)) > 40

@@ -1,4 +1,4 @@
-"""``python benchmarks`` lists what there is, and runs what it is asked for."""
+"""``python benchmarks`` lists the campaigns, and runs one by its name."""
 
 import subprocess
 import sys
@@ -6,25 +6,25 @@ import sys
 import pytest
 
 
-def ask(*arguments: str) -> subprocess.CompletedProcess:
+def run_benchmarks(*arguments: str) -> subprocess.CompletedProcess:
     command = [sys.executable, 'benchmarks', *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
-def test_the_list_has_a_line_for_each():
-    lines = ask().stdout.splitlines()
+def test_campaigns_are_listed_with_a_line_each():
+    lines = run_benchmarks().stdout.splitlines()
     names = [line.split()[0] for line in lines]
     assert {'parity', 'kills', 'zoo'} <= set(names)
-    assert not {'test_parity', 'slurm_cluster'} & set(names)  # these run nothing by themselves
+    assert not {'test_parity', 'slurm_cluster'} & set(names)  # modules without a program
     assert all(len(line.split()) > 5 for line in lines)
 
 
 @pytest.mark.parametrize('name', ['defaults', 'slices'])
-def test_a_name_runs_it_with_the_helpers_of_the_tests(name):
-    assert f'usage: {name}.py' in ask(name, '--help').stdout
+def test_a_campaign_can_import_the_helpers_of_the_tests(name):
+    assert f'usage: {name}.py' in run_benchmarks(name, '--help').stdout
 
 
-def test_another_name_is_an_error():
-    answer = ask('parrity')
-    assert answer.returncode == 1
-    assert "no campaign 'parrity'" in answer.stderr
+def test_unknown_names_raise():
+    done = run_benchmarks('parrity')
+    assert done.returncode == 1
+    assert "no campaign 'parrity'" in done.stderr

@@ -14,7 +14,7 @@ from benchmarks.dense_probe import DENSE_PROBES
 from benchmarks.dense_probing import DENSE_PROBES as MEASURED
 
 
-def test_the_probes_that_are_named_are_there():
+def test_names_of_probes_equal_those_that_are_measured():
     assert (*MEASURED,) == DENSE_PROBES
 
 
@@ -23,8 +23,8 @@ def shapes(tmp_path) -> Path:
     """Images with a bright square, and their masks."""
     rng, folder = np.random.default_rng(0), tmp_path / 'shapes'
     for part, number in (('train', 6), ('val', 2)):
-        for kind in ('images', 'masks'):
-            (folder / kind / part).mkdir(parents=True)
+        for name in ('images', 'masks'):
+            (folder / name / part).mkdir(parents=True)
         for i in range(number):
             mask = np.zeros((64, 80), np.uint8)
             y, x = rng.integers(0, 40, 2)
@@ -35,7 +35,7 @@ def shapes(tmp_path) -> Path:
     return folder
 
 
-def test_backbones_are_compared_by_their_maps(run_campaign, tmp_path, shapes):
+def test_backbones_are_compared_by_probes_of_their_maps(run_campaign, tmp_path, shapes):
     paths = []
     for seed in range(2):
         torch.manual_seed(seed)
@@ -59,18 +59,19 @@ def test_backbones_are_compared_by_their_maps(run_campaign, tmp_path, shapes):
         '--seeds',
         2,
         '--out',
-        tmp_path / 'found.json',
+        tmp_path / 'scores.json',
     )
     assert not done.returncode, done.stderr
-    rows = json.loads((tmp_path / 'found.json').read_text())
+    rows = json.loads((tmp_path / 'scores.json').read_text())
     assert len(rows) == 2 * 2 * 2 * 2  # models, sizes, depths, probes
     assert done.stdout.count('rank correlation between draws') == 2
     assert f'| {paths[0]} | 64 |' in done.stdout
     assert max(mean(row['scores']) for row in rows if row['size'] == 64) > 75
 
 
-def test_bad_input_is_a_sentence(run_campaign, shapes, tmp_path):
-    (file := tmp_path / 'x.pth').touch()
+def test_invalid_calls_raise(run_campaign, shapes, tmp_path):
+    file = tmp_path / 'x.pth'
+    file.touch()
     done = run_campaign(f'dense_probe {file} --masks {shapes} --probes fewshot')
     assert "invalid choice: 'fewshot'" in done.stderr
     assert 'required: --masks' in run_campaign('dense_probe', file).stderr

@@ -1,4 +1,4 @@
-"""Which features segment best."""
+"""Probes of feature maps: labels of patches, scores and tables."""
 
 import numpy as np
 import pytest
@@ -25,6 +25,7 @@ GRID = (4, 6)
 
 
 def trained(tiny: dict, **backbone) -> TrainedModel:
+    """A tiny model with random weights, and its preprocessing."""
     from mmengine.model import ImgDataPreprocessor
 
     torch.manual_seed(0)
@@ -43,7 +44,7 @@ def trained(tiny: dict, **backbone) -> TrainedModel:
 
 
 def halves(number: int = 12, size: tuple[int, int] = (32, 48), num_train: int = 8) -> Labeled:
-    """Images of a bright and a dark part, a border that moves, and an unlabeled row."""
+    """Images of a dark and a bright part, with a random border and an unlabeled first row."""
     rng, images, masks = np.random.default_rng(0), [], []
     for _ in range(number):
         mask = np.zeros(size, np.uint8)
@@ -65,14 +66,14 @@ def test_patches_have_their_most_frequent_class():
     assert (labels[:, 3:] == 2).all()
 
 
-def test_mean_iou_by_hand():
+def test_mean_iou_ignores_absent_classes_and_unlabeled_pixels():
     mask = np.array([[0, 0, 1, 255]])
-    found = np.array([[0, 1, 1, 1]])
-    # The other classes do not occur.
-    assert mean_iou([found], [mask], 5) == pytest.approx(100 * (1 / 2 + 1 / 2) / 2)
+    prediction = np.array([[0, 1, 1, 1]])
+    # Classes that do not occur are left out of the mean.
+    assert mean_iou([prediction], [mask], 5) == pytest.approx(100 * (1 / 2 + 1 / 2) / 2)
 
 
-def test_the_last_map_is_the_backbones(tiny):
+def test_the_last_map_is_the_backbones_output(tiny):
     model = VisionTransformer(**tiny, out_type='featmap').eval()
     images = torch.randn(1, 3, 32, 48)
     first, last = maps_at(model, images, (1, 2))
@@ -84,7 +85,7 @@ def test_the_last_map_is_the_backbones(tiny):
 
 
 @pytest.mark.parametrize('out_type', ['cls_token', 'avg_featmap'])
-def test_a_light_and_a_dark_part_are_told_apart(tiny, out_type):
+def test_probes_separate_bright_and_dark_parts(tiny, out_type):
     rows = list(
         dense_probe('tiny', trained(tiny, out_type=out_type), halves(), (0.5, 1.0), seeds=2)
     )
@@ -100,8 +101,9 @@ def test_a_light_and_a_dark_part_are_told_apart(tiny, out_type):
     assert text.splitlines()[2].startswith('| tiny | 32 | ')
 
 
-def test_random_labels_are_not_told_apart(tiny):
+def test_probes_do_not_learn_random_labels(tiny):
     data = halves()
+    # Random in each pixel, so a patch does not show its label.
     masks = [
         np.random.default_rng(i).integers(0, 2, mask.shape) for i, mask in enumerate(data.masks)
     ]
@@ -113,7 +115,7 @@ def test_random_labels_are_not_told_apart(tiny):
     assert rows[0].scores[0] < 50
 
 
-def test_one_class_is_a_sentence(tiny):
+def test_labels_of_one_class_raise(tiny):
     data = halves()
     with rejects('all of one class; give more images'):
         list(
@@ -125,9 +127,10 @@ def test_one_class_is_a_sentence(tiny):
         )
 
 
-def test_rank_correlation():
+def test_rank_correlation_is_the_mean_over_pairs_of_draws():
     rows = [
         DenseScore('x', 32, 1, 'knn', scores)
         for scores in ([1.0, 2.0, 30.0], [2.0, 3.0, 20.0], [3.0, 4.0, 10.0])
     ]
+    # The mean over pairs of draws: the third draw has the opposite order of the others.
     assert rank_correlation(rows) == pytest.approx((1 - 1 - 1) / 3)

@@ -1,4 +1,4 @@
-"""The scenes of depth are what they say, and every model of the campaign learns from them."""
+"""The scenes with depth, the score of boundaries, and a short training of each model."""
 
 import numpy as np
 import pytest
@@ -11,10 +11,10 @@ from benchmarks.depth import Model, boundary_f1, data, evaluate, models, predict
 from benchmarks.depth_scenes import scene
 
 
-def test_a_scene_follows_from_its_seed():
+def test_a_scene_is_determined_by_its_seed():
     image, depth = scene(3)
-    again, _ = scene(3)
-    assert np.array_equal(image, again)
+    same, _ = scene(3)
+    assert np.array_equal(image, same)
     assert not np.array_equal(image, scene(3, test=True)[0])
     assert image.shape == (96, 128, 3)
     assert 0.5 < depth.min() < depth.max() < 12
@@ -32,7 +32,7 @@ def test_boundaries_are_found_within_a_pixel():
 @pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('name', models())
-def test_a_model_takes_steps(name):
+def test_each_model_is_trained_and_scored(name):
     torch.manual_seed(0)
     images, depths = data(4, False)
     model = Model(*models()[name])

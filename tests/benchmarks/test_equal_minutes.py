@@ -1,4 +1,4 @@
-"""Sides with the same minutes, with programs that write files."""
+"""Comparisons of trainings with equal minutes, with a simulated clock."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from benchmarks.equal_minutes import Cores, Side, compare
 
 
 class Clock(Cores):
-    """Takes an epoch's seconds for each epoch that a command names, after ten to start."""
+    """Simulates a start of 10 s, and epochs of 2 s (side 'quick') or 5 s."""
 
     def run(self, command):
         side, epochs = command
@@ -18,13 +18,14 @@ class Clock(Cores):
 
 
 def side(name):
+    """A side whose AP is the seed, which is at the end of the folder's name."""
     return Side(
         lambda folder, epochs, seed: [name, str(epochs)],
         lambda folder, run: dict(AP=float(folder.name.rpartition('_')[2])),
     )
 
 
-def test_each_side_has_the_same_minutes(tmp_path):
+def test_each_side_trains_for_the_same_minutes(tmp_path):
     sides = {name: side(name) for name in ('quick', 'slow')}
     assert [*compare(sides, [1, 2], 2, Clock(), tmp_path)] == [
         'quick: 10 s to start, 2.0 s for an epoch',
@@ -36,29 +37,29 @@ def test_each_side_has_the_same_minutes(tmp_path):
     ]
 
 
-def test_the_minutes_of_a_start_may_be_left_out(tmp_path):
+def test_the_seconds_of_the_start_may_not_count(tmp_path):
     lines = [*compare(dict(slow=side('slow')), [1], 1, Clock(), tmp_path, counts_start=False)]
     assert lines[-1] == 'slow: 1.2 minutes, 12 epochs, AP 0.0'
 
 
-def test_short_epochs_are_timed_by_many_of_them(tmp_path):
-    timed = []
+def test_short_epochs_are_timed_by_several_epochs(tmp_path):
+    timed_epochs = []
 
     class Short(Clock):
         def run(self, command):
-            timed.append(int(command[1]))
-            return 10.0 + timed[-1] / 2
+            timed_epochs.append(int(command[1]))
+            return 10.0 + timed_epochs[-1] / 2
 
     lines = compare(dict(quick=side('quick')), [1], 1, Short(), tmp_path)
     assert next(lines) == 'quick: 10 s to start, 0.5 s for an epoch'
-    assert timed[:3] == [1, 3, 9]
+    assert timed_epochs[:3] == [1, 3, 9]
 
 
-def test_time_is_that_of_the_processor():
+def test_time_is_measured_on_the_cpu():
     assert Cores().run([sys.executable, '-c', 'import time; time.sleep(1)']) < 0.9
 
 
-def test_a_failure_says_what_the_program_said():
+def test_failures_include_the_programs_message():
     cores = Cores()
     free = cores.qsize()
     with pytest.raises(RuntimeError, match='no such data'):
@@ -67,7 +68,7 @@ def test_a_failure_says_what_the_program_said():
 
 
 @pytest.mark.parametrize('one_validation', [True, False])
-def test_our_command_validates_once_where_asked(one_validation):
+def test_our_command_validates_once_on_request(one_validation):
     ours = equal_minutes.vit_plugin(Path('x'), 'detection', ['--model', 'dino'], one_validation)
     command = ours.train(Path('run'), 7, 1)
     assert command[command.index('--epochs') + 1] == '7'

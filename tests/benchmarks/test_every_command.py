@@ -1,4 +1,4 @@
-"""Every command is started as a user starts it; ``benchmarks wheel`` runs them all from a wheel."""
+"""The calls of every command. ``benchmarks wheel`` runs them from an installed wheel."""
 
 import os
 import sys
@@ -8,11 +8,11 @@ from benchmarks.every_command import CALLS, Call, outcomes, report
 from vit_plugin.commands import COMMANDS
 
 
-def test_every_command_is_started():
+def test_there_is_a_call_of_every_command():
     assert {*CALLS} == {*COMMANDS}
 
 
-# In place of vit-plugin. It makes what it is given, but one command fails, and one lacks an extra.
+# In place of vit-plugin: train fails, test lacks an extra, infer writes its file, zoo does not.
 PROGRAM = """
 import sys
 command, name = sys.argv[1:]
@@ -25,24 +25,24 @@ if command == 'infer':
 """
 
 
-def test_what_is_not_made_is_a_failure(tmp_path, monkeypatch, capsys):
+def test_calls_that_do_not_write_their_file_are_failures(tmp_path, monkeypatch, capsys):
     program = tmp_path / 'program.py'
     program.write_text(PROGRAM)
     calls = {name: Call(f'{name}.txt', f'{name}.txt') for name in ('train', 'test', 'infer', 'zoo')}
     monkeypatch.setattr(every_command, 'CALLS', calls)
-    (tmp_path / 'here').mkdir()
-    found = {
+    (tmp_path / 'first').mkdir()
+    results = {
         name: outcome
         for name, outcome, _ in outcomes(
-            [sys.executable, str(program)], tmp_path / 'here', os.environ
+            [sys.executable, str(program)], tmp_path / 'first', os.environ
         )
     }
-    assert found == {
+    assert results == {
         'train': 'FAILED, status 1',
         'test': 'says which extra it needs',
         'infer': 'ok',
         'zoo': 'FAILED, status 0',
     }
-    (tmp_path / 'there').mkdir()
-    assert report([sys.executable, str(program)], tmp_path / 'there', os.environ) == 1
+    (tmp_path / 'second').mkdir()
+    assert report([sys.executable, str(program)], tmp_path / 'second', os.environ) == 1
     assert 'no known parent package' in capsys.readouterr().out

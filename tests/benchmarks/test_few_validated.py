@@ -1,4 +1,4 @@
-"""The parts of a draw, and what is kept of a training."""
+"""The splits of a draw, and the scores of the weights that are kept."""
 
 import torch
 from torch import nn
@@ -7,7 +7,7 @@ from benchmarks import few_validated
 from benchmarks.few_validated import KINDS, divide, scores
 
 
-def test_a_draw_divides_all_images():
+def test_a_draw_splits_all_images():
     labels = torch.arange(3).repeat_interleave(30)
     parts = divide(labels, 0.1, seed=0)
     assert [len(part) for part in parts] == [54, 6, 30]
@@ -16,7 +16,7 @@ def test_a_draw_divides_all_images():
 
 
 class Pixels(nn.Linear):
-    """A linear classifier of 8 x 8 pixels."""
+    """A linear classifier of 8 x 8 pixels, which learns in 3 epochs."""
 
     def __init__(self) -> None:
         super().__init__(64, 3)
@@ -26,13 +26,14 @@ class Pixels(nn.Linear):
         return self(images.flatten(1))
 
 
-def test_each_kind_of_weights_gets_a_score(monkeypatch):
+def test_each_choice_of_weights_gets_a_score(monkeypatch):
     monkeypatch.setattr(few_validated, 'EPOCHS', 3)
     monkeypatch.setattr(few_validated, 'RATE', 0.1)
     monkeypatch.setattr(few_validated, 'classifier', Pixels)
     labels = torch.arange(3).repeat_interleave(30)
     images = torch.zeros(90, 1, 8, 8)
+    # A column with the value -2, 0 or 2 shows the class.
     images[torch.arange(90), 0, :, 3] = 2.0 * (labels[:, None] - 1)
-    found = scores(images, labels, 0.1, seed=0)
-    assert len(found) == len(KINDS)
-    assert found[2] > 60
+    percents = scores(images, labels, 0.1, seed=0)
+    assert len(percents) == len(KINDS)
+    assert percents[2] > 60

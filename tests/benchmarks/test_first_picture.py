@@ -1,4 +1,4 @@
-"""The parts of the first picture."""
+"""The picture of the first steps."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ pytest.importorskip('onnxruntime')
 from benchmarks.first_picture import GAP, HEIGHT, side_by_side
 
 
-def test_pictures_of_any_size_have_one_height():
+def test_images_are_scaled_to_the_same_height():
     figure = side_by_side([[np.zeros((30, 40, 3))], [np.zeros((10, 10, 3)), np.zeros((5, 5, 3))]])
     width, height = figure.get_size_inches() * figure.dpi
     assert (round(width), round(height)) == (HEIGHT * 40 // 30 + GAP + 2 * HEIGHT, HEIGHT)

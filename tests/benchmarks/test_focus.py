@@ -1,4 +1,4 @@
-"""Weights of a graph get the names of their modules, and what a network marks can be learned."""
+"""Read weights from a graph under the names of modules, and teach a student by a network's maps."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from benchmarks import focus_student
 from benchmarks.focus import BACKBONE, normalized, read_weights
 
 
-def test_a_folded_matrix_is_named_after_its_node():
+def test_folded_weights_are_named_after_their_nodes():
     torch.manual_seed(0)
     weights = {
         'backbone.dense.bias': torch.randn(3),
@@ -36,7 +36,7 @@ def test_a_folded_matrix_is_named_after_its_node():
         [],
         [numpy_helper.from_array(value.numpy(), name) for name, value in weights.items()],
     )
-    found = read_weights(graph)
+    read = read_weights(graph)
     expected = {
         'backbone.dense.bias': weights['backbone.dense.bias'],
         'backbone.dense.weight': weights['onnx::MatMul_7'].T,
@@ -44,13 +44,13 @@ def test_a_folded_matrix_is_named_after_its_node():
             (weights['onnx::Concat_5'], weights['onnx::Reshape_6']), dim=1
         ),
     }
-    assert found.keys() == expected.keys()
-    assert all(torch.equal(found[name], value) for name, value in expected.items())
+    assert read.keys() == expected.keys()
+    assert all(torch.equal(read[name], value) for name, value in expected.items())
 
 
 @pytest.mark.filterwarnings('ignore')
 def test_a_student_learns_from_photographs(tmp_path, monkeypatch, capsys):
-    """From a network that marks what is bright, in place of the wheel's."""
+    """The teacher is a random convolution instead of the network in the wheel."""
     monkeypatch.setattr(focus_student, 'STEPS', 2)
     monkeypatch.setattr(focus_student, 'NO_OBJECT', ())
     monkeypatch.setattr(focus_student, 'OBJECTS', ('coins.png', 'rocket.jpg'))
@@ -60,11 +60,11 @@ def test_a_student_learns_from_photographs(tmp_path, monkeypatch, capsys):
     focus_student.teach(network, {'noise': photo}, normalized, 0, picture)
     printed = capsys.readouterr().out
     assert '2 steps of 8 squares' in printed
-    assert printed.count('; mean map') == 2  # of the photograph, and of all
+    assert printed.count('; mean map') == 2  # of the photograph, and of all photographs
     assert picture.stat().st_size > 1000
 
 
-def test_maps_correlate_up_to_scale():
+def test_correlations_ignore_scale_and_offset():
     maps = torch.rand(3, 5, 5, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(focus_student.correlations(maps, 3 * maps + 1), torch.ones(3))
     torch.testing.assert_close(focus_student.correlations(maps, 1 - maps), -torch.ones(3))
@@ -72,5 +72,6 @@ def test_maps_correlate_up_to_scale():
     expected = [
         np.corrcoef(a.flatten(), b.flatten())[0, 1] for a, b in zip(maps, other, strict=True)
     ]
-    found = focus_student.correlations(maps, other)
-    torch.testing.assert_close(found.double(), torch.tensor(expected))
+    torch.testing.assert_close(
+        focus_student.correlations(maps, other).double(), torch.tensor(expected)
+    )

@@ -1,4 +1,4 @@
-"""The grid, its runs and the table, with a program in place of the training."""
+"""Grids of trainings and their table, with a program in place of the training."""
 
 import os
 import signal
@@ -15,8 +15,7 @@ from vit_plugin.engine.faults.preemption import Preempted
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 RATE, DROP = 'optim_wrapper.optimizer.lr', 'model.backbone.drop_rate'
 
-# Writes a record as a training does. It fails for one of the settings until a file says that it is
-# mended.
+# Writes the record of a training. It fails for the rate 0.002 until the file 'mended' exists.
 PROGRAM = """
 import json, sys
 from pathlib import Path
@@ -31,7 +30,7 @@ score = 50 + 10 * float(options['model.backbone.drop_rate']) + int(options['rand
 record = dict(last={'accuracy/top1': score}, seconds=90)
 folder.joinpath('metrics.json').write_text(json.dumps(record))
 """
-# Ends when two of them run.
+# Ends when two processes of it run at the same time.
 TOGETHER = """
 import sys, time
 from pathlib import Path
@@ -43,7 +42,7 @@ for _ in range(4000):
     time.sleep(0.05)
 sys.exit('alone')
 """
-# Stops its sweep, and saves when it is stopped itself.
+# Sends SIGTERM to the sweep, and writes 'saved' when it receives SIGTERM itself.
 STOPPED = """
 import os, signal, sys, time
 from pathlib import Path
@@ -60,21 +59,22 @@ time.sleep(60)
 
 
 def program(folder: Path, text: str) -> tuple[str, str]:
-    """The command that runs a program in place of a training."""
+    """Write a program, and return the command that runs it in place of a training."""
     path = folder / 'program.py'
     path.write_text(text)
     return sys.executable, str(path)
 
 
-def test_what_trains_is_a_command_that_starts(tmp_path):
+def test_the_training_command_starts(tmp_path):
     env = {**os.environ, 'PYTHONPATH': str(Path.cwd())}
     done = subprocess.run([*TRAIN, '--help'], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith('usage: vit-plugin train --data FOLDER')
 
 
-def test_only_what_failed_runs_again(tmp_path):
+def test_only_failed_runs_are_repeated(tmp_path):
     command = program(tmp_path, PROGRAM)
+    # 2 rates x 2 drop rates x 2 seeds; the last four have the rate that fails.
     runs = [*runs_of([DIGITS], {RATE: [1e-3, 2e-3], DROP: [0, 0.1]}, 2, tmp_path)]
     assert runs[3].folder.name == '001_vit-mini-p2_1xb16_digits_lr=0.001_drop_rate=0.1_seed1'
     options = {'train_cfg.max_epochs': 1}
@@ -95,24 +95,26 @@ def test_only_what_failed_runs_again(tmp_path):
         table(runs, 'top1')
 
 
-def test_jobs_train_at_the_same_time(tmp_path):
+def test_jobs_run_at_the_same_time(tmp_path):
     runs = [*runs_of([DIGITS], {}, 2, tmp_path)]
     assert train(runs, {}, 2, program(tmp_path, TOGETHER)) == {}
 
 
 def test_sigterm_is_passed_on_and_the_sweep_continues(tmp_path):
-    runs, handler = [*runs_of([DIGITS], {}, 2, tmp_path)], signal.getsignal(signal.SIGTERM)
+    runs = [*runs_of([DIGITS], {}, 2, tmp_path)]
+    handler = signal.getsignal(signal.SIGTERM)
     with pytest.raises(Preempted) as stopped:
         train(runs, {}, 1, program(tmp_path, STOPPED))
     assert stopped.value.code == 128 + signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) == handler
     assert (runs[0].folder / 'saved').exists()
     assert not runs[1].folder.exists()
+    # Now the program ends where it would have stopped the sweep.
     command = program(tmp_path, STOPPED.replace('os.kill', 'sys.exit() or os.kill'))
     assert train(runs, {}, 1, command) == {}
 
 
-def test_each_job_has_its_share_of_the_cores(tmp_path, monkeypatch):
+def test_each_job_uses_its_share_of_the_cores(tmp_path, monkeypatch):
     monkeypatch.delenv('OMP_NUM_THREADS', raising=False)
     monkeypatch.setattr(os, 'cpu_count', lambda: 8)
     (run,) = runs_of([DIGITS], {}, 1, tmp_path)
@@ -121,9 +123,9 @@ def test_each_job_has_its_share_of_the_cores(tmp_path, monkeypatch):
     assert (run.folder / 'sweep.log').read_text() == '4\n'
 
 
-def test_the_folder_of_another_sweep_is_refused(tmp_path):
-    check([*runs_of([DIGITS], {}, 2, tmp_path)], {}, tmp_path)
-    check([*runs_of([DIGITS], {}, 2, tmp_path)], {}, tmp_path)
+def test_the_folder_of_another_sweep_raises(tmp_path):
+    for _ in range(2):  # the same sweep may be started again
+        check([*runs_of([DIGITS], {}, 2, tmp_path)], {}, tmp_path)
     with rejects('belongs to another sweep'):
         check([*runs_of([DIGITS], {}, 3, tmp_path)], {}, tmp_path)
 
@@ -144,12 +146,12 @@ def test_the_folder_of_another_sweep_is_refused(tmp_path):
     ],
 )
 @pytest.mark.filterwarnings('ignore')
-def test_what_cannot_run_is_an_error_before_anything_runs(tmp_path, grid, options, words):
+def test_invalid_grids_raise_before_anything_runs(tmp_path, grid, options, words):
     with rejects(words):
         check([*runs_of([DIGITS], grid, 1, tmp_path)], options, tmp_path)
 
 
-def test_values_are_read_back_as_they_were():
+def test_values_survive_the_command_line():
     from mmengine.config import DictAction
 
     for value in (1, 1e-3, True, None, 'B/16', (1, 2), (1,), [(1, 2), 'x'], [3]):

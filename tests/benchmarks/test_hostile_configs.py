@@ -1,6 +1,6 @@
-"""Hostile configs in checkpoints, for a while; the campaign tries every registered class.
+"""Half a minute of the campaign that tries hostile configs with every registered class.
 
-It is a process of its own, because its audit hook cannot be taken back. The short form is
+It runs in a process of its own, because its audit hook cannot be removed. A faster test is in
 tests/untrusted/test_admission.py.
 """
 

@@ -1,4 +1,4 @@
-"""What counts as a model's limit."""
+"""The matrix products that determine the limit of a model's speed."""
 
 import pytest
 import torch
@@ -13,12 +13,12 @@ STEM = dict(patch_embed=dict(type='ResNetEmbed', stage_depths=(1, 1), width=32, 
 
 
 @pytest.mark.parametrize('mode', ['forward', 'train'])
-def test_the_products_have_all_operations_of_the_model(mode):
+def test_traced_products_have_all_flops_of_the_model(mode):
     model = build_ours(ARCH, 32, 'cls_token', STEM).train(mode == 'train')
     step = step_of(Case(ARCH, 32, 2, mode), model, [torch.randn(2, 3, 32, 32)])
     with Trace() as trace:
         step()
-    for layout in range(3):  # each of them is the same product
+    for layout in range(3):  # all layouts compute the same product
         replayed = sum(
             number * count_flops(list(candidates(*call))[layout])
             for call, number in trace.calls.items()
@@ -26,7 +26,7 @@ def test_the_products_have_all_operations_of_the_model(mode):
         assert replayed == count_flops(step) > 0
 
 
-def test_a_shape_keeps_the_strides_of_the_model():
-    turned = torch.empty(4, 6).t()
-    made = Shape(tuple(turned.shape), turned.stride()).tensor(torch.preserve_format)
-    assert (made.shape, made.stride()) == (turned.shape, turned.stride())
+def test_shapes_keep_strides():
+    transposed = torch.empty(4, 6).t()
+    rebuilt = Shape(tuple(transposed.shape), transposed.stride()).tensor(torch.preserve_format)
+    assert (rebuilt.shape, rebuilt.stride()) == (transposed.shape, transposed.stride())

@@ -7,14 +7,15 @@ from anyfolder.pictures.palette import SERIES, color_of, hex_of
 from benchmarks.palette import chosen, least_distances, parsed
 
 
-@pytest.mark.parametrize(('count', 'least'), [(6, 0.07), (24, 0.055)])
-def test_the_colors_of_classes_can_be_told_apart_by_all(count, least):
+@pytest.mark.parametrize(('count', 'min_distance'), [(6, 0.07), (24, 0.055)])
+def test_colors_of_classes_differ_for_all_kinds_of_color_vision(count, min_distance):
     colors = parsed(tuple(map(hex_of, range(count))))
+    # The diagonal, a color's distance from itself, does not count.
     distances = least_distances(colors, colors) + np.eye(count)
-    assert distances.min() > least
+    assert distances.min() > min_distance
 
 
-def test_the_table_is_what_the_campaign_chooses():
+def test_the_table_equals_the_campaigns_choice():
     assert chosen(len(SERIES)) == list(SERIES)
 
 

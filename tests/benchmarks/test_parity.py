@@ -1,26 +1,26 @@
-"""The campaign of `benchmarks/parity.py`, in short."""
+"""A short form of `benchmarks/parity.py`: distributed training equals a single process."""
 
 import pytest
 
 from benchmarks.parity import LIMIT, ROWS, rows_on, train
 
-SHORT = ['plain', 'frozen blocks', 'all of it']
+SHORT_ROWS = ['plain', 'frozen blocks', 'all of it']
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 
 
-def check(ranks: int, names: list[str], steps: int) -> None:
+def check_rows(ranks: int, names: list[str], steps: int) -> None:
     expected = {name: train(ROWS[name], steps, sharded=False) for name in names}
-    for name, (size, what) in rows_on(ranks, names, steps, expected).items():
-        assert size < LIMIT, (name, what)
+    for name, (difference, tensor) in rows_on(ranks, names, steps, expected).items():
+        assert difference < LIMIT, (name, tensor)
 
 
 @pytest.mark.nightly
 def test_two_ranks_train_as_one_process():
-    check(2, SHORT, 4)
+    check_rows(2, SHORT_ROWS, 4)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('ranks', [2, 4])
-def test_every_row(ranks):
-    check(ranks, list(ROWS), 5)
+def test_every_row_trains_as_one_process(ranks):
+    check_rows(ranks, list(ROWS), 5)

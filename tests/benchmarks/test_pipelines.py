@@ -24,8 +24,8 @@ def test_pipelines_are_measured_on_the_same_files(tmp_path):
         compare_pipelines(tmp_path / 'none', 32, 1)
 
 
-def test_what_a_run_adds_is_measured_with_a_plain_loop(tmp_path):
+def test_the_overhead_of_a_run_is_measured_against_a_plain_loop(tmp_path):
     cfg = read_config('configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py')
     cfg.work_dir, cfg.launcher = str(tmp_path), 'none'
-    found = runner_overhead(cfg, 3)
-    assert min(found['runner_ms'], found['plain_ms']) > 0
+    times = runner_overhead(cfg, 3)
+    assert min(times['runner_ms'], times['plain_ms']) > 0

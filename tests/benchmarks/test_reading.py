@@ -1,4 +1,4 @@
-"""The data of the campaign is what its name says."""
+"""The folders that the campaign times are read as they were written."""
 
 from collections import Counter
 from itertools import chain

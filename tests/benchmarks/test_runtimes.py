@@ -1,4 +1,4 @@
-"""A file's boxes from another runtime, and the sentence of one that does not run."""
+"""Boxes of a file in different runtimes, and the errors of runtimes that fail."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,15 +18,15 @@ from benchmarks import runtimes
 
 def test_a_runtime_gives_the_boxes_of_the_file():
     image = cv2.imread(str(min(DEMO_IMAGES.iterdir())))
-    found = ExportedModel(DEMO_ONNX, InOnnxruntime(DEMO_ONNX, threads=1))(image)
-    wanted = ExportedModel(DEMO_ONNX)(image)
-    np.testing.assert_allclose(found.boxes, wanted.boxes, atol=0.1)
-    assert found.names == wanted.names
+    prediction = ExportedModel(DEMO_ONNX, InOnnxruntime(DEMO_ONNX, threads=1))(image)
+    expected = ExportedModel(DEMO_ONNX)(image)
+    np.testing.assert_allclose(prediction.boxes, expected.boxes, atol=0.1)
+    assert prediction.names == expected.names
 
 
-def test_a_row_has_its_time_and_size_or_its_error():
-    given = runtimes.inputs_of(ExportedModel(DEMO_ONNX), np.zeros((240, 320, 3), np.uint8))
-    row = runtimes.timed('mine', DEMO_ONNX, InOnnxruntime, 1, given, lambda model: 50.0)
+def test_a_row_has_times_or_the_error():
+    inputs = runtimes.inputs_of(ExportedModel(DEMO_ONNX), np.zeros((240, 320, 3), np.uint8))
+    row = runtimes.timed('mine', DEMO_ONNX, InOnnxruntime, 1, inputs, lambda model: 50.0)
     assert row.ms > 0
     assert str(row).startswith('| mine | ')
     assert str(row).endswith(' | 50.0 |')
@@ -34,13 +34,13 @@ def test_a_row_has_its_time_and_size_or_its_error():
     def broken(file: Path, threads: int) -> None:
         raise RuntimeError('no such layer\nmore')
 
-    assert runtimes.timed('other', DEMO_ONNX, broken, 1, given, None) == (
+    assert runtimes.timed('other', DEMO_ONNX, broken, 1, inputs, None) == (
         'other: RuntimeError: no such layer'
     )
 
 
-def test_other_files_get_images_and_their_sizes():
-    given = runtimes.random_inputs(DEMO_ONNX)
-    images, sizes = given.values()
+def test_random_inputs_are_images_and_their_sizes():
+    inputs = runtimes.random_inputs(DEMO_ONNX)
+    images, sizes = inputs.values()
     assert images.shape[2:] == tuple(sizes[0])
-    InOnnxruntime(DEMO_ONNX, threads=1)(given)
+    InOnnxruntime(DEMO_ONNX, threads=1)(inputs)

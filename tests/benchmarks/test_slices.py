@@ -1,4 +1,4 @@
-"""Large images with small shapes, and the score of predictions."""
+"""The data of the comparison of slices, and the score of predictions."""
 
 import json
 
@@ -9,29 +9,29 @@ from anyfolder.readers.image_tree import Tree
 from benchmarks.slices import LARGE, SHAPES, SMALL, score, write
 
 
-def test_tiles_are_a_folder_of_coco(tmp_path):
+def test_tiles_are_read_as_a_folder_of_coco(tmp_path):
     for part, number in (('train', 3), ('val', 2)):
         write(tmp_path, part, number, SMALL, 0)
-    found = read_annotated_folder(Tree(tmp_path))
-    assert (len(found.train), len(found.val), set(found.classes)) == (3, 2, set(SHAPES))
+    data = read_annotated_folder(Tree(tmp_path))
+    assert (len(data.train), len(data.val), set(data.classes)) == (3, 2, set(SHAPES))
 
 
-def test_true_boxes_have_all_and_others_none(tmp_path):
+def test_true_boxes_score_100_and_shifted_ones_0(tmp_path):
     pytest.importorskip('pycocotools')
     truth = write(tmp_path, 'large', 1, LARGE, 0)
     boxes = json.loads(truth.read_text())['annotations']
-    everything = f'AP 100.0, found {len(boxes)} of {len(boxes)}, further boxes 0'
-    for away, expected in ((0, everything), (900, 'AP 0.0, found 0')):
+    perfect = f'AP 100.0, found {len(boxes)} of {len(boxes)}, further boxes 0'
+    for shift, expected in ((0, perfect), (900, 'AP 0.0, found 0')):
         rows = [
             {
                 'class': SHAPES[box['category_id'] - 1],
                 'score': 0.9,
-                'left': box['bbox'][0] + away,
-                'top': box['bbox'][1] - away,
-                'right': box['bbox'][0] + box['bbox'][2] + away,
-                'bottom': box['bbox'][1] + box['bbox'][3] - away,
+                'left': box['bbox'][0] + shift,
+                'top': box['bbox'][1] - shift,
+                'right': box['bbox'][0] + box['bbox'][2] + shift,
+                'bottom': box['bbox'][1] + box['bbox'][3] - shift,
             }
             for box in boxes
         ]
-        (tmp_path / 'found.json').write_text(json.dumps({'000.png': rows}))
-        assert score(truth, tmp_path / 'found.json').startswith(expected)
+        (tmp_path / 'predictions.json').write_text(json.dumps({'000.png': rows}))
+        assert score(truth, tmp_path / 'predictions.json').startswith(expected)

@@ -16,7 +16,7 @@ def benchmark(run_campaign):
     torch.set_num_threads(threads)
 
 
-def test_table_and_record(benchmark, tmp_path):
+def test_speed_prints_a_table_and_writes_a_record(benchmark, tmp_path):
     done = benchmark('--modes', 'forward', 'train', '--out', tmp_path / 'speed.json')
     assert done.returncode == 0, done.stderr
     assert 'Ti/16 32px x1 forward float32 cls_token' in done.stdout
@@ -39,14 +39,14 @@ def test_table_and_record(benchmark, tmp_path):
         (['--device', 'cuda'], '--latency is that of a CPU'),
     ],
 )
-def test_latency_takes_no_flag_in_silence(run_campaign, arguments, words):
+def test_flags_that_latency_does_not_use_raise(run_campaign, arguments, words):
     done = run_campaign('speed', '--latency', *arguments)
     assert done.returncode == 1
     assert words in done.stderr
 
 
 @pytest.mark.nightly
-def test_latency_of_this_machine(run_campaign, tmp_path):
+def test_latency_is_measured_for_several_models(run_campaign, tmp_path):
     pytest.importorskip('onnxruntime')
     models = ['timm://test_vit', 'timm://test_vit2']
     done = run_campaign(
@@ -61,7 +61,7 @@ def test_latency_of_this_machine(run_campaign, tmp_path):
 
 
 @pytest.mark.nightly
-def test_other_outputs_end_it_with_a_sentence(benchmark, tmp_path):
+def test_different_outputs_raise_and_write_nothing(benchmark, tmp_path):
     done = benchmark(
         '--out',
         tmp_path / 'out.json',
@@ -89,7 +89,7 @@ def test_other_outputs_end_it_with_a_sentence(benchmark, tmp_path):
         (['--out', 'absent/speed.txt'], 'must end in .json'),
     ],
 )
-def test_a_wrong_value_is_a_sentence(benchmark, arguments, words):
+def test_invalid_values_raise(benchmark, arguments, words):
     done = benchmark(*arguments)
     assert done.returncode
     assert words in done.stderr.splitlines()[-1]

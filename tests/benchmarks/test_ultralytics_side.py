@@ -1,4 +1,4 @@
-"""The data of both sides are the same, and so is the unit of their AP."""
+"""Both sides of the comparison with ultralytics have the same data and the same unit of AP."""
 
 import numpy as np
 from image_folders import write_voc
@@ -8,7 +8,7 @@ from anyfolder.readers.image_tree import Tree
 from benchmarks.ultralytics_side import ap_over_minutes, as_yolo
 
 
-def test_boxes_of_coco_are_those_that_ultralytics_reads(tmp_path):
+def test_boxes_for_ultralytics_equal_those_of_coco(tmp_path):
     voc = read_annotated_folder(Tree(write_voc(tmp_path / 'voc', train=10)))
     for split, photos in voc.parts.items():
         (tmp_path / f'{split}.json').write_text(voc.as_coco(photos))
@@ -19,11 +19,11 @@ def test_boxes_of_coco_are_those_that_ultralytics_reads(tmp_path):
         len(photos) for photos in voc.parts.values()
     ]
     np.testing.assert_allclose(
-        *(np.sort(each.relative_boxes, axis=0) for each in (yolo, voc)), atol=1e-6
+        np.sort(yolo.relative_boxes, axis=0), np.sort(voc.relative_boxes, axis=0), atol=1e-6
     )
 
 
-def test_ap_of_both_programs_in_per_cent_over_minutes(tmp_path):
+def test_ap_of_both_programs_is_in_percent_over_minutes(tmp_path):
     ours, theirs = tmp_path / 'ours', tmp_path / 'theirs'
     for folder, text in (
         (ours, 'epoch,seconds,coco/bbox_mAP\n1,30,\n2,60,24.5\n'),

@@ -1,4 +1,4 @@
-"""The counts of a walk, on calls that are known."""
+"""Counts of calls between files, for a known module."""
 
 from pathlib import Path
 
@@ -18,7 +18,8 @@ def leaf(i):
 """
 
 
-def called_from(path: Path) -> dict:
+def module_at(path: Path) -> dict:
+    """The functions of MODULE, as if it were this file."""
     names: dict = {}
     path.parent.mkdir(exist_ok=True)
     path.write_text(MODULE)
@@ -26,28 +27,28 @@ def called_from(path: Path) -> dict:
     return names
 
 
-def test_calls_are_counted_once_by_the_files_of_both_ends(tmp_path, monkeypatch):
+def test_calls_are_counted_by_the_files_of_caller_and_callee(tmp_path, monkeypatch):
     monkeypatch.setattr(walks, 'ROOT', tmp_path)
     upper, lower = (
-        called_from(tmp_path / f'vit_plugin/{name}.py') for name in ('commands', 'weights')
+        module_at(tmp_path / f'vit_plugin/{name}.py') for name in ('commands', 'weights')
     )
     upper['leaf'] = lower['outer']
     walk = Walk()
     with walk:
         upper['outer'](2)
-    files = 'vit_plugin/commands.py', 'vit_plugin/weights.py'
+    commands, weights = files = 'vit_plugin/commands.py', 'vit_plugin/weights.py'
     assert walk.pairs == {
-        ('', files[0]): 1,
-        (files[0], files[0]): 1,  # a generator, which is resumed twice
-        (files[0], files[1]): 2,
-        (files[1], files[1]): 2 + 1,  # twice a generator, and once its leaf
+        ('', commands): 1,
+        (commands, commands): 1,  # a generator, which is resumed twice
+        (commands, weights): 2,
+        (weights, weights): 2 + 1,  # twice a generator, and once its leaf
     }
     monkeypatch.undo()
-    found = dict(imported=[*files], pairs=[[*pair, count] for pair, count in walk.pairs.items()])
-    assert row('x', found)[0] == ['x', '2', '2', '3', '4', '0']
+    pairs = [[*pair, count] for pair, count in walk.pairs.items()]
+    assert row('x', dict(imported=[*files], pairs=pairs))[0] == ['x', '2', '2', '3', '4', '0']
 
 
-def test_what_climbs_is_called_by_a_lower_room():
+def test_calls_from_a_lower_room_to_a_higher_climb():
     rooms = walks.floors()
     assert climbs('vit_plugin/weights/hub.py', 'vit_plugin/engine/runner.py', rooms)
     assert not climbs('vit_plugin/engine/runner.py', 'vit_plugin/weights/hub.py', rooms)

@@ -10,7 +10,7 @@ from vit_plugin.__main__ import main
 
 @pytest.fixture
 def run_command(monkeypatch, capsys, no_default_scope) -> Callable[..., Done]:
-    """Runs a command. It is given as a line, or a part of it, and the arguments that follow."""
+    """Runs a command, given as a line or its beginning, and further arguments."""
 
     def run(line: str, *arguments: object) -> Done:
         words = [*shlex.split(line), *map(str, arguments)]

@@ -1,4 +1,4 @@
-"""A data set for configs that name none of our types."""
+"""A data set for configs that use no types of this package."""
 
 import torch
 from mmengine.registry import DATASETS

@@ -1,4 +1,4 @@
-"""Makes each process of a run write its weights at the end, to test distributed training."""
+"""Makes each process of a run write its weights when training ends, for tests of DDP."""
 
 import os
 
@@ -8,6 +8,7 @@ from mmengine.hooks import RuntimeInfoHook
 
 
 def dump(hook: RuntimeInfoHook, runner) -> None:
+    """Write the weights and the number of steps to ``rank_N.pt`` in the folder RANK_DUMP."""
     state = {name: value.cpu() for name, value in runner.model.module.state_dict().items()}
     torch.save(
         dict(state=state, steps=runner.iter),

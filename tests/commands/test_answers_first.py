@@ -1,4 +1,4 @@
-"""Nothing stands before the answer of a command, whatever the frameworks print as they start."""
+"""A command's answer is its first line, whatever the frameworks print at their import."""
 
 import subprocess
 import sys
@@ -57,5 +57,5 @@ def test_the_first_line_is_the_answer(tmp_path, task, write, is_rejected):
     if is_rejected:
         for file in sorted((tmp_path / 'in').rglob('*.*')):
             file.write_bytes(b'')
-    begins = ('Error: ',) if is_rejected else ('in: ', 'Error: --task panoptic needs panopticapi')
-    assert first_line(tmp_path, '--task', task).startswith(begins)
+    answers = ('Error: ',) if is_rejected else ('in: ', 'Error: --task panoptic needs panopticapi')
+    assert first_line(tmp_path, '--task', task).startswith(answers)

@@ -1,4 +1,4 @@
-"""The tools take a checkpoint folder where they take a file."""
+"""The tools take checkpoint folders in place of files."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def trained(tmp_path_factory) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize('target', ['out.pth', 'out.safetensors', 'out.npz'])
-def test_one_command_makes_a_plain_file(run_command, trained, tmp_path, target):
+def test_convert_writes_a_folder_as_a_file(run_command, trained, tmp_path, target):
     done = run_command(f'convert {trained[1]} --out {tmp_path}/{target}')
     assert done.returncode == 0, done.stderr
     before, after = open_checkpoint(trained[1]).weights, open_checkpoint(tmp_path / target).weights
@@ -40,7 +40,7 @@ def test_one_command_makes_a_plain_file(run_command, trained, tmp_path, target):
 
 
 @pytest.mark.nightly
-def test_it_is_tested_as_a_file_is(run_command, trained, tmp_path):
+def test_a_folder_is_tested_like_a_file(run_command, trained, tmp_path):
     run_command(f'convert {trained[1]} --out {tmp_path}/out.pth')
     for checkpoint in (trained[1], tmp_path / 'out.pth'):
         out = tmp_path / f'{Path(checkpoint).stem}.json'
@@ -52,7 +52,7 @@ def test_it_is_tested_as_a_file_is(run_command, trained, tmp_path):
 
 
 @pytest.mark.parametrize('tool', ['test', 'convert'])
-def test_another_folder_is_one_sentence(run_command, trained, tmp_path, tool):
+def test_other_folders_raise_one_sentence(run_command, trained, tmp_path, tool):
     arguments = (
         (trained[0], tmp_path) if tool == 'test' else (tmp_path, '--out', tmp_path / 'out.pth')
     )

@@ -18,6 +18,7 @@ def convert(run_command):
 
 @pytest.fixture(scope='module', params=['vit_token_prelogits', 'hybrid_two_stages'])
 def npz(request, tmp_path_factory):
+    """The authors' weights of a recorded model as a file, with its facts."""
     golden = Golden(request.param)
     path = tmp_path_factory.mktemp('weights') / 'weights.npz'
     np.savez(
@@ -32,23 +33,24 @@ def npz(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize('form', ['vit_plugin', 'timm'])
-def test_there_and_back(convert, npz, tmp_path, form):
+def test_round_trip_of_npz_files(convert, npz, tmp_path, form):
     path, golden = npz
     heads = ['--num-heads', golden.meta['heads']]
     done = convert(path, tmp_path / 'there.safetensors', '--to', form)
     assert done.returncode == 0, done.stderr
     assert 'from the format jax' in done.stdout
-    # It forgot them.
+    # The intermediate file does not state the number of heads.
     done = convert(tmp_path / 'there.safetensors', tmp_path / 'back.npz', '--to', 'jax', *heads)
     assert done.returncode == 0, done.stderr
     before, after = open_checkpoint(path).weights, open_checkpoint(tmp_path / 'back.npz').weights
+    # timm has no name for pre_logits.
     lost = {key for key in before if key.startswith('pre_logits')} if form == 'timm' else set()
     assert set(after) == set(before) - lost
     for key in after:
         assert (before[key] == after[key]).all(), key
 
 
-def test_what_a_format_cannot_say_is_not_dropped(convert, tmp_path, tiny):
+def test_tensors_without_a_name_in_the_format_raise(convert, tmp_path, tiny):
     model = VisionTransformer(**tiny, encoder=dict(layer_scale_init_value=0.1))
     torch.save(model.state_dict(), tmp_path / 'weights.pth')
     done = convert(tmp_path / 'weights.pth', tmp_path / 'x.npz', '--to', 'jax', '--num-heads', 2)
@@ -59,18 +61,18 @@ def test_what_a_format_cannot_say_is_not_dropped(convert, tmp_path, tiny):
     assert not (tmp_path / 'x.npz').exists()
 
 
-def test_the_heads_are_those_of_the_config_or_said(convert, tmp_path):
+def test_the_number_of_heads_comes_from_the_config_or_is_assumed_with_a_note(convert, tmp_path):
     arch = dict(embed_dims=384, num_layers=1, num_heads=12, feedforward_channels=8, patch_size=8)
     state = VisionTransformer(arch, img_size=16).state_dict()
     config = f"model = dict(backbone=dict(type='vit_plugin.VisionTransformer', arch={arch}))"
-    for meta, heads, said in ((dict(cfg=config), 12, False), ({}, 6, True)):
+    for meta, heads, noted in ((dict(cfg=config), 12, False), ({}, 6, True)):
         torch.save(
             dict(meta=meta, state_dict={f'backbone.{key}': state[key] for key in state}),
             tmp_path / 'x.pth',
         )
         done = convert(tmp_path / 'x.pth', tmp_path / 'x.npz', '--to', 'jax')
         assert done.returncode == 0, done.stderr
-        assert ('6 attention heads, as usual for the width 384' in done.stdout) == said
+        assert ('6 attention heads, as usual for the width 384' in done.stdout) == noted
         written = open_checkpoint(tmp_path / 'x.npz').weights
         (kernel,) = (written[key] for key in written if key.endswith('query/kernel'))
         assert kernel.shape == (384, heads, 384 // heads)
@@ -88,7 +90,7 @@ def test_the_heads_are_those_of_the_config_or_said(convert, tmp_path):
         ),
     ],
 )
-def test_hf_is_the_naming_that_fits(convert, tmp_path, tiny, change, written, key):
+def test_format_hf_chooses_the_names_for_the_model(convert, tmp_path, tiny, change, written, key):
     torch.save(VisionTransformer(**tiny, **change).state_dict(), tmp_path / 'weights.pth')
     done = convert(tmp_path / 'weights.pth', tmp_path / 'x.safetensors', '--to', 'hf')
     assert done.returncode == 0, done.stderr
@@ -96,7 +98,7 @@ def test_hf_is_the_naming_that_fits(convert, tmp_path, tiny, change, written, ke
     assert key in open_checkpoint(tmp_path / 'x.safetensors').weights
 
 
-def test_bfloat16(convert, tmp_path, tiny):
+def test_bfloat16_is_converted_to_npz(convert, tmp_path, tiny):
     torch.save(VisionTransformer(**tiny).bfloat16().state_dict(), tmp_path / 'weights.pth')
     done = convert(tmp_path / 'weights.pth', tmp_path / 'x.npz', '--to', 'jax', '--num-heads', 2)
     assert done.returncode == 0, done.stderr
@@ -105,8 +107,8 @@ def test_bfloat16(convert, tmp_path, tiny):
 @pytest.mark.parametrize(
     ('suffix', 'dtype'), [('.pth', 'bfloat16'), ('.safetensors', 'float16'), ('.npz', 'float16')]
 )
-def test_dtype(convert, tmp_path, tiny, suffix, dtype):
-    # Too large for float16.
+def test_dtype_converts_floats_only(convert, tmp_path, tiny, suffix, dtype):
+    # The counter is too large for float16.
     weights = {**VisionTransformer(**tiny).state_dict(), 'steps': torch.tensor(70_000)}
     torch.save(dict(state_dict=weights, meta=dict(cfg='model = dict()')), tmp_path / 'weights.pth')
     done = convert(tmp_path / 'weights.pth', tmp_path / f'x{suffix}', '--dtype', dtype)
@@ -125,7 +127,7 @@ def test_dtype(convert, tmp_path, tiny, suffix, dtype):
 
 
 @pytest.mark.nightly
-def test_a_folder_for_a_hub(convert, run_command, digits_config, tmp_path):
+def test_runs_are_converted_to_folders_of_a_hub(convert, run_command, digits_config, tmp_path):
     digits_config.train_cfg.max_epochs = 1
     digits_config.dump(tmp_path / 'config.py')
     assert run_command('train', tmp_path / 'config.py').returncode == 0
@@ -146,7 +148,7 @@ def test_a_folder_for_a_hub(convert, run_command, digits_config, tmp_path):
     assert before.keys() == after.keys()
 
 
-def test_bad_input(convert, tmp_path):
+def test_invalid_calls_raise(convert, tmp_path):
     golden = FOLDER / f'{NAMES[0]}.npz'
     for arguments, words in (
         ([golden, tmp_path / 'x.txt'], 'must end in one of .npz'),
@@ -158,24 +160,24 @@ def test_bad_input(convert, tmp_path):
         assert words in done.stderr
 
 
-def test_the_file_that_a_run_began_with_is_written_again(convert, tmp_path, tiny):
+def test_into_writes_trained_weights_in_the_layout_of_the_source(convert, tmp_path, tiny):
     state = VisionTransformer(**tiny).state_dict()
     torch.save(state | {'other.weight': torch.ones(2)}, tmp_path / 'theirs.pth')
-    new = {f'backbone.{name}': value for name, value in state.items()}
-    new['backbone.cls_token'] = state['cls_token'] + 1
-    torch.save(dict(meta={}, state_dict=new), tmp_path / 'run.pth')
+    trained = {f'backbone.{name}': value for name, value in state.items()}
+    trained['backbone.cls_token'] = state['cls_token'] + 1
+    torch.save(dict(meta={}, state_dict=trained), tmp_path / 'run.pth')
     into = [tmp_path / 'run.pth', tmp_path / 'again.pth', '--into', tmp_path / 'theirs.pth']
     done = convert(*into)
     assert done.returncode == 0, done.stderr
     assert f'again.pth: 1 of the {len(state) + 1} tensors of' in done.stdout
-    found = torch.load(tmp_path / 'again.pth')
-    assert torch.equal(found['cls_token'], new['backbone.cls_token'])
-    assert torch.equal(found['other.weight'], torch.ones(2))
+    written = torch.load(tmp_path / 'again.pth')
+    assert torch.equal(written['cls_token'], trained['backbone.cls_token'])
+    assert torch.equal(written['other.weight'], torch.ones(2))
     done = convert(*into, '--dtype', 'float16')
     assert done.stderr.startswith('Error: --dtype does not go with --into; the names and types are')
 
 
-def test_a_file_is_not_converted_onto_itself(convert, tmp_path, tiny):
+def test_converting_a_file_onto_itself_raises(convert, tmp_path, tiny):
     path = tmp_path / 'weights.pth'
     torch.save(VisionTransformer(**tiny).state_dict(), path)
     before = path.read_bytes()
@@ -195,7 +197,7 @@ def test_a_file_is_not_converted_onto_itself(convert, tmp_path, tiny):
         (1e6, ('--dtype', 'float16'), "in 'norm.weight'; --dtype float16 cannot hold its values"),
     ],
 )
-def test_what_is_not_finite_is_not_written(convert, tmp_path, tiny, to, value, dtype, words):
+def test_infinite_weights_are_not_written(convert, tmp_path, tiny, to, value, dtype, words):
     model = VisionTransformer(**tiny)
     torch.nn.init.constant_(model.norm.weight, value)
     torch.save(model.state_dict(), tmp_path / 'weights.pth')

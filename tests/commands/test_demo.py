@@ -1,4 +1,4 @@
-"""The page, in a real browser without a window."""
+"""The page of ``demo`` in a headless browser."""
 
 import os
 import shutil
@@ -23,20 +23,20 @@ DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 CHROMIUM = (
     shutil.which('chromium') or shutil.which('chromium-browser') or shutil.which('google-chrome')
 )
-WAIT = 300  # seconds; other work may share the processor
+MAX_SECONDS = 300  # to wait for the page; other work may share the processor
 ENVIRONMENT = {**os.environ, 'PYTHONPATH': str(Path.cwd())}
-pytestmark = pytest.mark.filterwarnings('ignore')  # the hosts' own
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 
 
 def demo(checkpoint: Path, port: int) -> list[str]:
-    """The command of the page."""
+    """The command line that serves the page."""
     options = ('--config', DIGITS, '--port', str(port), '--device', 'cpu')
     return [sys.executable, 'tools/demo.py', str(checkpoint), *options]
 
 
 @pytest.fixture
 def checkpoint(tmp_path) -> Path:
-    """The digits' classifier, which has no class token, and finds a seven in everything."""
+    """A classifier of digits without a class token, which predicts a seven for any image."""
     cfg = read_config(DIGITS)
     init_default_scope(cfg.default_scope)
     model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor))
@@ -53,7 +53,7 @@ def checkpoint(tmp_path) -> Path:
 
 @pytest.fixture
 def address(checkpoint, tmp_path) -> Iterator[str]:
-    """Where the page is."""
+    """The address of the page, while it is served."""
     pytest.importorskip('gradio')
     log = tmp_path / 'log.txt'
     with log.open('w') as file:
@@ -61,7 +61,7 @@ def address(checkpoint, tmp_path) -> Iterator[str]:
             demo(checkpoint, 17860), stdout=file, stderr=subprocess.STDOUT, env=ENVIRONMENT
         )
     try:
-        ends = time.monotonic() + WAIT
+        ends = time.monotonic() + MAX_SECONDS
         while 'The page is at ' not in log.read_text():
             assert server.poll() is None, log.read_text()
             assert time.monotonic() < ends, log.read_text()
@@ -74,7 +74,7 @@ def address(checkpoint, tmp_path) -> Iterator[str]:
 
 @pytest.mark.nightly
 @pytest.mark.skipif(CHROMIUM is None, reason='there is no Chromium')
-def test_drop_a_picture_and_read_the_classes(address, tmp_path):
+def test_an_uploaded_image_is_classified_and_explained(address, tmp_path):
     browsing = pytest.importorskip('playwright.sync_api')
     cv2.imwrite(
         str(tmp_path / 'seven.png'),
@@ -84,44 +84,46 @@ def test_drop_a_picture_and_read_the_classes(address, tmp_path):
     with browsing.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=['--no-sandbox'])
         page = browser.new_page()
-        page.set_default_timeout(1000 * WAIT)
-        asked = []
-        page.on('request', lambda request: asked.append(request.url))
+        page.set_default_timeout(1000 * MAX_SECONDS)
+        urls = []
+        page.on('request', lambda request: urls.append(request.url))
         page.goto(address)
         page.set_input_files('input[type=file]', tmp_path / 'seven.png')
         page.wait_for_selector('img[alt="Evidence for the most probable class"]')
         assert page.locator('[data-testid=label-output-value]').inner_text() == 'digit 7'
         assert page.locator('text=45%').count() == 1  # e^2 of e^2 + 9
         assert page.locator('img[alt="Features as colors"]').is_visible()
-        assert page.locator('img[alt="Attention"]').is_visible()  # of the mean of all patches
+        assert page.locator(
+            'img[alt="Attention"]'
+        ).is_visible()  # without a class token, of the mean of all patches
         page.reload()
         page.set_input_files('input[type=file]', tmp_path / 'damaged.png')
         page.wait_for_selector('text=The image that you gave cannot be read')
         browser.close()
-    assert {urlsplit(url).hostname for url in asked if url.startswith('http')} == {'127.0.0.1'}
+    assert {urlsplit(url).hostname for url in urls if url.startswith('http')} == {'127.0.0.1'}
 
 
 @pytest.mark.nightly
-def test_another_site_and_a_large_file_are_refused(address):
+def test_uploads_from_other_sites_and_of_large_files_are_refused(address):
     httpx = pytest.importorskip('httpx')
-    here = address.rstrip('/')
+    site = address.rstrip('/')
     for size, headers, status in (
         (9, {}, 200),
-        (9, dict(Origin=here), 200),
+        (9, dict(Origin=site), 200),
         (9, dict(Origin='http://x.example'), 403),
         (9, dict(Host='x.example'), 400),
-        (65_000_000, dict(Origin=here), 413),
+        (65_000_000, dict(Origin=site), 413),
     ):
         sent = httpx.post(
-            f'{here}/gradio_api/upload', files=dict(files=('x.png', bytes(size))), headers=headers
+            f'{site}/gradio_api/upload', files=dict(files=('x.png', bytes(size))), headers=headers
         )
         assert sent.status_code == status, sent.text
-    assert httpx.get(here).status_code == 200
+    assert httpx.get(site).status_code == 200
 
 
-def test_bad_input_is_one_sentence(run_command, checkpoint, monkeypatch):
+def test_invalid_calls_raise(run_command, checkpoint, monkeypatch):
     config = ('--config', DIGITS)
-    # The sentences come before it is used.
+    # An empty module will do: the calls are checked before Gradio is used.
     monkeypatch.setitem(sys.modules, 'gradio', ModuleType('gradio'))
     for arguments, words in (
         ((checkpoint,), 'holds no config; give it with --config'),
@@ -139,8 +141,8 @@ def test_bad_input_is_one_sentence(run_command, checkpoint, monkeypatch):
 
 
 @pytest.mark.nightly
-def test_a_taken_port_is_named(checkpoint):
-    """In a process of its own: Gradio leaves event loops open, which are errors when ours ends."""
+def test_a_taken_port_raises(checkpoint):
+    """In a process of its own, since Gradio leaves event loops open, which would fail the tests."""
     pytest.importorskip('gradio')
     with socket.socket() as listener:
         listener.bind(('127.0.0.1', 0))

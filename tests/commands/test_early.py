@@ -1,4 +1,4 @@
-"""Help and wrong command lines come at once, without torch."""
+"""Help and errors of command lines are printed without importing torch."""
 
 import argparse
 import json
@@ -15,13 +15,14 @@ from rejection import rejects
 
 from vit_plugin.commands import COMMANDS
 from vit_plugin.commands.early import check_checkpoints
-from vit_plugin.commands.entry import leave_out_false_alarms
+from vit_plugin.commands.entry import silence_false_alarms
 from vit_plugin.from_folder import methods
 from vit_plugin.from_folder.choices import METHOD_NAMES
 
 HEAVY = ['torch', 'mmengine', 'matplotlib', 'timm', 'torchao']
-# A command line, its status, and words of what it says.
-SAID: dict[str, tuple[int, str]] = {
+# Command line: its status, and words of its output, where '.*' stands for other words. CONFIG
+# stands for a file.
+EXPECTED: dict[str, tuple[int, str]] = {
     '': (0, 'usage: vit-plugin COMMAND'),
     '--help': (0, 'usage: vit-plugin COMMAND'),
     **{f'{name} --help': (0, f'usage: vit-plugin {name}') for name in COMMANDS},
@@ -79,15 +80,16 @@ SAID: dict[str, tuple[int, str]] = {
     'plan CONFIG --gpus 1 --gpu-memory 8 --out x.csv': (2, "'x.csv' must end in .json"),
     'probe --config CONFIG --out x.txt': (2, "'x.txt' must end in .json"),
     'probe a b --config CONFIG': (1, 'probe takes one checkpoint'),
-    # It looks for the images, too.
+    # Images are looked for, too.
     'infer not/there none.jpg': (1, "There is no image 'none.jpg'."),
     'embed not/there none.jpg --out x.npz': (1, "There is no image 'none.jpg'."),
     'visualize not/there attention none.jpg --out x': (1, "There is no image 'none.jpg'."),
 }
-EACH = """
+# Runs all command lines in one process, and prints their status, output and heavy imports.
+RUN_ALL = """
 import contextlib, io, json, sys
 from vit_plugin.__main__ import main
-said = {}
+results = {}
 for line in json.load(sys.stdin):
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
@@ -99,17 +101,17 @@ for line in json.load(sys.stdin):
         status, text = 1, status
     else:
         text = out.getvalue()
-    said[line] = status, text, [name for name in HEAVY if name in sys.modules]
-print(json.dumps(said))
+    results[line] = status, text, [name for name in HEAVY if name in sys.modules]
+print(json.dumps(results))
 """
 
 
 @pytest.fixture(scope='module')
-def said() -> dict[str, list]:
-    """What each command line says in a new process, and what it has imported."""
+def results() -> dict[str, list]:
+    """The status, the output and the heavy imports of each command line, in a new process."""
     done = subprocess.run(
-        [sys.executable, '-c', f'HEAVY = {HEAVY}{EACH}'],
-        input=json.dumps([*SAID]),
+        [sys.executable, '-c', f'HEAVY = {HEAVY}\n{RUN_ALL}'],
+        input=json.dumps([*EXPECTED]),
         check=True,
         capture_output=True,
         text=True,
@@ -117,16 +119,16 @@ def said() -> dict[str, list]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize('line', SAID)
-def test_help_and_errors_need_no_torch(said, line):
-    status, text, heavy = said[line]
-    assert (status, heavy) == (SAID[line][0], []), text
-    words = SAID[line][1]
+@pytest.mark.parametrize('line', EXPECTED)
+def test_help_and_errors_need_no_torch(results, line):
+    status, text, heavy_imports = results[line]
+    expected_status, words = EXPECTED[line]
+    assert (status, heavy_imports) == (expected_status, []), text
     assert words.partition('.*')[0] in f'{text}\n'
     assert words.rpartition('.*')[2] in f'{text}\n'
 
 
-def test_a_working_directory_that_was_removed_is_one_sentence(tmp_path):
+def test_a_removed_working_directory_raises_one_sentence(tmp_path):
     line = f'mkdir gone && cd gone && rmdir ../gone && {sys.executable} -m vit_plugin zoo'
     env = {**os.environ, 'PYTHONPATH': str(Path.cwd())}
     done = subprocess.run(line, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True)
@@ -135,7 +137,7 @@ def test_a_working_directory_that_was_removed_is_one_sentence(tmp_path):
     assert done.stderr.count('\n') == 1
 
 
-def test_the_names_are_those_of_the_tables():
+def test_names_of_methods_equal_those_of_the_table():
     assert (*methods.METHODS,) == METHOD_NAMES
 
 
@@ -143,10 +145,10 @@ def test_the_names_are_those_of_the_tables():
     'path',
     ['timm://vit', 'https://there.org/a.pth', 'a.py', 'vit_plugin::a.py', 'README.md', 'detector'],
 )
-def test_what_may_be_there_is_left_to_its_reader(path, monkeypatch):
-    monkeypatch.setattr('vit_plugin.commands.early.declared', lambda table: ['detector'])
-    for given in (path, [path]):
-        check_checkpoints(argparse.Namespace(checkpoint=given, weights=None, resume='auto'))
+def test_addresses_and_existing_files_pass_the_early_check(path, monkeypatch):
+    monkeypatch.setattr('vit_plugin.commands.early.declared_rows', lambda table: ['detector'])
+    for checkpoint in (path, [path]):
+        check_checkpoints(argparse.Namespace(checkpoint=checkpoint, weights=None, resume='auto'))
     with rejects('no checkpoint file'):
         check_checkpoints(argparse.Namespace(checkpoint=[path, 'nope']))
     with rejects("'detectr'; did you mean 'detector'"):
@@ -155,7 +157,7 @@ def test_what_may_be_there_is_left_to_its_reader(path, monkeypatch):
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not find_spec('torchao'), reason='torchao is not installed')
-def test_torchao_is_imported_without_a_word():
+def test_torchao_is_imported_without_its_false_alarm():
     code = (
         'from vit_plugin.commands.entry import leave_out_false_alarms; leave_out_false_alarms(); '
         'import torchao'
@@ -164,10 +166,11 @@ def test_torchao_is_imported_without_a_word():
     assert 'KernelPreference' not in done.stderr
 
 
-def test_other_words_of_its_logger_are_kept(caplog):
-    leave_out_false_alarms()
+def test_other_messages_of_the_same_logger_are_kept(caplog):
+    silence_false_alarms()
     logger = logging.getLogger('torch.utils._pytree')
     logger.warning('%s is an Enum subclass and is now natively supported', 'Kind')
     logger.warning('another')
-    warnings.warn('For binary segmentation, we suggest using', stacklevel=1)  # is not an error here
+    # Tests raise warnings as errors, unless they are filtered.
+    warnings.warn('For binary segmentation, we suggest using', stacklevel=1)
     assert caplog.messages == ['another']

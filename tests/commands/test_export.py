@@ -22,6 +22,7 @@ def export(run_command):
 
 @pytest.fixture
 def checkpoint(tmp_path):
+    """A classifier of digits with random weights, also in its head."""
     cfg = Config.fromfile(CONFIG)
     init_default_scope(cfg.default_scope)
     model = MODELS.build(cfg.model)
@@ -31,7 +32,7 @@ def checkpoint(tmp_path):
 
 
 @pytest.mark.nightly
-def test_it_tells_how_far_the_file_is_from_the_model(export, checkpoint, tmp_path):
+def test_export_prints_the_difference_from_the_model(export, checkpoint, tmp_path):
     out = tmp_path / 'new' / 'model.pt2'
     done = export(checkpoint, out)
     assert done.returncode == 0, done.stderr
@@ -43,7 +44,7 @@ def test_it_tells_how_far_the_file_is_from_the_model(export, checkpoint, tmp_pat
 
 
 @pytest.mark.nightly
-def test_a_file_for_any_number_of_images(export, checkpoint, tmp_path):
+def test_dynamic_batch_exports_a_file_for_any_number_of_images(export, checkpoint, tmp_path):
     out = tmp_path / 'model.pt2'
     done = export(checkpoint, out, '--dynamic', 'batch')
     assert done.returncode == 0, done.stderr
@@ -52,7 +53,7 @@ def test_a_file_for_any_number_of_images(export, checkpoint, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ('padding', 'size', 'given'),
+    ('padding', 'size', 'suggested'),
     [
         (Padding(32), (144, 192), '160 192'),
         (Padding(1, (64, 96)), (32, 96), '64 96'),
@@ -60,15 +61,15 @@ def test_a_file_for_any_number_of_images(export, checkpoint, tmp_path):
         (Padding(), (37, 41), None),
     ],
 )
-def test_a_size_that_the_network_never_gets_names_the_next_one(padding, size, given):
-    if not given:
+def test_sizes_that_would_be_padded_raise_with_the_padded_size(padding, size, suggested):
+    if suggested is None:
         check_padded('--img-size', size, padding)
         return
-    with rejects(f'--img-size {size[0]} {size[1]}: .*give --img-size {given}'):
+    with rejects(f'--img-size {size[0]} {size[1]}: .*give --img-size {suggested}'):
         check_padded('--img-size', size, padding)
 
 
-def test_bad_input_is_one_sentence(export, checkpoint, tmp_path):
+def test_invalid_calls_raise_and_write_nothing(export, checkpoint, tmp_path):
     weights = checkpoint.read_bytes()
     for arguments, words in (
         ([checkpoint, checkpoint / 'x.pt2'], "epoch_1.pth' is a file; give another folder"),
@@ -87,7 +88,7 @@ def test_bad_input_is_one_sentence(export, checkpoint, tmp_path):
 
 
 @pytest.mark.parametrize('suffix', ['.pt2', '.onnx'])
-def test_it_does_not_write_over_what_it_reads(export, checkpoint, suffix):
+def test_exporting_onto_the_checkpoint_raises(export, checkpoint, suffix):
     source = checkpoint.rename(checkpoint.with_suffix(suffix))
     weights = source.read_bytes()
     done = export(source, source)

@@ -1,4 +1,4 @@
-"""The table of flags that need or exclude each other: that of the docs, and each row is kept."""
+"""The table of flags that need or exclude each other: it equals the docs', and is enforced."""
 
 import argparse
 import re
@@ -9,10 +9,10 @@ import pytest
 from rejection import rejects
 
 from vit_plugin.commands import COMMANDS
-from vit_plugin.commands.entry import parser_of
+from vit_plugin.commands.entry import build_parser
 from vit_plugin.commands.flag_rules import (
-    OF_TRAININGS,
     RULES,
+    TRAINING_RULES,
     FlagRule,
     check_rules,
     flag_text,
@@ -26,19 +26,22 @@ NAMES = [f'{command}-{"/".join(rule.flags)[:40]}' for command, rule in ROWS]
 
 
 def parser_by(command: str) -> argparse.ArgumentParser:
-    return parser_of(import_module(f'vit_plugin.commands.{command}'))
+    return build_parser(import_module(f'vit_plugin.commands.{command}'))
 
 
 def action_of(parser: argparse.ArgumentParser, text: str) -> argparse.Action:
-    """The argument that a text of the table names."""
+    """The argument that a text of the table, such as ``--task detection``, is about."""
     name = text.partition(' ')[0]
-    return next(one for one in parser._actions if name in (*one.option_strings, one.dest))
+    return next(
+        action for action in parser._actions if name in (*action.option_strings, action.dest)
+    )
 
 
-def keep(command: str, rule: FlagRule, *texts: str) -> None:
-    """Check one rule where these flags are given, each with the first of its values."""
+def check_with(command: str, rule: FlagRule, *texts: str) -> None:
+    """Check one rule for a call with these flags, each with the first of its values."""
     parser, args = parser_by(command), argparse.Namespace()
     for text in texts:
+        # Flags without values in the table get an arbitrary one.
         value = text.partition(' ')[2].split('|')[0].replace('*', 'x') or '16'
         is_setting = 'cfg-options' in text
         setattr(args, action_of(parser, text).dest, {value: 1} if is_setting else value)
@@ -47,7 +50,7 @@ def keep(command: str, rule: FlagRule, *texts: str) -> None:
 
 
 @pytest.mark.parametrize(('command', 'rule'), ROWS, ids=NAMES)
-def test_a_rule_names_arguments_and_values_that_are_there(command, rule):
+def test_rules_name_existing_arguments_and_values(command, rule):
     parser = parser_by(command)
     for text in (*rule.flags, *rule.others):
         action, values = action_of(parser, text), text.partition(' ')[2].split('|')
@@ -56,30 +59,30 @@ def test_a_rule_names_arguments_and_values_that_are_there(command, rule):
 
 
 @pytest.mark.parametrize(('command', 'rule'), ROWS, ids=NAMES)
-def test_a_rule_is_kept(command, rule):
+def test_rules_are_enforced(command, rule):
     for flag in rule.flags:
         named = re.escape(flag_text(flag.partition('|')[0]))
         if rule.excludes:
-            keep(command, rule, flag)
+            check_with(command, rule, flag)
         for other in rule.others:
             if rule.excludes:
                 with rejects(f'^{named} does not go with .*; {rule.remedy}.$'):
-                    keep(command, rule, flag, other)
+                    check_with(command, rule, flag, other)
             else:
-                keep(command, rule, flag, other)
+                check_with(command, rule, flag, other)
         if not rule.excludes and not any(other.endswith('|') for other in rule.others):
             with rejects(f'^{named} needs .*; {rule.remedy}.$'):
-                keep(command, rule, flag)
+                check_with(command, rule, flag)
 
 
-def test_what_is_left_out_counts_as_the_default():
-    (rule,) = (one for one in RULES['probe'] if one.flags == ('--shots',) and not one.excludes)
-    keep('probe', rule, '--shots')
+def test_missing_flags_count_as_their_defaults():
+    (rule,) = (rule for rule in RULES['probe'] if rule.flags == ('--shots',) and not rule.excludes)
+    check_with('probe', rule, '--shots')
     with rejects('--shots needs --probes fewshot; leave it out'):
-        keep('probe', rule, '--shots', '--probes knn')
+        check_with('probe', rule, '--shots', '--probes knn')
 
 
-def test_a_value_that_is_the_default_is_given_all_the_same():
+def test_given_flags_include_those_at_their_default():
     line = ['--probes', 'knn', '--verbose', '--cfg-options', 'a=1', 'b=2']
     assert given_flags(parser_by('probe'), line) == {'probes', 'verbose', 'cfg_options'}
     line = ['run', 'images', '--out', 'a.npz']
@@ -95,14 +98,14 @@ def test_a_value_that_is_the_default_is_given_all_the_same():
 
 def test_commands_that_train_share_their_rules():
     for command in ('train', 'pretrain'):
-        assert {*OF_TRAININGS} <= {*RULES[command]}
+        assert {*TRAINING_RULES} <= {*RULES[command]}
     assert {*RULES} <= {*COMMANDS}
 
 
-def test_flags_of_some_tasks_alone_are_in_the_table():
+def test_flags_of_single_tasks_are_in_the_table():
     flags = {rule.flags[0] for rule in RULES['train'] if rule.others[0].startswith('--task')}
     assert flags == {f'--{name.replace("_", "-")}' for name in TASK_FLAGS}
 
 
-def test_the_page_has_the_table():
+def test_docs_have_the_table():
     assert f'\n\n{rules_as_markdown()}\n\n' in Path('docs/tools.md').read_text()

@@ -1,4 +1,4 @@
-"""One table of flags for all commands."""
+"""All commands share one table of flags."""
 
 import argparse
 from collections import defaultdict
@@ -7,53 +7,55 @@ from importlib import import_module
 import pytest
 
 from vit_plugin.commands import COMMANDS
-from vit_plugin.commands.entry import parser_of
+from vit_plugin.commands.entry import build_parser
 from vit_plugin.commands.flags import FLAGS, add_flags
 
 
 def parser_by(name: str) -> argparse.ArgumentParser:
-    return parser_of(import_module(f'vit_plugin.commands.{name}'))
+    return build_parser(import_module(f'vit_plugin.commands.{name}'))
 
 
 @pytest.fixture(scope='module')
 def uses() -> dict[str, dict[str, argparse.Action]]:
-    """Flag or name of a positional argument -> command -> what its parser does with it."""
-    found = defaultdict(dict)
+    """Flag or positional argument -> command -> the action of its parser."""
+    actions = defaultdict(dict)
     for command in COMMANDS:
         parser = parser_by(command)
         for action in parser._actions:
             if action.help != argparse.SUPPRESS and action.dest != 'help':
-                found[(action.option_strings or [action.dest])[0]][command] = action
-    return found
+                actions[(action.option_strings or [action.dest])[0]][command] = action
+    return actions
 
 
-def test_what_several_commands_take_is_in_the_table(uses):
+def test_flags_of_several_commands_are_in_the_table(uses):
     assert {name for name, users in uses.items() if len(users) > 1} == FLAGS.keys()
 
 
-def test_a_name_means_one_thing(uses):
+def test_a_flag_has_the_same_type_in_all_commands(uses):
     for name in FLAGS:
         parser = argparse.ArgumentParser()
         add_flags(parser, name)
         for command, action in uses[name].items():
             assert action.dest == parser._actions[-1].dest, (command, name)
-            if command != 'convert':  # whose --out may be an address
-                kinds = (getattr(one.type, '__name__', '') for one in (action, parser._actions[-1]))
-                assert len({*kinds}) == 1, (command, name)
+            if command != 'convert':  # its --out may be an address
+                of_command, of_table = (
+                    getattr(one.type, '__name__', '') for one in (action, parser._actions[-1])
+                )
+                assert of_command == of_table, (command, name)
 
 
-def test_every_flag_says_what_it_is(uses):
+def test_every_flag_has_a_help_text(uses):
     for name, users in uses.items():
         assert all(action.help for action in users.values()), name
 
 
-def test_the_checkpoint_stands_first(uses):
+def test_the_checkpoint_is_the_first_argument(uses):
     for command in uses['checkpoint']:
         parser = parser_by(command)
         assert parser._get_positional_actions()[0].dest == 'checkpoint', command
 
 
-def test_what_is_written_is_named_by_out(uses):
+def test_all_commands_that_write_have_out(uses):
     written = {'convert', 'embed', 'export', 'infer', 'plan', 'probe', 'test'}
     assert {*uses['--out']} == written | {'visualize'}
     assert not {'out', 'output', 'target'} & uses.keys()

@@ -1,4 +1,4 @@
-"""No tool runs what a checkpoint holds, whatever the config."""
+"""No tool runs code in a checkpoint, whatever the config."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 
 
 class Canary:
-    """Makes a file when it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -21,8 +21,10 @@ class Canary:
 
 @pytest.mark.parametrize('resume', [True, False])
 @pytest.mark.parametrize('runner_type', ['vit_plugin.Runner', None])
-def test_a_stock_config_reads_safely_too(tmp_path, monkeypatch, run_command, resume, runner_type):
-    """A config that names none of our types, as people give it to `train.py` and `test.py`."""
+def test_configs_without_our_types_run_no_code(
+    tmp_path, monkeypatch, run_command, resume, runner_type
+):
+    """In ``train`` and ``test``, with MMEngine's runner and ours."""
     canary = tmp_path / 'canary'
     torch.save(dict(state_dict={}, meta=Canary(canary)), tmp_path / 'hostile.pth')
     dataset = dict(type='FakeData', num_classes=3)
@@ -64,4 +66,4 @@ def test_a_stock_config_reads_safely_too(tmp_path, monkeypatch, run_command, res
         assert "hostile.pth' is damaged, or holds more than tensors" in done.stderr.splitlines()[-1]
         assert not canary.exists()
     torch.load(tmp_path / 'hostile.pth', weights_only=False)
-    assert canary.exists()  # it would have
+    assert canary.exists()  # the file is hostile indeed

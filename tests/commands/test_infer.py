@@ -1,4 +1,4 @@
-"""Pictures of what models find, with hosts' models of two blocks and random weights."""
+"""Predictions and their pictures, from small models of the frameworks with random weights."""
 
 import subprocess
 import sys
@@ -26,14 +26,14 @@ TINY = dict(
     _delete_=True, embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=16
 )
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # the hosts' own
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 
 needs_mmseg = pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
 
 
 @pytest.fixture
 def infer(monkeypatch, tmp_path):
-    """The command line's function, given its arguments but ``--out``."""
+    """Runs the command with these arguments and ``--out``, and returns the folder."""
 
     def run(*arguments: str) -> Path:
         monkeypatch.setattr(
@@ -65,14 +65,14 @@ def save(path: Path, config: str, meta: dict, change=lambda model: None) -> str:
     return str(path)
 
 
-def picture(folder: Path) -> np.ndarray:
+def only_picture(folder: Path) -> np.ndarray:
     (path,) = folder.iterdir()
     assert path.name == 'photo.jpg'
     return cv2.imread(str(path))
 
 
-def test_a_classifier_tells_the_likeliest_classes(infer, image, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(unusual_sizes, 'FAR', 0.5)
+def test_a_classifier_prints_the_most_likely_classes(infer, image, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(unusual_sizes, 'LARGE_PIXEL_RATIO', 0.5)
 
     def prefer_seven(model):
         torch.nn.init.eye_(model.head.layers.head.weight)
@@ -85,19 +85,19 @@ def test_a_classifier_tells_the_likeliest_classes(infer, image, tmp_path, capsys
         prefer_seven,
     )
     out = infer(checkpoint, image, '--config', DIGITS)
-    assert picture(out).shape[0] >= 224
-    told, said = capsys.readouterr()
-    assert 'photo.jpg: 8 x 8 pixels go into the model' in said
-    assert 'photo.jpg: digit 7 1.00, ' in told
-    assert told.count('digit ') == 5
+    assert only_picture(out).shape[0] >= 224
+    out, err = capsys.readouterr()
+    assert 'photo.jpg: 8 x 8 pixels go into the model' in err
+    assert 'photo.jpg: digit 7 1.00, ' in out
+    assert out.count('digit ') == 5
 
 
-# Packages that no classifier's prediction needs, though others import them where installed.
+# Packages that a classifier's prediction does not need, although installed ones might be imported.
 UNNEEDED = ('mmdet', 'mmseg', 'transformers', 'matplotlib', 'scipy', 'vit_plugin.engine.runner')
 
 
 @pytest.mark.nightly
-def test_a_classifier_imports_what_it_needs(image, tmp_path):
+def test_a_classifier_imports_no_unneeded_packages(image, tmp_path):
     checkpoint = save(tmp_path / 'digits.pth', DIGITS, dict(classes=[*'0123456789']))
     code = (
         'import sys; from vit_plugin.__main__ import main; '
@@ -117,10 +117,10 @@ def test_a_detector_draws_boxes_above_the_score(infer, image, tmp_path, capsys):
         lambda model: torch.nn.init.constant_(model.bbox_head.retina_cls.bias, 3.0),
     )
     plain = cv2.imread(str(image))
-    drawn = picture(infer(checkpoint, image, '--config', CELLS, '--device', 'cpu'))
+    drawn = only_picture(infer(checkpoint, image, '--config', CELLS, '--device', 'cpu'))
     assert 'RBC' in capsys.readouterr().out
     assert not np.array_equal(drawn, plain)
-    picture(infer(checkpoint, image, '--score-thr', '1'))  # by the config in the checkpoint
+    only_picture(infer(checkpoint, image, '--score-thr', '1'))  # with the config in the checkpoint
     assert 'photo.jpg: nothing' in capsys.readouterr().out
 
 
@@ -138,12 +138,12 @@ model = dict(backbone=dict(arch={TINY}, img_size=64, frozen_stages=2),
         {},
         lambda model: model.decode_head.conv_seg.bias.data.index_fill_(0, torch.tensor(2), 99.0),
     )
-    drawn = picture(infer(checkpoint, image, '--config', config))
+    drawn = only_picture(infer(checkpoint, image, '--config', config))
     assert drawn.shape == (240, 320, 3)
     assert 'photo.jpg: sky 100%' in capsys.readouterr().out
 
 
-def test_bad_input_is_one_sentence(infer, image, tmp_path):
+def test_invalid_calls_raise_one_sentence(infer, image, tmp_path):
     checkpoint = save(tmp_path / 'digits.pth', DIGITS, {})
     other = tmp_path / 'other.pth'
     state = torch.load(checkpoint, weights_only=True)['state_dict']
@@ -173,8 +173,8 @@ def test_bad_input_is_one_sentence(infer, image, tmp_path):
 
 
 @pytest.fixture
-def whole_digits(tmp_path) -> Path:
-    """A trained classifier's checkpoint whose classes are told from those of the data set."""
+def digits_checkpoint(tmp_path) -> Path:
+    """A classifier's checkpoint with other names of classes than its data set has."""
 
     def prefer_seven(model):
         model.head.layers.head.bias.data[7] = 9
@@ -194,41 +194,44 @@ def weights_in(checkpoint: Path, keep=lambda name: True) -> dict[str, torch.Tens
     return {name: value for name, value in state.items() if keep(name)}
 
 
-def test_a_whole_model_predicts_the_same_from_any_container(
-    infer, image, whole_digits, tmp_path, capsys, monkeypatch
+def test_complete_models_predict_the_same_from_any_format(
+    infer, image, digits_checkpoint, tmp_path, capsys, monkeypatch
 ):
-    save_file(weights_in(whole_digits), tmp_path / 'digits.safetensors')
-    np.savez(tmp_path / 'digits.npz', **weights_in(whole_digits))
+    save_file(weights_in(digits_checkpoint), tmp_path / 'digits.safetensors')
+    np.savez(tmp_path / 'digits.npz', **weights_in(digits_checkpoint))
     monkeypatch.setattr(
         'vit_plugin.weights.opening.download', lambda address: tmp_path / Path(address).name
     )
-    for checkpoint, told in (
+    for checkpoint, prediction in (
         (tmp_path / 'digits.safetensors', '7 1.00'),
         (tmp_path / 'digits.npz', '7 1.00'),
-        # The file says what its classes are.
+        # Only this file states the names of its classes.
         ('http://localhost/digits.pth', 'digit 7 1.00'),
     ):
         infer(checkpoint, image, '--config', DIGITS)
-        assert f'photo.jpg: {told}, ' in capsys.readouterr().out
+        assert f'photo.jpg: {prediction}, ' in capsys.readouterr().out
 
 
-def test_a_model_is_never_half_initialized(infer, image, whole_digits, tmp_path):
+def test_incomplete_weights_raise(infer, image, digits_checkpoint, tmp_path):
     save_file(
-        weights_in(whole_digits, lambda name: 'head' not in name), tmp_path / 'headless.safetensors'
+        weights_in(digits_checkpoint, lambda name: 'head' not in name),
+        tmp_path / 'headless.safetensors',
     )
-    bare = {
+    as_timm = {
         name.removeprefix('backbone.').replace('head.layers.head', 'head'): value
-        for name, value in weights_in(whole_digits, lambda name: 'extra_state' not in name).items()
+        for name, value in weights_in(
+            digits_checkpoint, lambda name: 'extra_state' not in name
+        ).items()
     }
     save_file(
-        {name: value[:7] if 'head' in name else value for name, value in bare.items()},
+        {name: value[:7] if 'head' in name else value for name, value in as_timm.items()},
         tmp_path / 'seven.safetensors',
     )
-    for name, why in (
+    for name, reason in (
         ('headless', 'the checkpoint has no head'),
         ('seven', 'has 7 classes, the model 10'),
     ):
-        with pytest.raises(SystemExit, match=rf'is not of the complete model: .*head\..*{why}'):
+        with pytest.raises(SystemExit, match=rf'is not of the complete model: .*head\..*{reason}'):
             infer(tmp_path / f'{name}.safetensors', image, '--config', DIGITS)
 
 
@@ -240,9 +243,9 @@ def test_a_detector_needs_its_neck_and_head(infer, image, tmp_path, capsys):
     checkpoint = Path(save(tmp_path / 'cells.pth', CELLS, {}, find_platelets))
     save_file(weights_in(checkpoint), tmp_path / 'cells.safetensors')
     infer(tmp_path / 'cells.safetensors', image, '--config', CELLS, '--device', 'cpu')
-    told = capsys.readouterr().out
-    assert 'Platelets' in told
-    assert 'RBC' not in told
+    out = capsys.readouterr().out
+    assert 'Platelets' in out
+    assert 'RBC' not in out
     save_file(
         weights_in(checkpoint, lambda name: name.startswith('backbone.')),
         tmp_path / 'backbone.safetensors',
@@ -251,11 +254,12 @@ def test_a_detector_needs_its_neck_and_head(infer, image, tmp_path, capsys):
         infer(tmp_path / 'backbone.safetensors', image, '--config', CELLS, '--device', 'cpu')
 
 
-def test_no_picture_is_written_over(infer, image, tmp_path):
+def test_overwriting_an_input_raises(infer, image, tmp_path):
     (tmp_path / 'out').mkdir()
     same_file = tmp_path / 'out/photo.png'
     same_file.write_bytes(image.read_bytes())
-    (checkpoint := tmp_path / 'none.pth').touch()
+    checkpoint = tmp_path / 'none.pth'
+    checkpoint.touch()
     with pytest.raises(
         SystemExit, match='would be overwritten while it is read; give another folder'
     ):
@@ -263,7 +267,7 @@ def test_no_picture_is_written_over(infer, image, tmp_path):
     assert same_file.read_bytes() == image.read_bytes()
 
 
-def test_a_folder_of_images(infer, image, tmp_path):
+def test_the_images_of_a_folder_are_predicted(infer, image, tmp_path):
     folder = tmp_path / 'photos'
     folder.mkdir()
     for name in ('b.jpg', 'a.png'):

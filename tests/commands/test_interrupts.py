@@ -1,6 +1,4 @@
-"""A training that is interrupted in any phase leaves no process and no temporary folder, and the
-next one runs on.
-"""
+"""A training that is interrupted leaves no processes and temporary files, and can be resumed."""
 
 import os
 import signal
@@ -21,7 +19,7 @@ SHORT = (
     'train_dataloader.num_workers=2',
     'val_dataloader.num_workers=2',
 )
-# Points where a run waits to be interrupted. It is imported by the config.
+# A module that the config imports: points where the run waits to be interrupted.
 PAUSES = """
 import os, time
 from pathlib import Path
@@ -52,22 +50,21 @@ torch.save = lambda *args, **kwargs: (save(*args, **kwargs), pause('saving'))
 """
 
 
-def left_of(mark: str) -> list[int]:
-    """The processes with this in their environment."""
-    found = []
+def marked_processes(mark: str) -> list[int]:
+    """The processes that have this value of MARK in their environment."""
+    processes = []
     for file in Path('/proc').glob('[0-9]*/environ'):
         try:
-            found += (
-                [int(file.parent.name)] if f'MARK={mark}\0'.encode() in file.read_bytes() else []
-            )
-        except OSError:
+            if f'MARK={mark}\0'.encode() in file.read_bytes():
+                processes.append(int(file.parent.name))
+        except OSError:  # it has ended, or is another user's
             continue
-    return found
+    return processes
 
 
 @pytest.fixture
 def temporary() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:  # a short path, as sockets need
+    with tempfile.TemporaryDirectory() as folder:  # sockets need a short path
         yield Path(folder)
 
 
@@ -75,7 +72,7 @@ def temporary() -> Iterator[Path]:
 @pytest.mark.skipif(sys.platform != 'linux', reason='reads /proc')
 @pytest.mark.parametrize('phase', ['training', 'validation', 'saving'])
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_training_leaves_nothing(tmp_path, temporary, phase, number):
+def test_an_interrupted_training_leaves_nothing_and_resumes(tmp_path, temporary, phase, number):
     (tmp_path / 'pauses.py').write_text(PAUSES)
     (tmp_path / 'config.py').write_text(
         f"_base_ = '{CONFIG}'\ncustom_imports = dict(imports=['pauses'])\n"
@@ -110,11 +107,11 @@ def test_an_interrupted_training_leaves_nothing(tmp_path, temporary, phase, numb
     run.send_signal(number)
     status = run.wait(timeout=600)
     assert status == {signal.SIGINT: 1, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
-    deadline = time.monotonic() + 300  # workers look every 5 s whether the main process is there
-    while left_of(str(tmp_path)):
+    deadline = time.monotonic() + 300  # workers check every 5 s whether the main process is alive
+    while marked_processes(str(tmp_path)):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    if number != signal.SIGKILL:  # nobody can remove its folder then
+    if number != signal.SIGKILL:  # a killed process cannot remove its folder
         assert not [*temporary.glob('pymp-*')]
     assert not {*os.listdir('/dev/shm')} - shared
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
@@ -124,7 +121,7 @@ def test_an_interrupted_training_leaves_nothing(tmp_path, temporary, phase, numb
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('after', [0.3, 1.5, 3.0])
-def test_ctrl_c_while_torch_is_imported_is_no_traceback(tmp_path, after):
+def test_ctrl_c_during_the_import_of_torch_prints_no_traceback(tmp_path, after):
     process = subprocess.Popen(
         [sys.executable, '-m', 'vit_plugin', 'train', 'none.py'],
         cwd=tmp_path,

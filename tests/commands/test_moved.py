@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from vit_plugin.commands import moved
-from vit_plugin.commands.moved import CAMPAIGNS, moved_command
+from vit_plugin.commands.moved import MOVED_COMMANDS, moved_command
 
 
 @pytest.mark.parametrize(
@@ -16,9 +16,9 @@ from vit_plugin.commands.moved import CAMPAIGNS, moved_command
         ('probe a.pth --masks=masks', 'dense_probe', ['a.pth', '--masks=masks']),
     ],
 )
-def test_a_former_name_runs_the_campaign(run_command, monkeypatch, line, campaign, arguments):
+def test_former_commands_run_their_benchmark(run_command, monkeypatch, line, campaign, arguments):
     calls = []
-    monkeypatch.setattr(os, 'execv', lambda *given: sys.exit(calls.append(given)))
+    monkeypatch.setattr(os, 'execv', lambda *args: sys.exit(calls.append(args)))
     done = run_command(line)
     program = Path('benchmarks').resolve()
     assert calls == [(sys.executable, [sys.executable, str(program), campaign, *arguments])]
@@ -27,7 +27,7 @@ def test_a_former_name_runs_the_campaign(run_command, monkeypatch, line, campaig
     assert (program / f'{campaign}.py').is_file()
 
 
-def test_without_a_clone_a_sentence_says_where_the_command_went(run_command, monkeypatch, tmp_path):
+def test_former_commands_without_a_clone_raise(run_command, monkeypatch, tmp_path):
     monkeypatch.setattr(moved, 'PACKAGE_FOLDER', tmp_path / 'vit_plugin')
     done = run_command('sweep a.py')
     assert done.returncode == 1
@@ -37,7 +37,7 @@ def test_without_a_clone_a_sentence_says_where_the_command_went(run_command, mon
     )
 
 
-def test_other_commands_stay():
+def test_other_commands_are_not_moved():
     assert moved_command('probe', ['a.pth', '--probes', 'knn']) is None
     assert {moved_command(name, []) for name in ('train', 'masks')} == {None}
-    assert all((Path('benchmarks') / f'{name}.py').is_file() for name in CAMPAIGNS.values())
+    assert all((Path('benchmarks') / f'{name}.py').is_file() for name in MOVED_COMMANDS.values())

@@ -8,7 +8,7 @@ import pytest
 import torch.distributed as dist
 
 PURE = 'configs/vit/vit-mini-p2_1xb16_digits.py'
-STRATEGIES, RECOMPUTING = ('DDP', 'FSDP2 of 2'), (False, 'selective', True)
+STRATEGIES, RECOMPUTE_MODES = ('DDP', 'FSDP2 of 2'), (False, 'selective', True)
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def one_process(monkeypatch):
 
 
 @pytest.mark.nightly
-def test_a_plan_for_people_and_for_machines(run_command, tmp_path):
+def test_a_plan_is_printed_and_written_as_json(run_command, tmp_path):
     out = tmp_path / 'plan.json'
     done = run_command(
         f'plan {PURE} --gpus 2 --gpu-memory 0.1 --num-images 1000 --price 2 --out {out} '
@@ -29,14 +29,14 @@ def test_a_plan_for_people_and_for_machines(run_command, tmp_path):
         assert words in done.stdout
     record = json.loads(out.read_text())
     rows = {(row['name'], row['recompute']): row for row in record['layouts']}
-    assert {*rows} == {*product(STRATEGIES, RECOMPUTING)}
+    assert {*rows} == {*product(STRATEGIES, RECOMPUTE_MODES)}
     for strategy in STRATEGIES:
-        plain, selective, full = (rows[strategy, recompute] for recompute in RECOMPUTING)
+        plain, selective, full = (rows[strategy, recompute] for recompute in RECOMPUTE_MODES)
         assert plain['peak'] > selective['peak'] > full['peak']
         assert 0 < plain['largest_batch'] < selective['largest_batch'] < full['largest_batch']
         assert plain['flops'] <= selective['flops'] < full['flops']
-    whole, sharded = (rows[strategy, False]['memory']['optimizer'] for strategy in STRATEGIES)
-    assert sharded < whole
+    replicated, sharded = (rows[strategy, False]['memory']['optimizer'] for strategy in STRATEGIES)
+    assert sharded < replicated
     assert not dist.is_initialized()
 
 
@@ -55,7 +55,7 @@ def test_a_plan_for_people_and_for_machines(run_command, tmp_path):
         (f'{PURE} --gpus 1 --out setup.py/x.json', 'is a file; give another folder'),
     ],
 )
-def test_bad_input_is_one_sentence(run_command, arguments, words):
+def test_invalid_calls_raise_one_sentence(run_command, arguments, words):
     done = run_command(f'plan --gpu-memory 1 {arguments}')
     assert done.returncode == 1
     assert words in done.stderr
@@ -63,7 +63,7 @@ def test_bad_input_is_one_sentence(run_command, arguments, words):
 
 
 @pytest.mark.nightly
-def test_what_does_not_fit_says_by_how_much(run_command):
+def test_plans_that_do_not_fit_state_the_missing_memory(run_command):
     done = run_command(
         f'plan {PURE} --gpus 1 --gpu-memory 0.1 --reserved 0.9 --batch-size 1 --num-images 1000 '
         '--cfg-options model.backbone.img_size=256'
@@ -78,8 +78,8 @@ def test_what_does_not_fit_says_by_how_much(run_command):
 
 @pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != 'linux', reason='plans in one process')
-def test_processes_plan_what_one_plans_and_pass_its_error_on(run_command, tmp_path):
-    def files(number: int) -> list[str]:
+def test_several_processes_give_the_plan_and_the_errors_of_one(run_command, tmp_path):
+    def command(number: int) -> list[str]:
         out = tmp_path / f'{number}.json'
         small = ['--cfg-options', 'model.backbone.arch.num_layers=1']
         return [*f'plan {PURE} --gpus 2 --gpu-memory 0.1 --out {out}'.split(), *small]
@@ -89,13 +89,13 @@ def test_processes_plan_what_one_plans_and_pass_its_error_on(run_command, tmp_pa
             'import anyfolder.cores; anyfolder.cores.cores = lambda: 2; '
             'from vit_plugin.__main__ import main; main()'
         )
-        command = [sys.executable, '-W', 'ignore', '-c', code, *arguments]
-        return subprocess.run(command, capture_output=True, text=True)
+        words = [sys.executable, '-W', 'ignore', '-c', code, *arguments]
+        return subprocess.run(words, capture_output=True, text=True)
 
-    assert run_command(shlex.join(files(1))).returncode == 0
-    assert in_processes(*files(2)).returncode == 0
+    assert run_command(shlex.join(command(1))).returncode == 0
+    assert in_processes(*command(2)).returncode == 0
     assert (tmp_path / '1.json').read_text() == (tmp_path / '2.json').read_text()
-    done = in_processes(*files(3), 'sharding.cpu_offload=True')
+    done = in_processes(*command(3), 'sharding.cpu_offload=True')
     assert done.returncode == 1
     assert 'sharding.cpu_offload=True is not planned' in done.stderr
     assert 'Traceback' not in done.stderr

@@ -1,4 +1,4 @@
-"""A pre-training on the command line, and a training that begins with it."""
+"""Pre-training by the command line, and training that starts from it."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def tool(run_command, monkeypatch, tmp_path):
     return run_command
 
 
-def test_a_wrong_method_is_one_sentence(tool):
+def test_unknown_methods_raise(tool):
     done = tool('pretrain --data digits --method mocov4')
     assert done.stderr.startswith(
         "Error: --method 'mocov4' is not one of mocov3, dino, dinov2, mae"
@@ -27,7 +27,7 @@ def test_a_wrong_method_is_one_sentence(tool):
 
 
 @pytest.mark.nightly
-def test_what_is_pretrained_is_trained_and_teaches(tool):
+def test_a_pretrained_model_is_trained_and_used_as_a_teacher(tool):
     images = ['--data', 'digits', '--work-dir']
     done = tool('pretrain', *images, 'first', '--method', 'simmim', *QUICK, ONE_PROCESS)
     assert done.returncode == 0, done.stderr

@@ -8,15 +8,15 @@ FEW = (
 )
 
 
-def test_digits_are_told_apart_without_training(run_command, tmp_path):
+def test_features_of_random_weights_separate_digits(run_command, tmp_path):
     done = run_command(
-        f'probe --config {CONFIG} --out {tmp_path}/found.json --shots 3 --seeds 2 '
+        f'probe --config {CONFIG} --out {tmp_path}/scores.json --shots 3 --seeds 2 '
         f'--work-dir {tmp_path}',
         *FEW,
     )
     assert not done.returncode, done.stderr
-    found = json.loads((tmp_path / 'found.json').read_text())
-    assert found.keys() == {'knn', 'linear', 'fewshot'}
-    assert found['linear'] > 50  # of random weights; 10 classes
-    assert len(found['fewshot']['3']) == 2
-    assert f'linear: {found["linear"]:.2f} %' in done.stdout
+    scores = json.loads((tmp_path / 'scores.json').read_text())
+    assert scores.keys() == {'knn', 'linear', 'fewshot'}
+    assert scores['linear'] > 50  # percent, where chance is 10
+    assert len(scores['fewshot']['3']) == 2
+    assert f'linear: {scores["linear"]:.2f} %' in done.stdout

@@ -1,4 +1,4 @@
-"""A real Slurm: the short form of the campaign ``slurm``."""
+"""``slurm_train.sh``: on a real Slurm, as in benchmarks/slurm.py, and with fake commands."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ BENCHMARKS = Path(__file__).parents[2] / 'benchmarks'
 
 
 @pytest.mark.nightly
-def test_a_preempted_job_goes_on_by_itself_to_the_same_end(tmp_path, monkeypatch):
+def test_a_preempted_job_restarts_and_ends_with_the_same_weights(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     monkeypatch.delitem(sys.modules, 'slurm', raising=False)
     import slurm
@@ -32,7 +32,7 @@ def test_a_preempted_job_goes_on_by_itself_to_the_same_end(tmp_path, monkeypatch
 
 @pytest.fixture
 def slurm_train(tmp_path):
-    """Runs the script with commands of Slurm that print what they are given.
+    """Runs the script with fake commands of Slurm that print their arguments.
 
     Returns the status and the output.
     """
@@ -54,7 +54,7 @@ def slurm_train(tmp_path):
     return call
 
 
-def test_a_job_is_not_for_the_folder_of_another_run(tmp_path, slurm_train):
+def test_jobs_in_the_folder_of_another_run_need_resume(tmp_path, slurm_train):
     status, output = slurm_train()
     assert (status, output.split()[0]) == (0, 'sbatch')
     (tmp_path / 'run' / 'last_checkpoint').write_text('run/epoch_1.pth')
@@ -65,10 +65,11 @@ def test_a_job_is_not_for_the_folder_of_another_run(tmp_path, slurm_train):
     assert slurm_train('--resume')[0] == 0
 
 
-def test_a_job_that_starts_again_goes_on_from_its_own_checkpoint(tmp_path, slurm_train):
-    again = dict(VIT_PLUGIN_TOOLS='tools', SLURM_RESTART_COUNT='1')
-    given = '--resume other/epoch_5.pth'
-    assert f'{given} --launcher slurm' in slurm_train(*given.split(), **again)[1]
+def test_a_restarted_job_resumes_from_its_own_checkpoint(tmp_path, slurm_train):
+    restart = dict(VIT_PLUGIN_TOOLS='tools', SLURM_RESTART_COUNT='1')
+    flags = '--resume other/epoch_5.pth'
+    assert f'{flags} --launcher slurm' in slurm_train(*flags.split(), **restart)[1]
     (tmp_path / 'run').mkdir()
     (tmp_path / 'run' / 'last_checkpoint').write_text('run/epoch_6.pth')
-    assert f'{given} --resume --launcher slurm' in slurm_train(*given.split(), **again)[1]
+    # The last --resume counts.
+    assert f'{flags} --resume --launcher slurm' in slurm_train(*flags.split(), **restart)[1]

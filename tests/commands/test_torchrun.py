@@ -1,4 +1,4 @@
-"""How ``tools/torchrun.sh`` ends. The processes that it starts need not train for this."""
+"""How ``tools/torchrun.sh`` ends, with processes that only wait, crash or test a checkpoint."""
 
 import os
 import re
@@ -14,18 +14,20 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS
 
+# Reports its start in a file, waits for a signal, and exits with the signal's status.
 SCRIPT = """
 import os, signal, sys, time
-asked = []
+signals = []
 for number in (signal.SIGTERM, signal.SIGUSR1):
-    signal.signal(number, lambda number, frame: asked.append(number))
-open(f"{sys.argv[1]}/came_{os.environ['RANK']}", 'w').close()
-while not asked:
+    signal.signal(number, lambda number, frame: signals.append(number))
+open(f"{sys.argv[1]}/started_{os.environ['RANK']}", 'w').close()
+while not signals:
     time.sleep(0.05)
-sys.exit(128 + asked[0])
+sys.exit(128 + signals[0])
 """
 
 
+# Rank 1 crashes at the first attempt.
 CRASHES_ONCE = """
 import os, sys, time
 import torch.distributed as dist
@@ -54,6 +56,7 @@ def free_port() -> int:
 def start(
     folder: Path, text: str = SCRIPT, processes: int = 2, **variables: object
 ) -> subprocess.Popen:
+    """Start ``tools/torchrun.sh`` on a script, which gets the folder as its argument."""
     (folder / 'script.py').write_text(text)
     variables = {'PORT': free_port(), 'OMP_NUM_THREADS': 1, **variables}
     environment = dict(
@@ -74,11 +77,11 @@ def start(
 @pytest.mark.parametrize(
     'number', [signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.nightly)]
 )
-def test_a_signal_is_passed_on_and_is_the_status(tmp_path, number):
+def test_signals_are_passed_on_and_give_the_status(tmp_path, number):
     (tmp_path / 'temporary').mkdir()
     launcher = start(tmp_path, TMPDIR=tmp_path / 'temporary')
     deadline = time.monotonic() + 600
-    while len(list(tmp_path.glob('came_*'))) < 2:
+    while len(list(tmp_path.glob('started_*'))) < 2:
         assert launcher.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -90,15 +93,16 @@ def test_a_signal_is_passed_on_and_is_the_status(tmp_path, number):
 
 
 @pytest.mark.nightly
-def test_a_host_that_does_not_come_is_one_sentence(tmp_path):
-    output, _ = (launcher := start(tmp_path, NNODES=2, JOIN_TIMEOUT=2)).communicate(timeout=600)
+def test_a_missing_host_raises_one_sentence(tmp_path):
+    launcher = start(tmp_path, NNODES=2, JOIN_TIMEOUT=2)
+    output, _ = launcher.communicate(timeout=600)
     assert launcher.returncode == 1
     assert 'Error: the 2 machines did not find each other at 127.0.0.1:' in output.splitlines()[-1]
     assert 'Traceback' not in output
 
 
 @pytest.mark.nightly
-def test_two_hosts_start_again_after_a_crash_on_one(tmp_path):
+def test_two_hosts_restart_after_a_crash_on_one(tmp_path):
     common = dict(
         text=CRASHES_ONCE,
         processes=1,
@@ -115,8 +119,8 @@ def test_two_hosts_start_again_after_a_crash_on_one(tmp_path):
 
 
 @pytest.mark.nightly
-def test_two_ranks_test_a_checkpoint_by_its_own_config(tmp_path):
-    """Their results are gathered without files, and are those of one rank."""
+def test_two_ranks_test_a_checkpoint_with_its_own_config(tmp_path):
+    """Their results equal those of one rank, and are gathered without files."""
     pytest.importorskip('mmpretrain')
     cfg = Config.fromfile(DIGITS)
     preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor')
@@ -126,7 +130,7 @@ def test_two_ranks_test_a_checkpoint_by_its_own_config(tmp_path):
     classes = [str(number) for number in range(10)]
     meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=classes))
     torch.save(dict(meta=meta, state_dict=model.state_dict()), tmp_path / 'epoch_1.pth')
-    lines = []
+    accuracies = []
     for processes in (1, 2):
         command = ['test', tmp_path / 'epoch_1.pth', '--launcher', 'pytorch']
         done = subprocess.run(
@@ -141,6 +145,6 @@ def test_two_ranks_test_a_checkpoint_by_its_own_config(tmp_path):
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        lines += re.findall(r'accuracy/top1: \S+', done.stdout + done.stderr)[-1:]
-    assert lines[0] == lines[1]
+        accuracies += re.findall(r'accuracy/top1: \S+', done.stdout + done.stderr)[-1:]
+    assert accuracies[0] == accuracies[1]
     assert not (tmp_path / '.dist_test').exists()

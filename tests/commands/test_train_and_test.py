@@ -1,4 +1,4 @@
-"""The command lines, as a user runs them."""
+"""``train`` and ``test`` as a user runs them, in processes of their own."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def trained(tmp_path_factory) -> tuple[Path, str]:
 
 
 @pytest.mark.nightly
-def test_training_tells_its_progress_and_leaves_its_results(trained):
+def test_training_prints_its_progress_and_writes_its_results(trained):
     folder, output = trained
     assert 'eta:' in output
     assert 'accuracy/top1' in output
@@ -58,7 +58,7 @@ def test_training_tells_its_progress_and_leaves_its_results(trained):
 
 
 @pytest.mark.nightly
-def test_resume_goes_on(run_command, trained, tmp_path):
+def test_resume_continues_the_training(run_command, trained, tmp_path):
     folder, _ = trained
     done = run_command(
         f'train {CONFIG} --work-dir {tmp_path} --resume {folder}/epoch_3.pth --amp '
@@ -68,6 +68,7 @@ def test_resume_goes_on(run_command, trained, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert {path.name for path in tmp_path.glob('epoch_*')} == {'epoch_4.pth'}
+    # Four epochs of 64 images in batches of 16.
     assert torch.load(tmp_path / 'epoch_4.pth', weights_only=False)['meta']['iter'] == 16
 
 
@@ -116,7 +117,7 @@ def test_test_repeats_the_metrics_and_writes_predictions(run_command, trained, t
         ),
     ],
 )
-def test_bad_input_is_one_sentence(run_command, tmp_path, arguments, options, words):
+def test_invalid_calls_raise(run_command, tmp_path, arguments, options, words):
     if '--work-dir' not in arguments:
         arguments = [*arguments, '--work-dir', tmp_path]
     done = run_command('train', *arguments, *(['--cfg-options', *options] if options else []))
@@ -161,7 +162,7 @@ def test_two_processes_end_with_the_same_weights(tmp_path):
         assert torch.equal(value, second['state'][name]), name
 
 
-def test_a_taken_port_is_one_sentence():
+def test_a_taken_port_raises_one_sentence():
     with socket.socket() as listener:
         listener.bind(('127.0.0.1', 0))
         listener.listen()

@@ -1,6 +1,4 @@
-"""First steps on the command line: a folder becomes a model, and the model predicts, is tested and
-embeds.
-"""
+"""First steps on the command line: train on a folder, then predict, test and embed."""
 
 import json
 from pathlib import Path
@@ -30,19 +28,19 @@ def tool(run_command, monkeypatch, tmp_path):
     return run_command
 
 
-def train_on_digits(tool, more=''):
-    """Train for an epoch on 15 images in the directory of the test."""
+def train_on_digits(tool, flags=''):
+    """Train for an epoch on the folder ``digits`` in the working directory."""
     return tool(
-        f'train --data digits --arch {ARCH} --epochs 1 --img-size 32 {more} --cfg-options', *QUICK
+        f'train --data digits --arch {ARCH} --epochs 1 --img-size 32 {flags} --cfg-options', *QUICK
     )
 
 
-def test_a_folder_is_trained_on_and_its_model_predicts(tool, tmp_path):
+def test_a_model_trained_on_a_folder_predicts(tool, tmp_path):
     write_digits(tmp_path / 'digits', per_class=5)
     done = train_on_digits(tool)
     assert done.returncode == 0, done.stderr
     assert 'digits: 3 classes. 12 images to train on, 3 images held out' in done.stdout
-    # Not MMEngine's copy.
+    # The planned config, and not MMEngine's dump of it.
     text = Path('work_dirs/digits/config.py').read_text()
     assert text.startswith('"""timm://test_vit on digits, 3 classes.')
 
@@ -58,7 +56,7 @@ def test_a_folder_is_trained_on_and_its_model_predicts(tool, tmp_path):
 
 
 @pytest.mark.nightly
-def test_its_config_is_enough_for_the_rest(tool, tmp_path):
+def test_the_written_config_tests_embeds_resumes_and_starts_trainings(tool, tmp_path):
     write_digits(tmp_path / 'digits', per_class=5)
     assert train_on_digits(tool).returncode == 0
     config, checkpoint = 'work_dirs/digits/config.py', 'work_dirs/digits/epoch_1.pth'
@@ -90,24 +88,24 @@ def test_its_config_is_enough_for_the_rest(tool, tmp_path):
 
 
 @pytest.mark.nightly
-def test_an_image_with_other_bytes_ends_a_resume(tool, tmp_path):
+def test_changed_images_raise_when_resuming(tool, tmp_path):
     write_digits(tmp_path / 'digits', per_class=5)
     assert train_on_digits(tool).returncode == 0
-    more = 'train_cfg.max_epochs=2'
+    option = 'train_cfg.max_epochs=2'
     image, other = (tmp_path / f'digits/digit {label}/000.png' for label in (0, 1))
     image.write_bytes(other.read_bytes())
     config = 'work_dirs/digits/config.py'
-    done = tool(f'train {config} --resume --cfg-options {more}')
+    done = tool(f'train {config} --resume --cfg-options {option}')
     assert done.returncode == 1
     assert 'the bytes of the images of train_dataloader: ' in done.stderr
-    done = tool(f'train {config} --resume --resume-changed --cfg-options {more}')
+    done = tool(f'train {config} --resume --resume-changed --cfg-options {option}')
     assert done.returncode == 0, done.stderr
     assert 'The run continues with changes: the bytes of the images' in done.stdout + done.stderr
 
 
 @pytest.mark.nightly
 @needs_mmdet
-def test_data_are_checked_without_a_training(tool, tmp_path):
+def test_check_ends_before_the_first_step(tool, tmp_path):
     write_voc(tmp_path / 'cells')
     done = tool('train --data cells --task detection --check')
     assert done.returncode == 0, done.stderr
@@ -123,12 +121,12 @@ def test_data_are_checked_without_a_training(tool, tmp_path):
         'labels.png',
         'train_batch.png',
     }
-    for wrong, words in (
+    for flags, words in (
         ('--cfg-options nothing.x=1', "a config has no setting 'nothing'"),
         ('--cfg-options train_cfg.max_epochs=0', 'max_epochs=0 must be'),
         ('--launcher pytorch', 'this process was not started by that launcher'),
     ):
-        done = tool(f'train --data cells --task detection --check {wrong}')
+        done = tool(f'train --data cells --task detection --check {flags}')
         assert done.returncode == 1
         assert words in done.stderr.splitlines()[-1]
 
@@ -159,7 +157,7 @@ def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
         ),
     ],
 )
-def test_bad_input_is_one_sentence(tool, tmp_path, line, words):
+def test_invalid_calls_raise_and_write_nothing(tool, tmp_path, line, words):
     write_digits(tmp_path / 'digits', per_class=1, classes=2)
     (tmp_path / 'real.pth').touch()
     done = tool(line)

@@ -1,4 +1,4 @@
-"""Every picture, for a classifier with its config and for weights with an arch."""
+"""All pictures of ``visualize``, for checkpoints with a config and for weights with an arch."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from vit_plugin.config import read_config
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 OPTIONS = {'model.backbone.with_cls_token': True, 'model.backbone.out_type': 'cls_token'}
 WITH_TOKEN = ('--cfg-options', *(f'{name}={value}' for name, value in OPTIONS.items()))
-pytestmark = pytest.mark.filterwarnings('ignore')  # the hosts' own
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 
 
 @pytest.fixture
@@ -48,7 +48,9 @@ def checkpoint(tmp_path) -> Path:
         ('posembed', 'posembed'),
     ],
 )
-def test_pictures_with_a_config(run_command, image, checkpoint, tmp_path, picture, written):
+def test_pictures_are_written_with_a_config(
+    run_command, image, checkpoint, tmp_path, picture, written
+):
     images = [] if picture == 'posembed' else [image]
     done = run_command(
         f'visualize --config {DIGITS} --out {tmp_path}/out {checkpoint} {picture}',
@@ -60,15 +62,13 @@ def test_pictures_with_a_config(run_command, image, checkpoint, tmp_path, pictur
     assert cv2.imread(str(tmp_path / f'out/{written}.png')).std() > 0
 
 
-def test_class_activation_by_the_name_of_a_class(run_command, image, checkpoint, tmp_path):
+def test_cam_takes_the_name_of_a_class(run_command, image, checkpoint, tmp_path):
     call = f'visualize {checkpoint} cam {image} --config {DIGITS} --out {tmp_path}/out --class'
     assert run_command(call, 'c', *WITH_TOKEN).returncode == 0
     assert "no class 'k'; give one of a, b" in run_command(call, 'k', *WITH_TOKEN).stderr
 
 
-def test_weights_without_a_head_give_all_pictures_but_class_activation(
-    run_command, image, checkpoint, tmp_path
-):
+def test_weights_without_a_head_give_features_and_no_cam(run_command, image, checkpoint, tmp_path):
     state = torch.load(checkpoint, weights_only=True)['state_dict']
     weights = tmp_path / 'headless.safetensors'
     save_file(
@@ -82,7 +82,7 @@ def test_weights_without_a_head_give_all_pictures_but_class_activation(
     )
 
 
-def test_weights_with_an_arch_and_a_folder_of_images(run_command, image, tmp_path):
+def test_attention_is_drawn_for_a_folder_with_weights_and_an_arch(run_command, image, tmp_path):
     from vit_plugin.models import VisionTransformer
 
     torch.save(VisionTransformer('Ti/16', img_size=32).state_dict(), tmp_path / 'ti.pth')
@@ -105,7 +105,7 @@ def test_weights_with_an_arch_and_a_folder_of_images(run_command, image, tmp_pat
     }
 
 
-def test_bad_input_is_one_sentence(run_command, image, checkpoint, tmp_path):
+def test_invalid_calls_raise_one_sentence(run_command, image, checkpoint, tmp_path):
     damaged = tmp_path / 'damaged.jpg'
     damaged.write_bytes(b'no picture')
     (tmp_path / 'empty').mkdir()
@@ -152,7 +152,7 @@ def test_bad_input_is_one_sentence(run_command, image, checkpoint, tmp_path):
         ('posembed', '--img-size'),
     ],
 )
-def test_a_flag_that_a_picture_does_not_take(run_command, image, picture, flag):
+def test_flags_of_other_pictures_raise(run_command, image, picture, flag):
     images = [] if picture == 'posembed' else [image]
     done = run_command('visualize', 'digits.pth', picture, *images, '--out', 'out', flag, '1')
     assert done.returncode == 1

@@ -1,9 +1,9 @@
-"""The list of names as a command."""
+"""The command ``zoo``."""
 
 import re
 
 
-def test_the_list(run_command):
+def test_names_are_listed_with_their_sizes(run_command):
     lines = run_command('zoo', 'eva02_tiny*').stdout.splitlines()
     assert lines[0].split() == ['name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters']
     assert lines[1].split() == [
@@ -15,20 +15,20 @@ def test_the_list(run_command):
         '224',
         '5,501,760',
     ]
-    shown = run_command('zoo', 'vit_dpwee*').stdout
+    unsupported = run_command('zoo', 'vit_dpwee*').stdout
     assert re.search(
-        'vit_dpwee_patch16_reg1_gap_256 +not supported: .*DiffParallelScalingBlock', shown
+        'vit_dpwee_patch16_reg1_gap_256 +not supported: .*DiffParallelScalingBlock', unsupported
     )
     assert 'the nearest are' in run_command('zoo', 'vit_tiny', '--as-config').stderr
     assert 'No name matches' in run_command('zoo', 'nothing*').stderr
 
 
-def test_licenses(run_command):
+def test_licenses_are_listed(run_command):
     lines = run_command('zoo', 'vit_base_patch16_dinov3*', '--licenses').stdout.splitlines()
     assert lines[0].split() == ['vit_base_patch16_dinov3.lvd1689m', 'dinov3-license']
 
 
-def test_published_detectors(run_command):
+def test_published_detectors_are_listed(run_command):
     lines = run_command('zoo', '--detectors').stdout.splitlines()
     assert {len(line.split()) for line in lines} == {4}
     rows = {line.split()[0]: line.split()[1:] for line in lines}

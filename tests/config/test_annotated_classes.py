@@ -1,4 +1,4 @@
-"""The classes of a config and the categories of its file."""
+"""Compare the classes of a config with the categories of its annotation file."""
 
 import json
 
@@ -11,15 +11,15 @@ NAMES = ('square', 'triangle', 'disc')
 
 
 class CocoDataset:
-    """MMDetection's, as far as it is asked."""
+    """Stands for MMDetection's class, which is recognized by its name."""
 
 
 class XMLDataset:
-    """Likewise."""
+    """Stands for MMDetection's class, which is recognized by its name."""
 
 
 class Shapes(CocoDataset):
-    """A data set of a project, with classes of its own."""
+    """A data set class with its own classes."""
 
     METAINFO = dict(classes=NAMES)
 
@@ -28,13 +28,13 @@ class Cells(XMLDataset):
     METAINFO = {}
 
 
-def check(at: str, dataset: dict) -> None:
-    check_annotations(at, dataset, Shapes)
+def check(place: str, dataset: dict) -> None:
+    check_annotations(place, dataset, Shapes)
 
 
 @pytest.fixture
 def dataset(tmp_path):
-    """The config of a data set, for class names and entries of its only annotation."""
+    """Makes the config of a data set with these classes, and its file with one annotation."""
 
     def make(classes: tuple[str, ...], categories=NAMES, with_mask=False, **entries) -> dict:
         content = dict(
@@ -57,11 +57,11 @@ def dataset(tmp_path):
     ('classes', 'categories'),
     [
         (NAMES, NAMES),
-        (('square', 'disc'), NAMES),  # a choice of the categories
-        (NAMES, NAMES[:2]),  # a part of the data that lacks the last
+        (('square', 'disc'), NAMES),  # some of the categories
+        (NAMES, NAMES[:2]),  # a part of the data without the last category
     ],
 )
-def test_what_fits(dataset, classes, categories):
+def test_matching_classes_pass(dataset, classes, categories):
     check('data', dataset(classes, categories))
 
 
@@ -74,12 +74,12 @@ def test_what_fits(dataset, classes, categories):
         (NAMES, ('square', 'disc'), 'begin with square, disc'),
     ],
 )
-def test_what_would_be_left_out_or_misnamed(dataset, classes, categories, words):
+def test_classes_that_would_be_lost_or_misnamed_raise(dataset, classes, categories, words):
     with rejects(f'^data.metainfo.classes: .*{words}'):
         check('data', dataset(classes, categories))
 
 
-def test_the_classes_of_a_type(dataset):
+def test_classes_of_a_data_set_class_are_compared(dataset):
     cfg = dict(dataset(()), metainfo={})
     check('data', cfg)
     cfg = dict(dataset((), categories=('Square', 'triangle', 'disc')), metainfo={})
@@ -88,39 +88,43 @@ def test_the_classes_of_a_type(dataset):
     check_annotations('data', cfg, type('COCO', (Shapes,), dict(__module__='mmdet.datasets.coco')))
 
 
-def test_masks_need_outlines(dataset):
+def test_masks_without_segmentation_raise(dataset):
     check('data', dataset(NAMES, with_mask=True, segmentation=[[0, 0, 2, 0, 2, 2]]))
     with rejects('^data.ann_file: the annotation 7 has no segmentation'):
         check('data', dataset(NAMES, with_mask=True))
 
 
-def test_another_file_is_a_sentence(dataset, tmp_path):
+def test_other_files_raise(dataset, tmp_path):
     cfg = dataset(NAMES)
     (tmp_path / 'x.json').write_text('[]')
     with rejects('^data.ann_file=.*x.json.*cannot be read'):
         check('data', cfg)
 
 
-def test_names_in_files_of_pascal_voc(tmp_path):
+def test_names_in_files_of_pascal_voc_are_compared(tmp_path):
     (tmp_path / 'list.txt').write_text('a\nb\n')
     (tmp_path / 'Annotations').mkdir()
     for file, name in (('a', 'RBC'), ('b', 'WBC')):
         text = f'<annotation><object><name>{name}</name></object></annotation>'
         (tmp_path / f'Annotations/{file}.xml').write_text(text)
     cfg = dict(data_root=str(tmp_path), ann_file='list.txt')
-    for right in (('RBC', 'WBC', 'Platelets'), ('WBC', 'RBC'), ('WBC',)):
-        check_annotations('data', dict(cfg, metainfo=dict(classes=right)), Cells)
-    for wrong, words in ((('rbc', 'WBC'), "no 'rbc' in .*did you mean RBC"), (('a',), "no 'a' in")):
+    for valid in (('RBC', 'WBC', 'Platelets'), ('WBC', 'RBC'), ('WBC',)):
+        check_annotations('data', dict(cfg, metainfo=dict(classes=valid)), Cells)
+    for invalid, words in (
+        (('rbc', 'WBC'), "no 'rbc' in .*did you mean RBC"),
+        (('a',), "no 'a' in"),
+    ):
         with rejects(f'^data.metainfo.classes: there is {words}'):
-            check_annotations('data', dict(cfg, metainfo=dict(classes=wrong)), Cells)
+            check_annotations('data', dict(cfg, metainfo=dict(classes=invalid)), Cells)
     (tmp_path / 'Annotations/b.xml').write_text('<annotation>')
     with rejects(r"b\.xml' is not XML"):
         check_annotations('data', dict(cfg, metainfo=dict(classes=('RBC',))), Cells)
 
 
-def test_mmdetection_numbers_by_the_file(dataset, tmp_path):
+def test_mmdetection_numbers_classes_in_the_order_of_the_file(dataset, tmp_path):
+    """The reason for the check of the order."""
     mmdet = pytest.importorskip('mmdet.datasets')
     cfg = dataset(('disc', 'square'))
     built = mmdet.CocoDataset(**dict(cfg, pipeline=[]), lazy_init=True)
     built.load_data_list()
-    assert built.cat2label == {1: 0, 3: 1}  # so that squares would be called discs
+    assert built.cat2label == {1: 0, 3: 1}  # squares would be called discs

@@ -9,7 +9,7 @@ from vit_plugin.config import check_channels
 
 
 @pytest.mark.parametrize(
-    ('part', 'fits', 'asked'),
+    ('part', 'fits', 'in_channels'),
     [
         ('neck', True, [128, 256, 32]),
         ('neck', False, [128, 256, 64]),
@@ -19,15 +19,15 @@ from vit_plugin.config import check_channels
         ('head', False, 64),
     ],
 )
-def test_channels_are_compared_with_the_backbones(tiny_hybrid, part, fits, asked):
+def test_in_channels_are_compared_with_the_backbone(tiny_hybrid, part, fits, in_channels):
     backbone = dict(
         tiny_hybrid, type='vit_plugin.VisionTransformer', with_cls_token=False, out_type='pyramid'
     )
-    # Below the tokens there are two maps, of 128 and 256 channels.
+    # The CNN gives two maps, of 128 and 256 channels, and the transformer one of 32.
     backbone['arch']['patch_size'] = 2
     model = dict(
         backbone=backbone,
-        **{part: dict(type='Part' if part == 'neck' else None, in_channels=asked)},
+        **{part: dict(type='Part' if part == 'neck' else None, in_channels=in_channels)},
     )
     if fits:
         check_channels(model)
@@ -36,7 +36,7 @@ def test_channels_are_compared_with_the_backbones(tiny_hybrid, part, fits, asked
             check_channels(model)
 
 
-def test_a_segmentors_head_chooses_maps(tiny):
+def test_in_channels_of_decode_heads_follow_in_index(tiny):
     backbone = dict(
         tiny, type='vit_plugin.VisionTransformer', out_type='featmap', out_indices=(0, 1)
     )
@@ -47,16 +47,16 @@ def test_a_segmentors_head_chooses_maps(tiny):
         )
 
 
-def test_more_maps_than_the_backbone_gives():
+def test_in_index_beyond_the_maps_raises():
     model = dict(
         backbone=dict(type='vit_plugin.VisionTransformer', arch='B/16', out_type='featmap'),
         decode_head=dict(in_channels=768, in_index=3),
-    )  # as in MMSegmentation's bases
+    )  # in_index=3 is in MMSegmentation's base configs
     with rejects('model.decode_head.in_index=3 needs more maps than the backbone returns'):
         check_channels(model)
 
 
-def test_pooling_of_maps_needs_maps(tiny):
+def test_pooling_of_maps_without_maps_raises(tiny):
     backbone = dict(tiny, type='vit_plugin.VisionTransformer', out_type='cls_token')
     for name in ('GlobalAveragePooling', 'mmpretrain.GlobalAveragePooling'):
         model = dict(backbone=backbone, neck=dict(type=name))
@@ -65,7 +65,7 @@ def test_pooling_of_maps_needs_maps(tiny):
     check_channels(dict(model, backbone=dict(backbone, out_type='featmap')))
 
 
-def pooled(tiny: dict, neck: dict, **backbone) -> dict:
+def model_with_pooling(tiny: dict, neck: dict, **backbone) -> dict:
     return dict(
         backbone=dict(tiny, type='vit_plugin.VisionTransformer', **backbone),
         neck=dict(type='vit_plugin.TokenPooling', **neck),
@@ -73,8 +73,8 @@ def pooled(tiny: dict, neck: dict, **backbone) -> dict:
 
 
 @pytest.mark.parametrize(('with_cls_token', 'number'), [(True, 1), (False, 0)])
-def test_pooling_is_told_the_prefix_tokens(tiny, with_cls_token, number):
-    model = pooled(tiny, {}, out_type='raw', with_cls_token=with_cls_token)
+def test_num_prefix_tokens_of_the_pooling_is_set(tiny, with_cls_token, number):
+    model = model_with_pooling(tiny, {}, out_type='raw', with_cls_token=with_cls_token)
     check_channels(model)
     assert model['neck']['num_prefix_tokens'] == number
 
@@ -89,18 +89,18 @@ def test_pooling_is_told_the_prefix_tokens(tiny, with_cls_token, number):
         (dict(mode='cls'), "mode='cls' takes the class token, but the backbone has none"),
     ],
 )
-def test_pooling_is_compared_with_the_prefix_tokens(tiny, neck, words):
+def test_pooling_that_does_not_fit_the_prefix_tokens_raises(tiny, neck, words):
     with rejects(words):
-        check_channels(pooled(tiny, neck, out_type='raw', with_cls_token=False))
+        check_channels(model_with_pooling(tiny, neck, out_type='raw', with_cls_token=False))
 
 
-def test_pooling_of_a_map_needs_no_number(tiny):
-    model = pooled(tiny, {}, out_type='featmap')
+def test_num_prefix_tokens_is_not_set_for_maps(tiny):
+    model = model_with_pooling(tiny, {}, out_type='featmap')
     check_channels(model)
     assert 'num_prefix_tokens' not in model['neck']
 
 
-BACKBONES = [  # of projects, too
+BACKBONES = [  # with their channels
     (dict(type='VisionTransformer', arch='S/16', out_type='featmap'), (384,)),
     (dict(type='TimmBackbone', model_name='resnet18', out_indices=(3, 4)), (256, 512)),
     (dict(type='MMVisionTransformer', arch='b', out_type='featmap'), (768,)),
@@ -119,7 +119,7 @@ BACKBONES = [  # of projects, too
     ('backbone', 'channels'), [row for row in BACKBONES if row[0]['type'] in RIGHT]
 )
 @pytest.mark.filterwarnings('ignore')
-def test_every_backbone_that_has_channels_is_compared(backbone, channels):
+def test_channels_of_other_backbones_are_compared(backbone, channels):
     backbone = dict(backbone, type=f'vit_plugin.{backbone["type"]}')
     check_channels(
         dict(
@@ -133,7 +133,7 @@ def test_every_backbone_that_has_channels_is_compared(backbone, channels):
 
 PYRAMID = dict(
     type='vit_plugin.VisionTransformer', arch='R50+B/16', img_size=64, out_type='pyramid'
-)  # maps of 256, 512 and 768 channels at strides 4, 8 and 16
+)  # maps of 256, 512 and 768 channels with strides 4, 8 and 16
 FPN = dict(type='mmdet.FPN', in_channels=[256, 512, 768], out_channels=16, num_outs=4)
 ANCHORS = dict(type='AnchorGenerator', ratios=[1.0], scales=[8])
 SQUARES = [(4, 4), (8, 8), (16, 16), (32, 32)]
@@ -176,7 +176,7 @@ def detector(**parts: Any) -> dict:
     ],
 )
 @pytest.mark.filterwarnings('ignore')
-def test_heads_are_compared_with_what_the_neck_makes(parts, words):
+def test_heads_are_compared_with_the_outputs_of_the_neck(parts, words):
     pytest.importorskip('mmdet')
     if words is None:
         check_channels(detector(**parts))
@@ -185,8 +185,8 @@ def test_heads_are_compared_with_what_the_neck_makes(parts, words):
         check_channels(detector(**parts))
 
 
-def test_a_stride_that_is_rounded_is_not_compared():
-    """MMDetection's SSD has anchors at 100 and 300 pixels, for one size of the image."""
+def test_rounded_strides_are_not_compared():
+    """MMDetection's SSD has strides such as 100 and 300, which fit one image size."""
     generator = dict(strides=[4, 8, 100])
     neck = dict(FPN, type='vit_plugin.SimpleFPN', in_channels=768, scales=(4, 2, 0.125), num_outs=3)
     model = dict(backbone=PYRAMID, neck=neck, bbox_head=dict(anchor_generator=generator))
@@ -196,7 +196,7 @@ def test_a_stride_that_is_rounded_is_not_compared():
         check_channels(model)
 
 
-def test_a_decoders_strides_are_those_of_the_maps_that_it_takes():
+def test_strides_of_decode_heads_follow_in_index():
     head = dict(in_channels=[256, 768], in_index=[0, 2], strides=[4, 16])
     check_channels(dict(backbone=PYRAMID, decode_head=head))
     head['strides'] = [8, 16]

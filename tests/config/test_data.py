@@ -1,4 +1,4 @@
-"""Data sets in configs."""
+"""Pipelines and metrics in configs."""
 
 import sys
 
@@ -28,27 +28,27 @@ PLAIN = ConfigDict(type='CustomDataset', pipeline=[])
         ),
     ],
 )
-def test_the_pipeline_is_that_of_the_innermost_data_set(dataset):
+def test_with_pipeline_returns_the_innermost_data_set(dataset):
     assert with_pipeline(dataset) == PLAIN
 
 
-def test_several_data_sets_have_no_single_pipeline():
+def test_with_pipeline_of_several_data_sets_raises():
     with rejects("'ConcatDataset' has no pipeline of its own; give a plain data set"):
         with_pipeline(ConfigDict(type='ConcatDataset', datasets=[PLAIN]))
 
 
-def test_images_go_through_the_pipeline_inside_a_wrapper():
+def test_prediction_uses_the_pipeline_inside_a_wrapper():
     cfg = read_config('configs/vit/vit-d6-w144-p4_1xb256-16e_cifar10-folder-choice.py')
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         pixels = PipelineTransform(cfg)
-    assert pixels.custom_reader is None  # a plain file is read as everywhere else
+    assert pixels.custom_reader is None  # plain files need no reader of their own
     assert [type(step).__name__ for step in pixels.from_pixels.transforms] == [
-        'Resize',  # of photographs to the size of the data
+        'Resize',  # added, to resize photographs to the size of the data
         'PackInputs',
     ]
 
 
-def test_the_views_of_cifar_are_the_image_and_its_mirror_image_as_they_are_and_shifted():
+def test_views_of_cifar_are_flipped_and_shifted():
     steps = Config.fromfile('configs/_base_/datasets/cifar10_bs256.py').tta_pipeline
     image = torch.randint(256, (3, 32, 32), dtype=torch.uint8)
     with DefaultScope.overwrite_default_scope('mmpretrain'):
@@ -64,7 +64,7 @@ def test_the_views_of_cifar_are_the_image_and_its_mirror_image_as_they_are_and_s
 
 
 @pytest.mark.parametrize('scope', ['mmdet', 'vit_plugin'])
-def test_a_metric_without_its_package_is_told_before_the_training(monkeypatch, scope):
+def test_missing_packages_of_metrics_raise_before_the_training(monkeypatch, scope):
     pytest.importorskip('mmdet')
     monkeypatch.setitem(sys.modules, 'faster_coco_eval', None)
     settings = dict(val_evaluator=[dict(type=f'{scope}.FasterCocoMetric')])

@@ -27,13 +27,13 @@ from vit_plugin.errors import ConfigError
         ('model.data_preprocessor.num_classes', 'is next to the model in this config; leave out'),
     ],
 )
-def test_a_misspelled_option_is_answered_with_the_nearest(digits_config, option, words):
+def test_misspelled_options_raise_with_the_nearest_name(digits_config, option, words):
     with pytest.raises(ConfigError) as error:
         check_options(digits_config, {option: 1})
     assert words in str(error.value)
 
 
-def test_what_something_reads_is_no_misspelling(digits_config):
+def test_options_that_are_read_pass(digits_config):
     check_options(
         digits_config,
         dict.fromkeys(
@@ -60,7 +60,7 @@ def test_what_something_reads_is_no_misspelling(digits_config):
     )
 
 
-def test_every_setting_that_is_read_is_known():
+def test_every_setting_that_our_code_reads_is_known():
     folders = (
         'vit_plugin/config',
         'vit_plugin/engine',

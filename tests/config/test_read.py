@@ -1,4 +1,4 @@
-"""From a file to a config."""
+"""Read configs that are Python files."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from rejection import rejects
 from vit_plugin.config import read_config
 
 
-def test_reading_a_config_leaves_mmengines_table_of_hosts_alone(tmp_path):
+def test_reading_a_config_keeps_mmengines_table_of_packages(tmp_path):
     before = dict(MODULE2PACKAGE)
     read_config('configs/vit/vit-mini-p2_1xb16_digits.py')
     (tmp_path / 'wrong.py').write_text('model = (')
@@ -19,8 +19,8 @@ def test_reading_a_config_leaves_mmengines_table_of_hosts_alone(tmp_path):
     assert before == MODULE2PACKAGE
 
 
-def test_the_ops_of_detectors_are_imported_first(tmp_path, monkeypatch):
-    """A project's own module may import MMDetection, which looks for its ops then."""
+def test_our_ops_are_imported_first(tmp_path, monkeypatch):
+    """Another module may import MMDetection, which needs the ops at its import."""
     order = []
     monkeypatch.setattr(
         'vit_plugin.config.read.import_modules_from_strings', lambda *a: order.append(a)
@@ -35,24 +35,24 @@ def test_the_ops_of_detectors_are_imported_first(tmp_path, monkeypatch):
     assert order == [(['vit_plugin.detection', 'mine', 'vit_plugin.detection'], False)]
 
 
-@pytest.mark.parametrize('place', ['.', 'project'])
-def test_a_module_beside_the_config_or_in_the_working_directory_is_found(
-    tmp_path, monkeypatch, place
+@pytest.mark.parametrize('folder', ['.', 'project'])
+def test_modules_next_to_the_config_and_in_the_working_directory_are_imported(
+    tmp_path, monkeypatch, folder
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr('sys.path', [*sys.path])
-    name = f'mine_{Path(place).name}'
+    name = f'mine_{Path(folder).name}'
     monkeypatch.delitem(sys.modules, name, raising=False)
     Path('project').mkdir()
-    Path(place, f'{name}.py').write_text('')
+    Path(folder, f'{name}.py').write_text('')
     Path('project/config.py').write_text(
         f"custom_imports = dict(imports=['{name}'])\nmodel = dict(type='A')\n"
     )
     read_config('project/config.py')
-    assert Path(sys.modules[name].__file__).resolve().parent == (tmp_path / place).resolve()
+    assert Path(sys.modules[name].__file__).resolve().parent == (tmp_path / folder).resolve()
 
 
-def test_a_module_that_is_not_there_is_a_sentence(tmp_path):
+def test_missing_modules_raise(tmp_path):
     path = tmp_path / 'config.py'
     path.write_text("custom_imports = dict(imports=['mine'])\nmodel = dict(type='A')\n")
     with rejects("imports 'mine', and no such module is installed.*put its folder into PYTHONPATH"):

@@ -1,4 +1,4 @@
-"""A config is checked before the run."""
+"""Configs are checked before a run."""
 
 import math
 
@@ -14,7 +14,7 @@ from vit_plugin.config import LOADER_SECTIONS
 from vit_plugin.config.runnable import check_config
 
 
-class Annotated(BaseMetric):
+class AnnotatedMetric(BaseMetric):
     """A metric with an annotation file."""
 
     def __init__(self, ann_file: str) -> None:
@@ -27,7 +27,7 @@ class Annotated(BaseMetric):
         return {}
 
 
-# Numbers that all frameworks use in the same way.
+# Numbers that all frameworks use in the same way. The values in the test below are invalid for all.
 NUMBERS = (
     'train_cfg.max_epochs',
     'train_cfg.val_interval',
@@ -47,7 +47,7 @@ NUMBERS = (
 
 @pytest.fixture
 def coco(tmp_path, monkeypatch) -> Config:
-    """The parts of a detection config that are checked, and the files that it asks for."""
+    """The parts of a detection config that are checked, and the files that it names."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'data/images').mkdir(parents=True)
     (tmp_path / 'data/train.json').touch()
@@ -70,12 +70,12 @@ def coco(tmp_path, monkeypatch) -> Config:
             ),
             val_dataloader=dict(dataset=dict(dataset)),
             val_cfg=dict(),
-            val_evaluator=[dict(type=Annotated, ann_file='data/train.json')],
+            val_evaluator=[dict(type=AnnotatedMetric, ann_file='data/train.json')],
         )
     )
 
 
-def test_data_that_is_there_passes(coco):
+def test_existing_data_pass(coco):
     check_config(coco)
 
 
@@ -84,7 +84,7 @@ def test_data_that_is_there_passes(coco):
     st.sampled_from(NUMBERS),
     st.sampled_from([-2, 'abc', [1], math.nan, math.inf, True, -math.inf]),
 )
-def test_numbers_out_of_range_are_named(coco, field, value):
+def test_numbers_out_of_range_raise(coco, field, value):
     cfg = coco.copy()
     cfg.test_dataloader = cfg.val_dataloader
     cfg.merge_from_dict({field: value})
@@ -93,19 +93,19 @@ def test_numbers_out_of_range_are_named(coco, field, value):
         check_config(cfg)
 
 
-def test_a_metrics_arguments_are_checked_before_the_first_epoch(digits_config):
+def test_arguments_of_metrics_are_checked(digits_config):
     digits_config.val_evaluator.topk = 'word'
     with rejects("val_evaluator: topk='word' must be a valid integer or be a list"):
         check_config(digits_config)
 
 
-def test_a_rate_that_the_schedule_replaces_is_an_error(coco):
+def test_a_learning_rate_that_the_schedule_replaces_raises(coco):
     coco.param_scheduler = [dict(type='LinearLR'), dict(type='OneCycleLR', eta_max=1e-2)]
     check_config(coco)
     coco.optim_wrapper.optimizer.lr = 1e-2
     check_config(coco)
     coco.optim_wrapper.optimizer.lr = 1e-3
-    check_config(coco, ['val_dataloader'])  # it plays no part there
+    check_config(coco, ['val_dataloader'])  # not used in a validation
     with rejects('optimizer.lr=0.001 has no effect.*set param_scheduler.eta_max'):
         check_config(coco)
 
@@ -148,7 +148,7 @@ def test_a_rate_that_the_schedule_replaces_is_an_error(coco):
         ),
     ],
 )
-def test_what_cannot_run_is_named_with_the_remedy(coco, changes, words):
+def test_invalid_settings_raise_with_the_remedy(coco, changes, words):
     coco.merge_from_dict(changes)
     with rejects(words):
         check_config(coco)
@@ -162,7 +162,7 @@ def test_what_cannot_run_is_named_with_the_remedy(coco, changes, words):
         dict(param_scheduler=[dict(type='ReduceOnPlateauLR', monitor='accuracy/top1')]),
     ],
 )
-def test_what_follows_a_validation_needs_one(coco, changes):
+def test_settings_that_need_a_validation_raise_without_one(coco, changes):
     coco.merge_from_dict(changes)
     check_config(coco)
     coco.merge_from_dict(dict(val_dataloader=None, val_cfg=None, val_evaluator=None))
@@ -170,7 +170,7 @@ def test_what_follows_a_validation_needs_one(coco, changes):
         check_config(coco)
 
 
-def test_a_section_may_be_off(coco):
+def test_sections_may_be_disabled(coco):
     coco.merge_from_dict(
         dict(compile=True, lora=False, val_dataloader=None, val_cfg=None, val_evaluator=None)
     )

@@ -1,4 +1,4 @@
-"""Threads that build at once find their own framework."""
+"""Concurrent threads build within their own scope."""
 
 import multiprocessing
 import os
@@ -13,14 +13,15 @@ from vit_plugin.config.scope import in_scope
 
 
 def test_a_thread_keeps_its_scope():
-    together, wrong = Barrier(4), []
+    barrier, wrong = Barrier(4), []
 
     def build(number: int) -> None:
-        together.wait()
+        barrier.wait()
         for _ in range(50):
             with in_scope(f'scope-{number}'):
-                found = DefaultScope.get_current_instance().scope_name
-                wrong.extend([found] * (found != f'scope-{number}'))
+                scope = DefaultScope.get_current_instance().scope_name
+                if scope != f'scope-{number}':
+                    wrong.append(scope)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(build, range(4)))
@@ -28,9 +29,9 @@ def test_a_thread_keeps_its_scope():
 
 
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='needs fork')
-@pytest.mark.filterwarnings('ignore:.*fork')  # of Python 3.12, that threads may hold locks
+@pytest.mark.filterwarnings('ignore:.*fork')  # Python 3.12 warns that threads may hold locks
 def test_a_child_is_forked_between_builds():
-    """Its copy of the lock would be held forever, and its scope that of the other thread."""
+    """Else its copy of the lock would be held forever, and its scope be that of another thread."""
     began, context = Event(), multiprocessing.get_context('fork')
 
     def build() -> None:
@@ -38,13 +39,13 @@ def test_a_child_is_forked_between_builds():
             began.set()
             time.sleep(0.5)
 
-    def child(found: multiprocessing.SimpleQueue) -> None:
+    def child(scopes: multiprocessing.SimpleQueue) -> None:
         with in_scope(None):
             scope = DefaultScope.get_current_instance()
-            found.put(scope and scope.scope_name)
+            scopes.put(scope and scope.scope_name)
 
-    found = context.SimpleQueue()
-    process = context.Process(target=child, args=(found,))
+    scopes = context.SimpleQueue()
+    process = context.Process(target=child, args=(scopes,))
     with ThreadPoolExecutor(1) as pool:
         pool.submit(build)
         began.wait()
@@ -53,4 +54,4 @@ def test_a_child_is_forked_between_builds():
     hangs = process.is_alive()
     process.kill()
     assert not hangs
-    assert found.get() is None
+    assert scopes.get() is None

@@ -1,4 +1,4 @@
-"""What takes a section of a config says which names and values it takes."""
+"""Sections of a config are compared with the signatures of what they are passed to."""
 
 import pytest
 from mmengine.runner import EpochBasedTrainLoop
@@ -40,14 +40,14 @@ from vit_plugin.config.sections import check_sections
         ('train_cfg.type', 'EpochLoop', "train_cfg: there is no 'EpochLoop' among the loops"),
     ],
 )
-def test_a_wrong_name_or_value_is_named_with_its_place(digits_config, option, value, words):
+def test_invalid_names_and_values_raise_with_their_place(digits_config, option, value, words):
     digits_config.merge_from_dict({option: value})
     with rejects(f'^{option.rpartition(".")[0]}') as error:
         check_sections(digits_config.to_dict())
     assert words in str(error.value)
 
 
-def test_what_is_not_used_is_not_checked(digits_config):
+def test_only_the_given_sections_are_checked(digits_config):
     digits_config.merge_from_dict(
         {'train_dataloader.dataset.type': 'Absent', 'optim_wrapper.type': 'Absent'}
     )
@@ -56,7 +56,7 @@ def test_what_is_not_used_is_not_checked(digits_config):
         check_sections(digits_config.to_dict())
 
 
-def test_an_evaluator_may_be_written_with_its_metrics(digits_config):
+def test_metrics_of_an_evaluator_are_checked(digits_config):
     metric = dict(type='Accuracy', topk=[1])
     digits_config.val_evaluator = dict(metrics=[metric])
     check_sections(digits_config.to_dict())
@@ -65,7 +65,7 @@ def test_an_evaluator_may_be_written_with_its_metrics(digits_config):
         check_sections(digits_config.to_dict())
 
 
-def test_a_foreign_loop_may_take_any_names(digits_config):
+def test_loops_with_keyword_arguments_take_any_names(digits_config):
     class Loop(EpochBasedTrainLoop):
         def __init__(self, runner, dataloader, **options):
             super().__init__(runner, dataloader, options['epochs'])

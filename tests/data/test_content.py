@@ -1,4 +1,4 @@
-"""A digest of files: other bytes change it, another folder for the same ones does not."""
+"""A digest of a data set's files changes with their bytes, and not with their folder."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from vit_plugin.data.content import content_digest
 
 
 class Samples(list):
-    """A data set: a list of what MMEngine knows of each sample."""
+    """A data set as a list of MMEngine's data infos."""
 
     def get_data_info(self, index: int) -> dict:
         return self[index]
@@ -29,26 +29,26 @@ def write(folder: Path, count: int = 4, size: int = 100) -> Samples:
     return infos
 
 
-def change(path: str, at: int) -> None:
-    """Give one byte of a file another value, and leave its size."""
-    found = bytearray(Path(path).read_bytes())
-    found[at] ^= 1
-    Path(path).write_bytes(found)
+def flip_bit(path: str, position: int) -> None:
+    """Flip a bit of one byte of a file. A second call restores it."""
+    data = bytearray(Path(path).read_bytes())
+    data[position] ^= 1
+    Path(path).write_bytes(data)
 
 
-def test_a_copy_elsewhere_is_the_same(tmp_path):
+def test_a_copied_folder_has_the_same_digest(tmp_path):
     assert content_digest(write(tmp_path / 'a')) == content_digest(write(tmp_path / 'b'))
 
 
 @pytest.mark.parametrize('name', ['img_path', 'seg_map_path'])
-def test_one_other_byte_of_an_image_or_mask_is_seen(tmp_path, name):
+def test_a_changed_byte_changes_the_digest(tmp_path, name):
     samples = write(tmp_path / 'a')
     before = content_digest(samples)
-    change(samples[2][name], 50)
+    flip_bit(samples[2][name], 50)
     assert content_digest(samples) != before
 
 
-def test_two_folders_that_were_exchanged_are_seen(tmp_path):
+def test_exchanged_folders_change_the_digest(tmp_path):
     write(tmp_path / 'cat')
     (tmp_path / 'dog').mkdir()
     for path in (tmp_path / 'cat').iterdir():
@@ -65,37 +65,40 @@ def test_two_folders_that_were_exchanged_are_seen(tmp_path):
     assert content_digest(samples) != before
 
 
-def test_large_data_count_by_sizes_and_blocks(tmp_path, monkeypatch):
+def test_large_data_are_digested_by_sizes_and_blocks(tmp_path, monkeypatch):
     samples = write(tmp_path / 'a', size=400)
-    monkeypatch.setattr(content, 'READ_WHOLE', 1000)
+    monkeypatch.setattr(content, 'MAX_BYTES_READ', 1000)
     monkeypatch.setattr(content, 'BLOCK', 16)
     before = content_digest(samples)
-    change(samples[1]['img_path'], 100)  # between the blocks
+    flip_bit(samples[1]['img_path'], 100)  # not in a block
     assert content_digest(samples) == before
-    for at in (0, 200, 399):
-        change(samples[1]['img_path'], at)
+    for position in (0, 200, 399):
+        flip_bit(samples[1]['img_path'], position)
         assert content_digest(samples) != before
-        change(samples[1]['img_path'], at)
-    monkeypatch.setattr(content, 'READ_FILES', 2)
+        flip_bit(samples[1]['img_path'], position)
+    monkeypatch.setattr(content, 'SAMPLED_FILES', 2)
     before = content_digest(samples)
     Path(samples[1]['img_path']).write_bytes(b'shorter')
     assert content_digest(samples) != before
 
 
-def test_what_is_read_has_a_bound(tmp_path, monkeypatch):
-    samples, read = write(tmp_path / 'a', count=40, size=400), []
-    monkeypatch.setattr(content, 'READ_WHOLE', 1000)
-    monkeypatch.setattr(content, 'READ_FILES', 5)
+def test_the_number_of_files_that_are_read_is_limited(tmp_path, monkeypatch):
+    samples, calls = write(tmp_path / 'a', count=40, size=400), []
+    monkeypatch.setattr(content, 'MAX_BYTES_READ', 1000)
+    monkeypatch.setattr(content, 'SAMPLED_FILES', 5)
     digest = content._digest_blocks
-    monkeypatch.setattr(
-        content, '_digest_blocks', lambda *given: read.append(given) or digest(*given)
-    )
+
+    def counted(*args):
+        calls.append(args)
+        return digest(*args)
+
+    monkeypatch.setattr(content, '_digest_blocks', counted)
     content_digest(samples)
-    assert len(read) == 5
+    assert len(calls) == 5
 
 
-def test_pixels_in_memory_count_as_a_whole():
-    pixels = np.zeros((40, 40, 3), np.uint8)  # too many to be shown in text
+def test_all_pixels_in_memory_are_digested():
+    pixels = np.zeros((40, 40, 3), np.uint8)  # numpy abbreviates so many in its repr
     other = pixels.copy()
     other[20, 20] = 1
     assert content_digest(Samples([dict(img=pixels)])) != content_digest(Samples([dict(img=other)]))
@@ -104,5 +107,5 @@ def test_pixels_in_memory_count_as_a_whole():
 @pytest.mark.parametrize(
     'samples', [[1, 2], Samples([dict(img_path='s3://a/b.jpg')]), Samples([dict(img_path='none')])]
 )
-def test_without_local_files_nothing_is_known(samples):
+def test_data_without_local_files_have_no_digest(samples):
     assert content_digest(samples) is None

@@ -1,15 +1,15 @@
-"""Which images of a validation are trained on."""
+"""How many validation images are also training images."""
 
 import numpy as np
 import pytest
 
 from vit_plugin.data import dataset_facts
-from vit_plugin.data.dataset_facts import trained_on
-from vit_plugin.engine.console import validated_images
+from vit_plugin.data.dataset_facts import count_shared_images
+from vit_plugin.engine.console import describe_validation_images
 
 
 class Listed:
-    """A data set that names its images, by their paths or by their pixels."""
+    """A data set of images that are given as paths or pixels."""
 
     def __init__(self, *images: str | np.ndarray) -> None:
         self.images = images
@@ -31,17 +31,17 @@ class Listed:
         (([],), '1 to validate'),  # neither a path nor pixels
     ],
 )
-def test_images_that_are_also_trained_on_are_said(val, words):
-    assert validated_images(Listed(*val), Listed('a.png', 'b.png')) == words
+def test_shared_images_are_counted(val, words):
+    assert describe_validation_images(Listed(*val), Listed('a.png', 'b.png')) == words
 
 
-def test_images_without_files_are_told_apart_by_their_pixels():
+def test_images_without_files_are_compared_by_their_pixels():
     light, dark = np.full((2, 2), 9), np.zeros((2, 2))
-    assert trained_on(Listed(light), Listed(dark)) == 0
-    assert trained_on(Listed(light, dark), Listed(dark)) == 1
+    assert count_shared_images(Listed(light), Listed(dark)) == 0
+    assert count_shared_images(Listed(light, dark), Listed(dark)) == 1
 
 
-def test_of_many_images_nothing_is_said(monkeypatch):
-    monkeypatch.setattr(dataset_facts, 'COMPARED', 1)
-    assert validated_images(Listed('a', 'b'), Listed('a')) == '2 to validate'
-    assert trained_on([1], [1]) is None
+def test_large_data_sets_are_not_compared(monkeypatch):
+    monkeypatch.setattr(dataset_facts, 'MAX_SHARED_SAMPLES', 1)
+    assert describe_validation_images(Listed('a', 'b'), Listed('a')) == '2 to validate'
+    assert count_shared_images([1], [1]) is None

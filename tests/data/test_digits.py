@@ -18,12 +18,12 @@ def test_a_stratified_fifth_is_held_out():
     assert (len(train), len(val)) == (1437, 360)
     shares = [np.bincount(labels(part)) / len(part) for part in (train, val)]
     np.testing.assert_allclose(*shares, atol=0.003)
-    everything = np.sort(load_digits().images.reshape(1797, -1).sum(1) * 255 / 16)
+    expected = np.sort(load_digits().images.reshape(1797, -1).sum(1) * 255 / 16)
     together = np.sort(
         np.concatenate([images(train), images(val)]).reshape(1797, -1).sum(1, dtype=float)
     )
-    # Every digit once, but for the rounding.
-    np.testing.assert_allclose(together, everything, atol=32)
+    # Each digit once, up to rounding.
+    np.testing.assert_allclose(together, expected, atol=32)
 
 
 def test_images_span_the_range_of_uint8():
@@ -33,11 +33,11 @@ def test_images_span_the_range_of_uint8():
 
 
 def test_seed_changes_the_split():
-    first, again, other = (images(Digits('val', seed=seed)) for seed in (0, 0, 1))
-    assert np.array_equal(first, again)
+    first, same, other = (images(Digits('val', seed=seed)) for seed in (0, 0, 1))
+    assert np.array_equal(first, same)
     assert not np.array_equal(first, other)
 
 
-def test_unknown_split():
+def test_unknown_splits_raise():
     with rejects("split='test' must be 'train' or 'val'"):
         Digits('test')

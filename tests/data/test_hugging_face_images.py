@@ -1,4 +1,4 @@
-"""Data sets of Hugging Face's library, which needs the extra."""
+"""Data sets of Hugging Face's library ``datasets``."""
 
 import io
 import os
@@ -19,6 +19,7 @@ def png(value: int) -> bytes:
 
 @pytest.fixture
 def saved(tmp_path) -> str:
+    """Six images of different values and an unreadable one, saved in two formats."""
     datasets = pytest.importorskip('datasets')
     features = datasets.Features(
         dict(
@@ -40,12 +41,12 @@ def saved(tmp_path) -> str:
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_it_is_read_at_any_place(saved, tmp_path):
+def test_saved_and_parquet_data_are_read(saved, tmp_path):
     os.environ['HF_DATASETS_OFFLINE'] = '1'
-    kind = dict(type='vit_plugin.HuggingFaceImages')
+    base = dict(type='vit_plugin.HuggingFaceImages')
     for data in (
-        DATASETS.build(dict(kind, path=saved)),
-        DATASETS.build(dict(kind, path='parquet', data_files=str(tmp_path / 'train.parquet'))),
+        DATASETS.build(dict(base, path=saved)),
+        DATASETS.build(dict(base, path='parquet', data_files=str(tmp_path / 'train.parquet'))),
     ):
         assert len(data) == 7
         assert data.metainfo == dict(classes=('a', 'b', 'c'))
@@ -69,13 +70,13 @@ def test_it_is_read_at_any_place(saved, tmp_path):
         (dict(path='/nowhere'), "path='/nowhere' .* is not a data set"),
     ],
 )
-def test_bad_columns_are_one_sentence(saved, options, words):
+def test_invalid_columns_and_paths_raise(saved, options, words):
     with rejects(words):
         DATASETS.build(dict(dict(type='vit_plugin.HuggingFaceImages', path=saved), **options))
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_shards_of_webdataset(tmp_path, monkeypatch):
+def test_shards_of_webdataset_are_read(tmp_path, monkeypatch):
     pytest.importorskip('datasets')
     monkeypatch.setenv('HF_DATASETS_OFFLINE', '1')
     for shard, numbers in enumerate((range(4), range(4, 7))):

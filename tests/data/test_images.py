@@ -18,33 +18,33 @@ def kinds(tmp_path_factory) -> list[tuple[str, bool]]:
     return list(write(tmp_path_factory.mktemp('images')))
 
 
-@pytest.mark.filterwarnings('ignore')  # of Pillow's about a picture of 60,000 x 60,000 pixels
+@pytest.mark.filterwarnings('ignore')  # of Pillow, about an image of 60,000 x 60,000 pixels
 @pytest.mark.parametrize('reader', [name for name in READERS if name != 'LoadImageFromFile'])
-def test_every_kind_of_file_is_right_or_named(kinds, reader):
-    found = {path: outcome(READERS[reader], path, is_image) for path, is_image in kinds}
-    assert found == {path: 'right' if is_image else 'one sentence' for path, is_image in kinds}
+def test_every_kind_of_file_is_read_correctly_or_raises(kinds, reader):
+    results = {path: outcome(READERS[reader], path, is_image) for path, is_image in kinds}
+    assert results == {path: 'right' if is_image else 'one sentence' for path, is_image in kinds}
 
 
-def test_cached_images_are_read_once_and_stay_as_they_are(tmp_path):
+def test_cached_images_are_read_once_and_not_changed_by_callers(tmp_path):
     path = tmp_path / 'image.png'
     path.write_bytes(saved('PNG'))
     load = LoadCachedImage()
     first = load(dict(img_path=str(path)))['img']
-    wanted = first.copy()
+    expected = first.copy()
     first[:] = 0
-    cv2.imwrite(str(path), wanted[:9, :9])
-    again = load(dict(img_path=str(path)))
-    assert (again['img'] == wanted).all()
-    assert again['img_shape'] == again['ori_shape'] == wanted.shape[:2]
+    cv2.imwrite(str(path), expected[:9, :9])
+    cached_results = load(dict(img_path=str(path)))
+    assert (cached_results['img'] == expected).all()
+    assert cached_results['img_shape'] == cached_results['ori_shape'] == expected.shape[:2]
 
 
-@pytest.mark.parametrize('kind', [LoadImage, LoadCachedImage])
-def test_an_unreadable_file_is_left_out_where_that_is_asked_for(tmp_path, kind):
+@pytest.mark.parametrize('reader', [LoadImage, LoadCachedImage])
+def test_ignore_empty_returns_none_for_unreadable_files(tmp_path, reader):
     (tmp_path / 'bad.jpg').touch()
-    assert kind(ignore_empty=True)(dict(img_path=str(tmp_path / 'bad.jpg'))) is None
+    assert reader(ignore_empty=True)(dict(img_path=str(tmp_path / 'bad.jpg'))) is None
 
 
-def test_numbers_and_channels_are_as_asked_for(tmp_path):
+def test_dtype_and_channels_follow_the_arguments(tmp_path):
     Image.new('RGB', (9, 5), (10, 20, 30)).save(tmp_path / 'x.png')
     results = LoadImage(to_float32=True, color_type='grayscale')(
         dict(img_path=str(tmp_path / 'x.png'), img_id=3)
@@ -54,8 +54,8 @@ def test_numbers_and_channels_are_as_asked_for(tmp_path):
     assert results['img_id'] == 3
 
 
-def test_mmcvs_reader_names_no_empty_file(tmp_path):
-    """The reason for ours. If this fails, MMCV's is as good."""
+def test_mmcvs_reader_does_not_name_empty_files(tmp_path):
+    """The reason for our reader. If this fails, MMCV's reader will do."""
     from mmcv.transforms import LoadImageFromFile
 
     (tmp_path / 'empty.jpg').touch()
@@ -76,7 +76,7 @@ def test_mmcvs_reader_names_no_empty_file(tmp_path):
         dict(backend='lmdb', db_path='x', map_size=9),
     ],
 )
-def test_arguments_of_a_backend(options):
+def test_arguments_of_backends_are_accepted(options):
     assert LoadImage(backend_args=options).backend_args == options
 
 
@@ -90,35 +90,36 @@ def test_arguments_of_a_backend(options):
         dict(backend='petrel', conf='x'),
     ],
 )
-@pytest.mark.parametrize('kind', [LoadImage, LoadCachedImage])
-def test_arguments_that_no_backend_takes_are_refused_at_once(kind, options):
-    with rejects(f"{kind.__name__}: backend_args=.* must be a dict with backend='local'"):
-        kind(backend_args=options)
+@pytest.mark.parametrize('reader', [LoadImage, LoadCachedImage])
+def test_arguments_that_no_backend_takes_raise_when_built(reader, options):
+    with rejects(f"{reader.__name__}: backend_args=.* must be a dict with backend='local'"):
+        reader(backend_args=options)
 
 
-def test_a_pipe_is_not_waited_for(tmp_path):
+def test_pipes_raise_instead_of_blocking(tmp_path):
     os.mkfifo(tmp_path / 'pipe.png')
     with rejects('pipe.png.*not a regular file'):
         LoadImage().load(str(tmp_path / 'pipe.png'))
 
 
-def test_every_pipeline_of_a_run_reads_by_ours():
+def test_all_pipelines_of_a_config_get_our_reader():
     load, other = dict(type='mmdet.LoadImageFromFile', to_float32=True), dict(type='PackInputs')
     cfg = ConfigDict(
         batch_size=2, dataset=dict(type='Concat', datasets=[dict(pipeline=(load, other))])
     )
-    found = use_our_image_reader(cfg)
-    assert found.dataset.datasets[0].pipeline == (
+    changed = use_our_image_reader(cfg)
+    assert changed.dataset.datasets[0].pipeline == (
         dict(type='vit_plugin.LoadImage', to_float32=True),
         other,
     )
     assert cfg.dataset.datasets[0].pipeline[0].type == 'mmdet.LoadImageFromFile'
+    # An argument that our reader does not have.
     unknown = [dict(type='LoadImageFromFile', file_client_args=dict(backend='disk'))]
     assert use_our_image_reader(unknown) == unknown
 
 
 def test_a_window_reads_all_bits(tmp_path):
-    """A PNG of 12 bits has the numbers 0 to 4095 in 16 bits."""
+    """Images of 12 bits are stored as PNG of 16 bits with values from 0 to 4095."""
     values = np.arange(4096, dtype=np.uint16).reshape(64, 64)
     cv2.imwrite(str(tmp_path / 'x.png'), values)
     sample = dict(img_path=str(tmp_path / 'x.png'))
@@ -141,12 +142,12 @@ def test_a_window_reads_all_bits(tmp_path):
         (dict(window=(0, 9), imdecode_backend='pillow'), 'needs values of all bits'),
     ],
 )
-def test_bad_windows(kwargs, words):
+def test_invalid_windows_raise(kwargs, words):
     with rejects(words):
         LoadImage(**kwargs)
 
 
-def test_a_window_of_avif_is_refused(tmp_path):
+def test_a_window_for_avif_raises(tmp_path):
     path = tmp_path / 'x.avif'
     path.write_bytes(saved('AVIF'))
     with rejects('x.avif.*read with 8 bits only'):

@@ -12,7 +12,7 @@ from vit_plugin.data import LoadRandomResizedCrop, load_image
 
 @pytest.fixture
 def path(tmp_path) -> str:
-    """A JPEG whose red grows with x and green with y, so that a crop's colors tell its place."""
+    """A JPEG whose red grows with x and green with y, so that colors show a crop's position."""
     height, width = 384, 512
     y, x = np.mgrid[:height, :width]
     image = np.stack((np.full_like(x, 99), y * 255 // height, x * 255 // width), axis=-1).astype(
@@ -23,18 +23,18 @@ def path(tmp_path) -> str:
 
 
 @pytest.mark.parametrize('scale', [224, 100, 40, (32, 64)])
-def test_the_crop_is_mmpretrains_whatever_the_decoding(path, scale):
+def test_crops_equal_mmpretrains_at_any_decoded_size(path, scale):
     ours = TRANSFORMS.build(dict(type='vit_plugin.LoadRandomResizedCrop', scale=scale))
     theirs = RandomResizedCrop(scale)
     for seed in range(10):
         np.random.seed(seed)
         result = ours(dict(img_path=path))
         np.random.seed(seed)
-        wanted = theirs(dict(img=cv2.imread(path)))['img']
+        expected = theirs(dict(img=cv2.imread(path)))['img']
         assert result['ori_shape'] == (384, 512)
-        assert result['img'].shape == wanted.shape
-        # Half a pixel of the coarsest decoding is 2.
-        assert np.abs(result['img'].astype(int) - wanted).mean() < 2.5
+        assert result['img'].shape == expected.shape
+        # The coarsest decoding is 1/8, where a shift by half a pixel changes colors by 2.
+        assert np.abs(result['img'].astype(int) - expected).mean() < 2.5
 
 
 @pytest.mark.parametrize(
@@ -46,24 +46,30 @@ def test_the_crop_is_mmpretrains_whatever_the_decoding(path, scale):
         (48, cv2.IMREAD_REDUCED_COLOR_8),
     ],
 )
-def test_it_is_decoded_no_finer_than_needed(path, scale, flag, monkeypatch):
+def test_images_are_decoded_no_larger_than_needed(path, scale, flag, monkeypatch):
     flags = []
     decode = cv2.imdecode
-    monkeypatch.setattr(
-        cv2, 'imdecode', lambda content, how: flags.append(how) or decode(content, how)
-    )
+
+    def recorded(content, flag):
+        flags.append(flag)
+        return decode(content, flag)
+
+    monkeypatch.setattr(cv2, 'imdecode', recorded)
     LoadRandomResizedCrop(scale, crop_ratio_range=(1.0, 1.0), aspect_ratio_range=(4 / 3, 4 / 3))(
         dict(img_path=path)
     )
     assert flags == [flag]
 
 
-def test_areas_and_ratios_are_distributed_alike(path, monkeypatch):
-    """Of the crops themselves: the transform is asked to leave them at their size."""
+def test_areas_and_ratios_are_distributed_as_in_mmpretrain(path, monkeypatch):
+    """The sizes of crops are recorded instead of resizing them."""
     crops = []
-    monkeypatch.setattr(
-        load_image, 'resize_image', lambda image, *args: crops.append(image.shape[:2]) or image
-    )
+
+    def recorded(image, *args):
+        crops.append(image.shape[:2])
+        return image
+
+    monkeypatch.setattr(load_image, 'resize_image', recorded)
     ours, theirs = LoadRandomResizedCrop(224), RandomResizedCrop(224)
     np.random.seed(1)
     for _ in range(300):
@@ -77,22 +83,17 @@ def test_areas_and_ratios_are_distributed_alike(path, monkeypatch):
         assert quantiles[0] == pytest.approx(quantiles[1], rel=0.2)
 
 
-def test_a_photograph_on_its_side(tmp_path):
+def test_rotated_photographs_have_their_displayed_size(tmp_path):
     exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.new('RGB', (40, 20)).save(tmp_path / 'side.jpg', exif=exif)
-    assert (
-        displayed_size(tmp_path / 'side.jpg')[::-1]
-        == (40, 20)
-        == cv2.imread(tmp_path / 'side.jpg').shape[:2]
-    )
-    assert LoadRandomResizedCrop(8)(dict(img_path=str(tmp_path / 'side.jpg')))['ori_shape'] == (
-        40,
-        20,
-    )
+    exif[0x0112] = 6  # orientation: rotated by 90 degrees
+    path = tmp_path / 'side.jpg'
+    Image.new('RGB', (40, 20)).save(path, exif=exif)
+    assert displayed_size(path)[::-1] == (40, 20)
+    assert cv2.imread(path).shape[:2] == (40, 20)
+    assert LoadRandomResizedCrop(8)(dict(img_path=str(path)))['ori_shape'] == (40, 20)
 
 
 @pytest.mark.parametrize('field', ['crop_ratio_range', 'aspect_ratio_range'])
-def test_ranges_ascend(field):
+def test_descending_ranges_raise(field):
     with rejects(rf'{field}=\(0.9, 0.3\) must be \(min, max\)'):
         LoadRandomResizedCrop(8, **{field: (0.9, 0.3)})

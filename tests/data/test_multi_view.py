@@ -1,4 +1,4 @@
-"""The same draws and nearly the same pixels as MMPretrain's transforms of single images."""
+"""Augmentations of views draw the same numbers as MMPretrain's, and give nearly the same pixels."""
 
 import random
 
@@ -10,7 +10,7 @@ from mmcv.transforms import RandomApply, RandomGrayscale
 from mmpretrain.datasets import transforms as mmpretrain
 from rejection import rejects
 
-from vit_plugin.data.batch_transforms import BATCHED, apply_batched, check_batched
+from vit_plugin.data.batch_transforms import BATCH_VERSIONS, apply_batched, check_batched
 from vit_plugin.data.multi_view import turn_hue
 
 TRANSFORMS = {
@@ -33,8 +33,8 @@ TRANSFORMS = {
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('name', TRANSFORMS)
-def test_a_batch_is_as_single_images(name):
-    transform, seen = TRANSFORMS[name](), set()
+def test_a_batch_is_transformed_like_single_images(name):
+    transform, different = TRANSFORMS[name](), set()
     ways = (
         lambda image: transform(dict(img=image))['img'],
         lambda image: as_image(apply_batched(transform, as_batch(image))),
@@ -46,37 +46,40 @@ def test_a_batch_is_as_single_images(name):
             random.seed(seed)
             results.append(change(photo(seed)))
         assert_same(results[1], results[0], (name, seed))
-        seen.add(results[1].tobytes())
-    assert len(seen) > 3
+        different.add(results[1].tobytes())
+    assert len(different) > 3
 
 
-def test_every_image_has_draws_of_its_own():
+def test_images_of_a_batch_are_drawn_independently():
     images = as_batch(photo(height=32, width=32)).repeat(32, 1, 1, 1)
     kept = images.clone()
     for make in TRANSFORMS.values():
         changed = apply_batched(make(), images)
         assert torch.equal(images, kept)
         assert len({image.numpy().tobytes() for image in changed}) > 1
-        untouched = changed.shape == images.shape and (changed == images).flatten(1).all(1).any()
-        assert untouched == (
+        some_unchanged = (
+            changed.shape == images.shape and (changed == images).flatten(1).all(1).any()
+        )
+        # These are applied with a probability.
+        assert some_unchanged == (
             type(make()).__name__ in ('RandomGrayscale', 'Solarize', 'RandomApply')
         )
 
 
-def test_hue_turns_in_a_circle():
+def test_hue_is_periodic():
     colors = torch.tensor([[0, 0, 255], [0, 255, 0], [255, 0, 0], [90, 90, 90]], dtype=torch.uint8)[
         ..., None, None
     ]
     third = torch.full((4,), 1 / 3)
     turned = turn_hue(colors, third)
-    # Red to green, BGR.
+    # BGR: red becomes green.
     assert turned[..., 0, 0].tolist() == [[0, 255, 0], [255, 0, 0], [0, 0, 255], [90, 90, 90]]
     assert torch.equal(turn_hue(turn_hue(turned, third), third), colors)
 
 
-def test_what_has_no_form_is_said():
+def test_transforms_without_a_form_for_batches_raise():
     with rejects("RandomResizedCrop of batches has no interpolation='lanczos'"):
         check_batched(mmpretrain.RandomResizedCrop(scale=8, interpolation='lanczos'))
     with rejects('GaussianBlur cannot be applied to batches'):
         check_batched(RandomApply([mmpretrain.GaussianBlur(radius=1)]))
-    assert {'RandAugment', 'RandomApply', 'Solarize'} <= BATCHED.keys()
+    assert {'RandAugment', 'RandomApply', 'Solarize'} <= BATCH_VERSIONS.keys()

@@ -1,4 +1,4 @@
-"""The order of samples, and beginning anywhere in it."""
+"""The order of samples, and starting at any position of it."""
 
 import itertools
 import subprocess
@@ -25,7 +25,7 @@ def rank(request, monkeypatch) -> tuple[int, int]:
 @pytest.mark.parametrize('size', [1, 2, 10, 12])
 @pytest.mark.parametrize('shuffle', [True, False])
 @pytest.mark.parametrize('round_up', [True, False])
-def test_the_order_of_an_epoch_is_mmengines_from_any_place(rank, size, shuffle, round_up):
+def test_epochs_have_mmengines_order_from_any_position(rank, size, shuffle, round_up):
     options = dict(shuffle=shuffle, seed=5, round_up=round_up)
     ours, theirs = (
         DefaultSampler(range(size), **options),
@@ -35,53 +35,52 @@ def test_the_order_of_an_epoch_is_mmengines_from_any_place(rank, size, shuffle, 
     for epoch in (0, 3):
         ours.set_epoch(epoch)
         theirs.set_epoch(epoch)
-        wanted = list(theirs)
-        assert list(ours) == wanted
-        for place in range(len(wanted) + 1):
-            ours.skip(place)
-            assert list(ours) == wanted[place:]
-        assert list(ours) == wanted  # a place counts for one pass
+        expected = list(theirs)
+        assert list(ours) == expected
+        for position in range(len(expected) + 1):
+            ours.skip(position)
+            assert list(ours) == expected[position:]
+        assert list(ours) == expected  # skip counts for one pass
 
 
-def test_an_endless_order_begins_at_any_place(rank):
-    def first(number: int, after: int = 0) -> list[int]:
+def test_the_infinite_order_starts_at_any_position(rank):
+    def first(number: int, skipped: int = 0) -> list[int]:
         sampler = DATA_SAMPLERS.build(
             dict(type='vit_plugin.InfiniteSampler', dataset=range(10), seed=5)
         )
-        sampler.skip(after)
+        sampler.skip(skipped)
         return list(itertools.islice(sampler, number))
 
-    wanted = first(40)
-    assert wanted[:3] == list(
+    expected = first(40)
+    assert expected[:3] == list(
         itertools.islice(mmengine.dataset.InfiniteSampler(range(10), seed=5), 3)
     )
-    for place in range(25):
-        assert first(15, place) == wanted[place : place + 15]
+    for position in range(25):
+        assert first(15, position) == expected[position : position + 15]
 
 
-def test_the_processes_share_an_endless_order(monkeypatch):
-    def of(rank: int, world: int, number: int) -> list[int]:
+def test_processes_share_the_infinite_order(monkeypatch):
+    def order_of(rank: int, world: int, number: int) -> list[int]:
         monkeypatch.setattr(samplers, 'get_dist_info', lambda: (rank, world))
         return list(itertools.islice(InfiniteSampler(range(10), seed=1), number))
 
-    together = [
-        index for row in zip(*(of(rank, 3, 20) for rank in range(3)), strict=True) for index in row
-    ]
-    assert together == of(0, 1, 60)
+    orders = [order_of(rank, 3, 20) for rank in range(3)]
+    together = [index for indices in zip(*orders, strict=True) for index in indices]
+    assert together == order_of(0, 1, 60)
     passes = [together[i : i + 10] for i in range(0, 60, 10)]
-    assert all(sorted(one) == list(range(10)) for one in passes)
-    assert len({tuple(one) for one in passes}) == 6
+    assert all(sorted(indices) == list(range(10)) for indices in passes)
+    assert len({tuple(indices) for indices in passes}) == 6
 
 
-def test_a_chunk_of_ints_is_no_seam(monkeypatch):
-    wanted = list(DefaultSampler(range(10), seed=2))
+def test_converting_indices_in_chunks_keeps_the_order(monkeypatch):
+    expected = list(DefaultSampler(range(10), seed=2))
     monkeypatch.setattr(samplers, 'INDICES_AT_ONCE', 3)
-    assert list(DefaultSampler(range(10), seed=2)) == wanted
+    assert list(DefaultSampler(range(10), seed=2)) == expected
 
 
 @pytest.mark.nightly
 def test_millions_of_images_take_little_memory():
-    """The campaign's figure on a tenth of the images, in a process of its own."""
+    """The measurement of benchmarks/samplers.py on a tenth of its images."""
     code = (
         'import sys; sys.path.insert(0, "."); from benchmarks.samplers import measure; '
         'print(measure(1_400_000, rounds=1)["memory"])'
@@ -89,10 +88,10 @@ def test_millions_of_images_take_little_memory():
     done = subprocess.run(
         [sys.executable, '-c', code], capture_output=True, text=True, timeout=120, check=True
     )
-    assert float(done.stdout.splitlines()[-1]) < 30
+    assert float(done.stdout.splitlines()[-1]) < 30  # MiB
 
 
-@pytest.mark.parametrize('kind', [DefaultSampler, InfiniteSampler])
-def test_without_samples_there_is_no_order(kind):
-    with rejects(f'{kind.__name__}: the dataset has no samples'):
-        kind([])
+@pytest.mark.parametrize('sampler', [DefaultSampler, InfiniteSampler])
+def test_empty_data_sets_raise(sampler):
+    with rejects(f'{sampler.__name__}: the dataset has no samples'):
+        sampler([])

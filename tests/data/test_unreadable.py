@@ -1,4 +1,4 @@
-"""What counts as unreadable, and what takes its place."""
+"""Which errors mean that a file is unreadable, and which sample replaces it."""
 
 import errno
 import threading
@@ -11,7 +11,7 @@ from mmengine.dataset import BaseDataset
 from rejection import rejects
 
 from vit_plugin.data.images import LoadImage
-from vit_plugin.data.seeded import PositionedIndex, Seeded
+from vit_plugin.data.seeded import PositionedIndex, SeededDataset
 from vit_plugin.data.unreadable import UnreadableFile, UnreadableList, unreadable_file
 from vit_plugin.errors import ConfigError
 
@@ -26,7 +26,7 @@ def raised(function, *args) -> Exception:
     'load', [LoadImage, LoadImageFromFile, lambda: LoadImageFromFile(imdecode_backend='pillow')]
 )
 @pytest.mark.parametrize('content', [b'', b'a text', None])
-def test_whatever_a_loader_raises_is_unreadable(tmp_path, load, content):
+def test_errors_of_loaders_mean_unreadable(tmp_path, load, content):
     path = tmp_path / 'bad.jpg'
     if content is not None:
         path.write_bytes(content)
@@ -42,7 +42,7 @@ def fail(error: Exception) -> None:
 
 
 @pytest.mark.parametrize(
-    ('error', 'counts'),
+    ('error', 'is_unreadable'),
     [
         (OSError(errno.EIO, 'Input/output error', 'a.jpg'), True),
         (FileNotFoundError('a.jpg'), True),
@@ -52,12 +52,12 @@ def fail(error: Exception) -> None:
         (ConfigError('wrong'), False),
     ],
 )
-def test_other_errors(error, counts):
-    assert bool(unreadable_file(raised(fail, error))) == counts
+def test_errors_of_files_mean_unreadable_and_others_do_not(error, is_unreadable):
+    assert bool(unreadable_file(raised(fail, error))) == is_unreadable
 
 
 class Folder(BaseDataset):
-    """Ten files, of which some are damaged."""
+    """Ten images, each of the value of its number; some are damaged."""
 
     def __init__(self, folder, damaged) -> None:
         self._folder = folder
@@ -71,54 +71,53 @@ class Folder(BaseDataset):
         return [dict(img_path=str(self._folder / f'{i}.png')) for i in range(10)]
 
 
-def test_another_sample_takes_the_place_and_it_depends_on_the_position_alone(tmp_path):
+def test_the_replacement_of_a_sample_depends_only_on_its_position(tmp_path):
     (tmp_path / 'images').mkdir()
-    bad = UnreadableList(tmp_path / 'unreadable.txt')
-    data = Seeded(Folder(tmp_path / 'images', [3, 4]), 0, bad)
-    found = [data[PositionedIndex(3, position)]['img'].max() for position in range(30)]
-    assert found == [data[PositionedIndex(3, position)]['img'].max() for position in range(30)]
-    assert len(set(found)) > 4
-    assert not {3, 4} & set(found)
-    assert {bad.path for bad in bad.read()} == {str(tmp_path / f'images/{i}.png') for i in (3, 4)}
-    # None twice.
-    assert len(bad.read()) == 30 + sum(entry.path.endswith('4.png') for entry in bad.read())
+    unreadable = UnreadableList(tmp_path / 'unreadable.txt')
+    data = SeededDataset(Folder(tmp_path / 'images', [3, 4]), 0, unreadable)
+    values = [data[PositionedIndex(3, position)]['img'].max() for position in range(30)]
+    assert values == [data[PositionedIndex(3, position)]['img'].max() for position in range(30)]
+    assert len(set(values)) > 4
+    assert not {3, 4} & set(values)
+    paths = [entry.path for entry in unreadable.read()]
+    assert {*paths} == {str(tmp_path / f'images/{i}.png') for i in (3, 4)}
+    # One entry for each position, although each was read twice; and those of replacements.
+    assert len(paths) == 30 + sum(path.endswith('4.png') for path in paths)
     assert data[PositionedIndex(5, 0)]['img'].max() == 5
     with pytest.raises(AssertionError, match='failed to load'):
-        data[3]  # for who asks without a position
+        data[3]  # a sample without a position is not replaced
 
 
-def test_without_a_list_it_is_an_error(tmp_path):
+def test_unreadable_samples_without_a_list_raise(tmp_path):
     with pytest.raises(AssertionError, match='failed to load'):
-        Seeded(Folder(tmp_path, [3]), 0)[PositionedIndex(3, 0)]
+        SeededDataset(Folder(tmp_path, [3]), 0)[PositionedIndex(3, 0)]
 
 
-def test_a_data_set_of_unreadable_files_is_one_sentence(tmp_path):
+def test_many_unreadable_samples_in_a_row_raise(tmp_path):
     (tmp_path / 'images').mkdir()
-    data = Seeded(
+    data = SeededDataset(
         Folder(tmp_path / 'images', range(10)), 0, UnreadableList(tmp_path / 'unreadable.txt')
     )
     with rejects('10 samples in a row cannot be read, the last one .*png.*look at'):
         data[PositionedIndex(3, 0)]
 
 
-def test_several_writers_leave_whole_lines(tmp_path):
-    bad = UnreadableList(tmp_path / 'folder/unreadable.txt')
-    threads = [
-        threading.Thread(
-            target=lambda i=i: [
-                bad.add(UnreadableFile(i * 100 + k, f'{i}\t{k}\n', 'x' * 99)) for k in range(50)
-            ]
-        )
-        for i in range(4)
-    ]
+def test_concurrent_writers_write_complete_lines(tmp_path):
+    unreadable = UnreadableList(tmp_path / 'folder/unreadable.txt')
+
+    def write(i: int) -> None:
+        for k in range(50):
+            unreadable.add(UnreadableFile(i * 100 + k, f'{i}\t{k}\n', 'x' * 99))
+
+    threads = [threading.Thread(target=write, args=(i,)) for i in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert {entry.position for entry in bad.read()} == {
+    assert {entry.position for entry in unreadable.read()} == {
         i * 100 + k for i in range(4) for k in range(50)
     }
-    assert all(entry.reason == 'x' * 99 for entry in bad.read())
-    with open(bad.path, 'a') as file:
-        file.write('torn')
-    assert len(bad.read()) == 200
+    assert all(entry.reason == 'x' * 99 for entry in unreadable.read())
+    with open(unreadable.path, 'a') as file:
+        file.write('torn')  # an incomplete line is ignored
+    assert len(unreadable.read()) == 200

@@ -1,4 +1,4 @@
-"""Detectors and segmentors as files: equal to the model, and to what the framework predicts."""
+"""Exported detectors and segmentors: equal to the model, and to the framework's predictions."""
 
 from importlib.util import find_spec
 from itertools import product
@@ -17,47 +17,48 @@ from vit_plugin.deploy.export import export
 pytestmark = pytest.mark.filterwarnings('ignore')
 QUICK = ('linear', '.onnx', (64, 96))
 REAL_TIME = ('RT-DETR', 'D-FINE', 'DEIMv2', 'ECDet')
-KINDS = (*REAL_TIME, 'LW-DETR', 'RetinaNet', 'linear', 'TransUNet', 'EoMT', 'EoMT, panoptic')
+FAMILY_NAMES = (*REAL_TIME, 'LW-DETR', 'RetinaNet', 'linear', 'TransUNet', 'EoMT', 'EoMT, panoptic')
 
 
-def build(kind: str, **changes) -> nn.Module:
-    """A model of the family, whose boxes of any score are kept, with other settings."""
-    scope, _ = FAMILIES[kind]
+def build(family: str, **changes) -> nn.Module:
+    """A small model of a family with changed settings; RetinaNet keeps boxes of any score."""
+    scope, _ = FAMILIES[family]
     if not find_spec(scope):
         pytest.skip(f'{scope} is not installed')
-    if kind == 'RetinaNet':
+    if family == 'RetinaNet':
         changes = dict(test_cfg=dict(score_thr=0.0)) | changes
-    return exported_families.build(kind, exported_families.Test([], model=dict(model=changes)))[1]
+    return exported_families.build(family, exported_families.Test([], model=dict(model=changes)))[1]
 
 
 @pytest.mark.parametrize(
-    ('kind', 'suffix', 'size'),
+    ('family', 'suffix', 'size'),
     [
         pytest.param(*row, marks=() if row == QUICK else pytest.mark.nightly)
-        for row in product(KINDS, ('.pt2', '.onnx'), ((64, 64), (64, 96)))
+        for row in product(FAMILY_NAMES, ('.pt2', '.onnx'), ((64, 64), (64, 96)))
     ],
 )
-def test_the_file_is_the_model(tmp_path, kind, suffix, size):
+def test_exported_files_equal_the_model(tmp_path, family, suffix, size):
     if suffix == '.onnx':
         pytest.importorskip('onnxscript')
-    model = deploy(build(kind))
+    model = deploy(build(family))
     file = tmp_path / f'model{suffix}'
     assert export(model, file, size) < 1e-4
-    if suffix == '.onnx':  # no operator of a library
+    if suffix == '.onnx':  # only standard operators
         graph = pytest.importorskip('onnx').load(file).graph
         assert {node.domain for node in graph.node} <= {'', 'ai.onnx'}
-    assert len(model.outputs) == (
-        1 if kind in ('linear', 'EoMT', 'TransUNet') else 2 if kind == 'EoMT, panoptic' else 3
-    )
+    if family in ('linear', 'EoMT', 'TransUNet'):
+        assert len(model.outputs) == 1
+    else:
+        assert len(model.outputs) == (2 if family == 'EoMT, panoptic' else 3)
 
 
 @pytest.mark.parametrize('size', [(64, 96), (30, 40)])
-@pytest.mark.parametrize('kind', [*REAL_TIME, 'LW-DETR', 'RetinaNet'])
-def test_boxes_are_the_frameworks(kind, size):
-    """Of an image, and of one that is padded, where boxes beyond it are cut to nothing."""
+@pytest.mark.parametrize('family', [*REAL_TIME, 'LW-DETR', 'RetinaNet'])
+def test_boxes_equal_mmdetections(family, size):
+    """For an unpadded image and a padded one, where boxes in the padding become empty."""
     from mmdet.structures import DetDataSample
 
-    model, image = build(kind), torch.randint(0, 256, (3, 64, 96)).float()
+    model, image = build(family), torch.randint(0, 256, (3, 64, 96)).float()
     mean = model.data_preprocessor.mean.flip(0)  # the pixels are BGR
     image[:, size[0] :], image[:, :, size[1] :] = mean, mean
     sample = DetDataSample(
@@ -69,65 +70,67 @@ def test_boxes_are_the_frameworks(kind, size):
         )
     )
     boxes, scores, labels = (
-        part[0] for part in deploy(model)(image.flip(0)[None], torch.tensor([size]))
+        output[0] for output in deploy(model)(image.flip(0)[None], torch.tensor([size]))
     )
     with torch.no_grad():
-        found = model.test_step(dict(inputs=[image], data_samples=[sample]))[0].pred_instances
-    torch.testing.assert_close(scores, found.scores)
-    torch.testing.assert_close(boxes, found.bboxes)
-    assert torch.equal(labels, found.labels)
+        expected = model.test_step(dict(inputs=[image], data_samples=[sample]))[0].pred_instances
+    torch.testing.assert_close(scores, expected.scores)
+    torch.testing.assert_close(boxes, expected.bboxes)
+    assert torch.equal(labels, expected.labels)
 
 
-@pytest.mark.parametrize('kind', ['linear', 'EoMT'])
-def test_maps_are_the_frameworks(kind):
+@pytest.mark.parametrize('family', ['linear', 'EoMT'])
+def test_maps_equal_mmsegmentations(family):
     from mmseg.structures import SegDataSample
 
-    model, image = build(kind), torch.randint(0, 256, (3, 64, 96)).float()
+    model, image = build(family), torch.randint(0, 256, (3, 64, 96)).float()
     sample = SegDataSample(
         metainfo=dict(img_shape=(64, 96), ori_shape=(64, 96), pad_shape=(64, 96))
     )
     logits = deploy(model)(image.flip(0)[None])
     with torch.no_grad():
-        found = model.test_step(dict(inputs=[image], data_samples=[sample]))[0]
-    np.testing.assert_array_equal(logits[0].argmax(0), found.pred_sem_seg.data[0])
+        expected = model.test_step(dict(inputs=[image], data_samples=[sample]))[0]
+    np.testing.assert_array_equal(logits[0].argmax(0), expected.pred_sem_seg.data[0])
 
 
-@pytest.mark.parametrize('kind', ['RetinaNet', 'LW-DETR', 'EoMT, panoptic', 'linear'])
-def test_what_is_beyond_an_image_is_the_exact_value_of_the_preprocessor(kind):
-    """Whatever the caller pads with, in images of a batch that differ in size."""
+@pytest.mark.parametrize('family', ['RetinaNet', 'LW-DETR', 'EoMT, panoptic', 'linear'])
+def test_padding_has_the_exact_value_of_the_preprocessor(family):
+    """Whatever values the caller pads images of different sizes with."""
     from mmseg.structures import SegDataSample
 
     changes = dict(pad_size_divisor=32, pad_value=0.7)
-    if kind == 'linear':
+    if family == 'linear':
         changes = dict(test_cfg=dict(size_divisor=32), pad_val=0.7)
-    model = build(kind, data_preprocessor=changes)
+    model = build(family, data_preprocessor=changes)
     images, sizes = 255 * torch.rand(2, 3, 96, 96), torch.tensor([[96, 70], [41, 96]])
     deployed = deploy(model)
     assert deployed.inputs == ('images', 'sizes')
-    seen = deployed.normalized(images, sizes)
-    for image, pixels, (height, width) in zip(images, seen, sizes.tolist(), strict=True):
-        inner = image[:, :height, :width].flip(0)  # as they are read: BGR
-        data = dict(inputs=[inner], data_samples=None)
-        wanted = torch.full_like(pixels, 0.7)
-        data['data_samples'] = [SegDataSample()] if kind == 'linear' else None
-        found = model.data_preprocessor(data, False)['inputs'][0]
-        wanted[:, : found.shape[1], : found.shape[2]] = found
-        assert torch.equal(pixels, wanted)
+    normalized = deployed.normalized(images, sizes)
+    for image, pixels, (height, width) in zip(images, normalized, sizes.tolist(), strict=True):
+        inner = image[:, :height, :width].flip(0)  # the framework reads BGR
+        samples = [SegDataSample()] if family == 'linear' else None
+        preprocessed = model.data_preprocessor(dict(inputs=[inner], data_samples=samples), False)
+        (padded,) = preprocessed['inputs']
+        expected = torch.full_like(pixels, 0.7)
+        expected[:, : padded.shape[1], : padded.shape[2]] = padded
+        assert torch.equal(pixels, expected)
     with torch.no_grad():
-        first, second = deployed(images, sizes), deployed(images.masked_fill(seen == 0.7, 9), sizes)
-    for one, other in zip(first, second, strict=True):
-        assert torch.equal(one, other)
+        outputs = deployed(images, sizes)
+        other_padding = deployed(images.masked_fill(normalized == 0.7, 9), sizes)
+    for output, same in zip(outputs, other_padding, strict=True):
+        assert torch.equal(output, same)
 
 
-def test_boxes_below_the_score_of_a_test_are_none():
+def test_boxes_below_the_score_threshold_have_the_score_0():
     model = build('RetinaNet')
     image, size = 255 * torch.rand(1, 3, 64, 96), torch.tensor([[64, 96]])
     with torch.no_grad():
         scores = deploy(model)(image, size)[1]
-        model.bbox_head.test_cfg['score_thr'] = middle = scores[0, 5].item()
-        fewer = deploy(model)(image, size)[1]
-    assert torch.equal(fewer, scores * (scores > middle))
-    assert 0 < (fewer > 0).sum() < (scores > 0).sum()
+        threshold = scores[0, 5].item()
+        model.bbox_head.test_cfg['score_thr'] = threshold
+        thresholded = deploy(model)(image, size)[1]
+    assert torch.equal(thresholded, scores * (scores > threshold))
+    assert 0 < (thresholded > 0).sum() < (scores > 0).sum()
 
 
 @pytest.mark.parametrize(
@@ -151,13 +154,13 @@ def test_boxes_below_the_score_of_a_test_are_none():
         ),
     ],
 )
-def test_what_is_chosen_in_another_way_is_refused(part, changes, words):
+def test_unsupported_selections_of_boxes_raise(part, changes, words):
     with rejects(words):
         deploy(build('RetinaNet', **{part: changes}))
 
 
 @pytest.mark.parametrize(
-    ('kind', 'changes', 'words'),
+    ('family', 'changes', 'words'),
     [
         (
             'linear',
@@ -176,36 +179,36 @@ def test_what_is_chosen_in_another_way_is_refused(part, changes, words):
         ),
     ],
 )
-def test_what_is_no_graph(kind, changes, words):
+def test_models_that_cannot_be_a_graph_raise(family, changes, words):
     with rejects(words):
-        deploy(build(kind, **changes))
+        deploy(build(family, **changes))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ('kind', 'unit', 'least'),
-    [('RetinaNet', 8, 8), ('LW-DETR', 8, 4), *((kind, 32, 2) for kind in REAL_TIME)],
+    ('family', 'unit', 'least'),
+    [('RetinaNet', 8, 8), ('LW-DETR', 8, 4), *((family, 32, 2) for family in REAL_TIME)],
 )
-def test_a_detector_takes_any_multiple_of_its_padding(tmp_path, kind, unit, least):
+def test_a_detector_takes_any_multiple_of_its_padding(tmp_path, family, unit, least):
     pytest.importorskip('onnxscript')
-    model = build(kind)
+    model = build(family)
     deployed = deploy(model)
-    assert (deployed.unit, deployed.least) == (unit, least)  # two rows of the coarsest map
-    # It is run at three sizes, in batches.
+    assert (deployed.unit, deployed.min_units) == (unit, least)  # two rows of the coarsest map
+    # Compared at three sizes, in batches.
     assert export(deployed, tmp_path / 'model.onnx', None) < 1e-4
     model.data_preprocessor.pad_size_divisor = 32
     assert deploy(model).unit == 32
 
 
-def test_the_smallest_image_has_an_element_for_each_query():
-    """Of 64 x 64 pixels, these maps have 84 elements."""
-    for queries, least in ((84, 2), (85, 3)):
-        test = dict(max_per_img=20)
-        model = build('RT-DETR', bbox_head=dict(num_queries=queries), test_cfg=test)
-        assert deploy(model).least == least
+def test_the_smallest_image_has_a_map_element_for_each_query():
+    """The maps of an image of 64 x 64 pixels have 84 elements together."""
+    for queries, min_units in ((84, 2), (85, 3)):
+        test_cfg = dict(max_per_img=20)
+        model = build('RT-DETR', bbox_head=dict(num_queries=queries), test_cfg=test_cfg)
+        assert deploy(model).min_units == min_units
 
 
-def test_how_far_boxes_are_apart():
+def test_difference_ignores_the_order_of_boxes_with_similar_scores():
     model = deploy(build('LW-DETR'))
     boxes = torch.rand(2, 40, 4) * 64
     scores, labels = torch.rand(2, 40).sort(descending=True).values, torch.randint(0, 3, (2, 40))
@@ -213,8 +216,8 @@ def test_how_far_boxes_are_apart():
     assert model.difference(same, same) == 0
     swapped = torch.arange(40)
     swapped[[3, 4]] = swapped[[4, 3]]
-    # Their scores are alike.
+    # Boxes of similar scores may change places.
     assert model.difference((boxes[:, swapped], scores, labels[:, swapped]), same) < 0.2
     assert model.difference((boxes + 6.4, scores, labels), same) > 0.05
     assert model.difference((boxes, scores, (labels + 1) % 3), same) > 0.05
-    assert model.difference(tuple(part[:, :0] for part in same), same) == 1
+    assert model.difference(tuple(output[:, :0] for output in same), same) == 1

@@ -1,4 +1,4 @@
-"""The programs of docs/deployment.md, on files of ``vit-plugin export``, against ``infer``."""
+"""The programs of docs/deployment.md, on exported files, against the predictions of ``infer``."""
 
 import os
 import shutil
@@ -23,27 +23,26 @@ PAGE = 'docs/deployment.md'
 SHAPES = [(96, 128), (128, 96), (100, 100), (61, 300)]
 SCORE_THR = 0.3
 PADDED = dict(size_divisor=32)
-THEIRS = [  # with 3 pixels left over
+OF_TRANSFORMERS = [  # crops 3 pixels, an odd number
     dict(type='ResizeEdge', scale=67),
     dict(type='vit_plugin.FloorCenterCrop', crop_size=64),
 ]
-# The families, and the test of each that makes its file.
+# Families of models, and the test pipeline of each.
 CASES = {
     'RetinaNet, stretched': ('RetinaNet', families.Test(STRETCH)),
     'RetinaNet': ('RetinaNet', families.Test(KEEP, PADDED)),
     'RF-DETR': ('RF-DETR', families.Test(STRETCH)),
     'classifier': ('class token', CLASSIFIERS_TESTS['edge and crop']),
-    'classifier of transformers': ('class token', families.Test(THEIRS)),
+    'classifier of transformers': ('class token', families.Test(OF_TRANSFORMERS)),
     'SegFormer': ('SegFormer', families.Test(KEEP, PADDED)),
     'depth': ('depth', families.Test(KEEP, PADDED)),
 }
-ENDS = {'class token': 'classifier', 'SegFormer': 'segmentor', 'depth': 'depth'}
-# Debian's folders of headers, and the libraries of the C++ program.
-USUAL = '/usr/include/onnxruntime', '/usr/include/opencv4'
+TASK_OF_FAMILY = {'class token': 'classifier', 'SegFormer': 'segmentor', 'depth': 'depth'}
+HEADER_FOLDERS = '/usr/include/onnxruntime', '/usr/include/opencv4'  # Debian's
 LIBRARIES = 'onnxruntime', 'opencv_imgcodecs', 'opencv_imgproc', 'opencv_core'
 
 pytestmark = [
-    pytest.mark.filterwarnings('ignore'),  # the hosts' own
+    pytest.mark.filterwarnings('ignore'),  # of the frameworks
     pytest.mark.nightly,
     pytest.mark.skipif(
         not all(map(find_spec, ('mmdet', 'mmseg', 'onnxruntime', 'onnxscript'))),
@@ -53,7 +52,7 @@ pytestmark = [
 
 
 class Programs(NamedTuple):
-    """The page's Python: what all begin with, the ends of each task, and the runtimes' lines."""
+    """The page's Python: the common beginning, the end for each task, and each runtime's line."""
 
     beginning: str
     ends: dict[str, str]
@@ -66,10 +65,12 @@ class Programs(NamedTuple):
 
 
 def programs() -> Programs:
-    first, *others = (block.text for block in pages.blocks(PAGE, 'python'))
+    """Read the page, whose blocks of Python come in the order of the names below."""
+    beginning, *others = (block.text for block in pages.blocks(PAGE, 'python'))
     ends = dict(zip(('detector', 'classifier', 'segmentor', 'depth'), others[:4], strict=True))
-    runs = ['found = session.run(None, given)\n', *others[4:]]
-    return Programs(first, ends, dict(zip(('onnxruntime', 'openvino', 'cv2'), runs, strict=True)))
+    lines = ['found = session.run(None, given)\n', *others[4:]]
+    runtimes = dict(zip(('onnxruntime', 'openvino', 'cv2'), lines, strict=True))
+    return Programs(beginning, ends, runtimes)
 
 
 @pytest.fixture(scope='module', params=CASES)
@@ -79,10 +80,11 @@ def exported(request, tmp_path_factory) -> tuple[str, Path]:
     family, test = CASES[request.param]
     checkpoint, file = families.save(family, test, folder / 'epoch_1.pth'), folder / 'model.onnx'
     assert command(['export', str(checkpoint), '--out', str(file)]) == 0
-    return ENDS.get(family, 'detector'), file
+    return TASK_OF_FAMILY.get(family, 'detector'), file
 
 
 def photographs(folder: Path) -> list[Path]:
+    """Write images of the sizes in SHAPES."""
     random = np.random.default_rng(0)
     paths = []
     for number, shape in enumerate(SHAPES):
@@ -92,8 +94,8 @@ def photographs(folder: Path) -> list[Path]:
     return paths
 
 
-def said_by(program: list[str], folder: Path) -> list[str]:
-    """The lines that a program prints."""
+def output_lines(program: list[str], folder: Path) -> list[str]:
+    """Run a program, and return the lines that it prints."""
     return subprocess.run(
         program,
         cwd=folder,
@@ -105,7 +107,7 @@ def said_by(program: list[str], folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize('runtime', ['onnxruntime', 'openvino', 'cv2'])
-def test_its_answers_are_those_of_infer(exported, tmp_path, runtime, request):
+def test_programs_predict_as_infer(exported, tmp_path, runtime, request):
     if not find_spec(runtime) or (runtime == 'cv2' and cv2.__version__ < '5'):
         pytest.skip(f'needs {runtime}')
     if runtime == 'cv2' and request.node.callspec.params['exported'] == 'RF-DETR':
@@ -114,39 +116,40 @@ def test_its_answers_are_those_of_infer(exported, tmp_path, runtime, request):
     model = ExportedModel(file)
     (tmp_path / 'program.py').write_text(programs().of(task, runtime))
     for path in photographs(tmp_path):
-        lines = said_by([sys.executable, 'program.py', str(file), path.name], tmp_path)
+        lines = output_lines([sys.executable, 'program.py', str(file), path.name], tmp_path)
         COMPARE[task](model, path, lines)
 
 
 def compare_boxes(model: ExportedModel, path: Path, lines: list[str]) -> None:
+    """Compare printed boxes with those of the model."""
     rows = [line.rsplit(maxsplit=5) for line in lines]
-    wanted = model(read_image(path))
-    likely = wanted.scores >= SCORE_THR
+    expected = model(read_image(path))
+    likely = expected.scores >= SCORE_THR
     assert len(rows) == likely.sum() > 0
-    found = np.array([[float(value) for value in row[2:]] for row in rows])
-    apart = np.abs(found[:, None] - wanted.boxes[likely]).max(-1)
-    names = np.array([model.classes[label] for label in wanted.labels[likely]])
-    apart[np.array([name for name, *_ in rows])[:, None] != names] = np.inf
-    # Boxes of equal scores may change places.
-    assert max(apart.min(0).max(), apart.min(1).max()) < 0.2
+    boxes = np.array([[float(value) for value in row[2:]] for row in rows])
+    distances = np.abs(boxes[:, None] - expected.boxes[likely]).max(-1)  # in pixels
+    names = np.array([model.classes[label] for label in expected.labels[likely]])
+    distances[np.array([name for name, *_ in rows])[:, None] != names] = np.inf
+    # Each box is near one of the others. Boxes of equal scores may come in another order.
+    assert max(distances.min(0).max(), distances.min(1).max()) < 0.2
 
 
 def compare_classes(model: ExportedModel, path: Path, lines: list[str]) -> None:
-    found = {name: float(score) for name, score in (line.rsplit(maxsplit=1) for line in lines)}
+    scores = {name: float(score) for name, score in (line.rsplit(maxsplit=1) for line in lines)}
     rows = model(read_image(path)).rows()
-    assert found == {row['class']: pytest.approx(row['score'], abs=2e-3) for row in rows}
+    assert scores == {row['class']: pytest.approx(row['score'], abs=2e-3) for row in rows}
 
 
 def compare_maps(model: ExportedModel, path: Path, lines: list[str]) -> None:
-    found = cv2.imread(str(path.with_name('labels.png')), cv2.IMREAD_UNCHANGED)
-    wanted = model(read_image(path)).map
-    assert found.shape == wanted.shape
-    assert np.mean(found != wanted) < 1e-3
+    labels = cv2.imread(str(path.with_name('labels.png')), cv2.IMREAD_UNCHANGED)
+    expected = model(read_image(path)).map
+    assert labels.shape == expected.shape
+    assert np.mean(labels != expected) < 1e-3
 
 
 def compare_depths(model: ExportedModel, path: Path, lines: list[str]) -> None:
-    wanted = model(read_image(path)).depth
-    np.testing.assert_allclose(np.load(path.with_name('depth.npy')), wanted, rtol=1e-3)
+    expected = model(read_image(path)).depth
+    np.testing.assert_allclose(np.load(path.with_name('depth.npy')), expected, rtol=1e-3)
 
 
 COMPARE = dict(
@@ -156,12 +159,14 @@ COMPARE = dict(
 
 @pytest.fixture(scope='module')
 def compiled(tmp_path_factory) -> str:
-    """The C++ program. CPPFLAGS and LDFLAGS say where headers and libraries are, if not usual."""
+    """The compiled C++ program. CPPFLAGS and LDFLAGS may name further headers and libraries."""
     folder = tmp_path_factory.mktemp('compiled')
     [block] = pages.blocks(PAGE, 'cpp')
     (folder / 'detect.cpp').write_text(block.text)
-    headers, places = (os.environ.get(name, '').split() for name in ('CPPFLAGS', 'LDFLAGS'))
-    compiler = ['g++', '-std=c++17', *headers, *(f'-I{folder}' for folder in USUAL)]
+    headers, library_folders = (
+        os.environ.get(name, '').split() for name in ('CPPFLAGS', 'LDFLAGS')
+    )
+    compiler = ['g++', '-std=c++17', *headers, *(f'-I{folder}' for folder in HEADER_FOLDERS)]
     if (
         not shutil.which('g++')
         or subprocess.run(
@@ -171,16 +176,18 @@ def compiled(tmp_path_factory) -> str:
         pytest.skip('needs g++ and the headers of onnxruntime and OpenCV')
     libraries = [f'-l{name}' for name in LIBRARIES]
     subprocess.run(
-        [*compiler, 'detect.cpp', '-o', 'detect', *places, *libraries], cwd=folder, check=True
+        [*compiler, 'detect.cpp', '-o', 'detect', *library_folders, *libraries],
+        cwd=folder,
+        check=True,
     )
     return str(folder / 'detect')
 
 
-def test_the_boxes_of_cpp_are_those_of_infer(exported, compiled, tmp_path):
+def test_the_cpp_program_predicts_as_infer(exported, compiled, tmp_path):
     task, file = exported
     if task != 'detector':
         pytest.skip('the program is for detectors')
     for path in photographs(tmp_path):
         compare_boxes(
-            ExportedModel(file), path, said_by([compiled, str(file), path.name], tmp_path)
+            ExportedModel(file), path, output_lines([compiled, str(file), path.name], tmp_path)
         )

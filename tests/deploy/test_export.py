@@ -12,8 +12,8 @@ from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.deployed_module import Deployed
 from vit_plugin.deploy.export import (
     FILE_FORMATS,
+    checking_finite,
     export,
-    finite,
     largest_difference,
     trace,
     write_onnx,
@@ -22,7 +22,7 @@ from vit_plugin.inference.load import from_config
 from vit_plugin.inference.saved_model import SavedModel
 from vit_plugin.weights import open_checkpoint
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # the exporters' own
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the exporters
 SIZE = (40, 24)  # another grid than the native 4 x 4
 DINOV3 = dict(form='centred', planes='halves')
 WINDOW = dict(window=dict(size=3, global_blocks=(1,)))  # does not divide the grid
@@ -34,7 +34,7 @@ MAP_POOLING = dict(
     num_prefix_tokens=0,
     map_cfg=dict(num_heads=2),
 )
-# Changes of the backbone, and of the neck and head beside it.
+# Changes of the backbone, and of the neck and head.
 VARIATIONS: dict[str, dict] = {
     "pos_embed='none'": dict(pos_embed='none'),
     "pos_embed='learned'": {},
@@ -51,7 +51,7 @@ VARIATIONS: dict[str, dict] = {
         pos_embed=dict(type='learned', relative='shared_bias'), encoder=dict(reg_token=2)
     ),
     "'sincos2d', spread=False": dict(pos_embed=dict(type='sincos2d', spread=False)),
-    # One block.
+    # With one block only.
     "'learned', relative=True": dict(pos_embed=dict(type='learned', relative=True), out_indices=0),
     'rotary': dict(
         pos_embed=dict(type='none', rotary=DINOV3), encoder=dict(reg_token=4, qkv_bias='qv')
@@ -89,9 +89,9 @@ VARIATIONS: dict[str, dict] = {
     ),
 }
 SIZES = {'fixed': SIZE, '--dynamic': None}
-# Their graphs depend on the size.
+# Variations with graphs that depend on the image size.
 NOT_DYNAMIC = {'window', 'window, rotary', 'window, relative', "'learned', bicubic_dinov2"}
-# The others are parts of these, or these have been seen to break; the whole table is nightly.
+# Run always: one that has most of the options, and two that have failed before.
 QUICK = {
     ('all of these', 'fixed', '.onnx'),
     ("pos_embed='learned'", '--dynamic', '.pt2'),
@@ -101,7 +101,7 @@ QUICK = {
 
 @pytest.fixture
 def train(tmp_path, tiny, tiny_hybrid):
-    """Makes a classifier's config and its checkpoint, no weight at zero."""
+    """Makes a classifier's config and a checkpoint of it without weights of zero."""
 
     def make(
         arch: str = 'pure', head: dict | None = None, neck: dict | None = None, **backbone
@@ -148,7 +148,7 @@ def with_onnx() -> None:
 
 
 @pytest.mark.parametrize('arch', ['pure', 'hybrid'])
-def test_it_is_the_classifier_with_its_preprocessing(train, arch):
+def test_deployed_models_include_the_preprocessing(train, arch):
     cfg, path = train(arch)
     model = load_deployed(cfg, path)
     images = torch.randint(0, 256, (2, 3, *SIZE)).float()
@@ -156,19 +156,19 @@ def test_it_is_the_classifier_with_its_preprocessing(train, arch):
         dict(cfg.model, data_preprocessor=dict(cfg.data_preprocessor, type='ClsDataPreprocessor'))
     )
     whole.load_state_dict(torch.load(path))
-    # Images are read in BGR.
+    # The framework reads images in BGR.
     inputs = whole.eval().data_preprocessor(dict(inputs=images.flip(1)))['inputs']
     with torch.no_grad():
         assert torch.equal(model(images), whole(inputs))
 
 
-def test_a_preprocessor_within_the_model_is_kept(train):
+def test_a_preprocessor_within_the_model_is_used(train):
     cfg, path = train()
-    apart = load_deployed(cfg, path)
+    separate = load_deployed(cfg, path)
     cfg.model.data_preprocessor = cfg.pop('data_preprocessor')
     images = torch.randint(0, 256, (2, 3, *SIZE)).float()
     with torch.no_grad():
-        assert torch.equal(load_deployed(cfg, path)(images), apart(images))
+        assert torch.equal(load_deployed(cfg, path)(images), separate(images))
 
 
 @pytest.mark.usefixtures('with_onnx')
@@ -179,7 +179,7 @@ def test_a_preprocessor_within_the_model_is_kept(train):
         for row in product(VARIATIONS, SIZES, FILE_FORMATS)
     ],
 )
-def test_each_variation_is_computed_or_refused(deployed, tmp_path, variation, size, suffix):
+def test_each_variation_is_exported_or_refused(deployed, tmp_path, variation, size, suffix):
     model, out = deployed(**VARIATIONS[variation]), tmp_path / 'new' / f'model{suffix}'
     written = {out}
     if suffix == '.xml':
@@ -197,27 +197,28 @@ def test_each_variation_is_computed_or_refused(deployed, tmp_path, variation, si
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('size', [*SIZES.values()], ids=SIZES)
-def test_nothing_is_made_of_parameters_in_every_run(deployed, size):
-    """Neither kernels standardized nor, at a fixed size, positions resampled or looked up."""
+def test_graphs_contain_no_computations_on_parameters(deployed, size):
+    """Kernels are standardized, and at a fixed size positions resampled, when it is exported."""
     model = deployed(
         arch='hybrid', pos_embed=dict(type='learned', relative=True, interpolate_mode='bicubic')
     )
     images = torch.rand(2, 3, *(size or SIZE))
-    wanted = model(images)
+    expected = model(images)
     program = trace(model, size)
-    assert torch.equal(program.module()(images), wanted)
+    assert torch.equal(program.module()(images), expected)
     operators = [str(node.target) for node in program.graph.nodes if node.op == 'call_function']
-    assert not [
+    standardizing = [
         name
         for name in operators
         if 'norm' in name and 'layer_norm' not in name and 'group_norm' not in name
     ]
-    resampled = [name for name in operators if 'upsample' in name or 'index' in name]
-    assert bool(resampled) == (size is None)
+    assert not standardizing
+    resampling = [name for name in operators if 'upsample' in name or 'index' in name]
+    assert bool(resampling) == (size is None)
 
 
 @pytest.mark.nightly
-def test_bfloat16(train, tmp_path):
+def test_bfloat16_files_are_smaller_and_close(train, tmp_path):
     cfg, path = train('hybrid')
     model, half = load_deployed(cfg, path), load_deployed(cfg, path, 'bfloat16')
     assert export(model, tmp_path / 'model.pt2', SIZE) < 1e-5
@@ -227,17 +228,14 @@ def test_bfloat16(train, tmp_path):
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures('with_onnx')
-def test_int8(deployed, tmp_path):
+def test_int8_files_are_close(deployed, tmp_path):
     assert 1e-5 < export(deployed(), tmp_path / 'int8.onnx', SIZE, 'int8') < 0.2
 
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures('with_onnx')
-def test_float16(deployed, tmp_path):
-    """Values beyond its range stay in float32, which takes casts.
-
-    A CPU would not show them: it computes in float32.
-    """
+def test_float16_keeps_values_beyond_its_range_in_float32(deployed, tmp_path):
+    """Shown by the number of casts, since a CPU computes in float32 and has no overflows."""
     import onnx
 
     casts = []
@@ -257,8 +255,8 @@ def test_float16(deployed, tmp_path):
 
 @pytest.mark.usefixtures('with_onnx')
 @pytest.mark.nightly
-def test_one_file_for_all_sizes_does_the_native_one(deployed, tmp_path):
-    """Whose positions are not resampled."""
+def test_files_for_all_sizes_take_the_native_size(deployed, tmp_path):
+    """The positions of the native size are not resampled."""
     model = deployed()
     run = write_onnx(trace(model, None), tmp_path / 'model.onnx', 'float32')
     assert largest_difference(model, run, (32, 32)) < 1e-5
@@ -266,10 +264,10 @@ def test_one_file_for_all_sizes_does_the_native_one(deployed, tmp_path):
 
 @pytest.mark.usefixtures('with_onnx')
 @pytest.mark.nightly
-def test_weights_beyond_two_gigabytes_lie_beside(deployed, tmp_path, monkeypatch):
+def test_large_weights_are_written_to_a_second_file(deployed, tmp_path, monkeypatch):
     monkeypatch.setattr('torch.onnx._internal.exporter._onnx_program._LARGE_MODEL_THRESHOLD', 0)
     model, out = deployed(), tmp_path / 'model.onnx'
-    for _ in range(2):
+    for _ in range(2):  # the second time over the first files
         export(model, out, SIZE)
         assert {file.name for file in tmp_path.iterdir()} == {
             'weights.pth',
@@ -291,29 +289,29 @@ def test_weights_beyond_two_gigabytes_lie_beside(deployed, tmp_path, monkeypatch
         ('.xml', 'int8', 'int8 is not written in OpenVINO.s format; give float16'),
     ],
 )
-def test_what_a_format_does_not_have(tmp_path, suffix, dtype, words):
+def test_dtypes_that_a_format_lacks_raise(tmp_path, suffix, dtype, words):
     with rejects(words):
         FILE_FORMATS[suffix].write(None, tmp_path / f'model{suffix}', dtype, ('logits',), {})
 
 
 @pytest.mark.parametrize('value', [float('nan'), float('inf')])
-def test_outputs_that_are_not_finite_are_an_error(value):
+def test_infinite_outputs_raise(value):
     boxes, scores = torch.rand(1, 4), torch.full((1,), value)
-    assert finite(lambda images: images)(boxes) is boxes
+    assert checking_finite(lambda images: images)(boxes) is boxes
     with rejects('outputs that are infinite or NaN, .* export in float32'):
-        finite(lambda images: (images, scores))(boxes)
+        checking_finite(lambda images: (images, scores))(boxes)
 
 
 def reject(*_, **__) -> None:
     raise RuntimeError('no such operator\nand more')
 
 
-def is_off(model: Deployed, *_) -> float:
+def large_difference(model: Deployed, *_) -> float:
     return 0.5
 
 
 @pytest.mark.parametrize(
-    ('broken', 'by', 'words'),
+    ('function', 'replacement', 'words'),
     [
         (
             'torch.export.export',
@@ -327,15 +325,17 @@ def is_off(model: Deployed, *_) -> float:
         ),
         (
             'vit_plugin.deploy.export.largest_difference',
-            is_off,
+            large_difference,
             'is off by 5.0e-01 of the largest value',
         ),
     ],
 )
-def test_after_any_error_the_old_file_stays(deployed, tmp_path, monkeypatch, broken, by, words):
+def test_after_an_error_the_old_file_stays(
+    deployed, tmp_path, monkeypatch, function, replacement, words
+):
     model, out = deployed(), tmp_path / 'model.pt2'
     out.write_text('old')
-    monkeypatch.setattr(broken, by)
+    monkeypatch.setattr(function, replacement)
     with rejects(words) as error:
         export(model, out, SIZE)
     assert '\n' not in str(error.value)
@@ -343,20 +343,37 @@ def test_after_any_error_the_old_file_stays(deployed, tmp_path, monkeypatch, bro
     assert {file.name for file in tmp_path.iterdir()} == {'weights.pth', 'model.pt2'}
 
 
+class OfFunction:
+    """Enough of a deployed model to compare a function of images."""
+
+    unit = least = stride = 1
+    inputs = ('images',)
+    model = SimpleNamespace(backbone=SimpleNamespace(in_channels=3))
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, images):
+        return self.function(images)
+
+    def difference(self, found, wanted):
+        return float((found - wanted).abs().max())
+
+
 @pytest.mark.parametrize(('factor', 'counts'), [(1.0, True), (1e9, False)])
-def test_a_difference_that_rounding_makes_too_says_nothing(factor, counts):
-    """A model of steps so fine that rounding of its pixels changes them is not compared."""
-
-    class Steps:
-        unit = least = stride = 1
-        inputs = ('images',)
-        model = SimpleNamespace(backbone=SimpleNamespace(in_channels=3))
-
-        def __call__(self, images):
-            return (factor * images).sin()
-
-        def difference(self, found, wanted):
-            return float((found - wanted).abs().max())
-
-    other = largest_difference(Steps(), lambda images: (factor * images + 1).sin(), (4, 4))
+def test_differences_are_ignored_if_rounding_makes_as_large_ones(factor, counts):
+    """A model whose outputs change with the rounding of its pixels is not compared."""
+    model = OfFunction(lambda images: (factor * images).sin())
+    other = largest_difference(model, lambda images: (factor * images + 1).sin(), (4, 4))
     assert (other > 0.1) is counts
+
+
+def test_tie_that_only_some_rounding_errors_break_is_ignored():
+    """The first images tie with themselves; only pixels rounded down break the tie."""
+    first = []
+
+    def is_darker(images):
+        first.append(images)
+        return (images[:, :, :1, :1] < first[0][:, :, :1, :1]).float()
+
+    assert largest_difference(OfFunction(is_darker), torch.ones_like, (4, 4), batch=1) == 0

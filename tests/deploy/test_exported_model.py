@@ -1,4 +1,4 @@
-"""A file in ONNX is asked as the checkpoint that it was exported from, and without torch."""
+"""Files in ONNX predict like the checkpoint that they were exported from, without torch."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from rejection import rejects
 
 from vit_plugin.deploy.bilinear import bilinear
 from vit_plugin.deploy.exported_model import ExportedModel
-from vit_plugin.deploy.pixel_steps import Placed, apply_steps
+from vit_plugin.deploy.pixel_steps import PlacedPixels, apply_steps
 from vit_plugin.deploy.runtimes import METADATA_KEY
 from vit_plugin.inference.predictions import draw_prediction
 from vit_plugin.tasks.detection.box_prediction import mask_on
@@ -23,6 +23,7 @@ from vit_plugin.tasks.segmentation.map_prediction import best_class
 onnx = pytest.importorskip('onnx')
 pytest.importorskip('onnxruntime')
 STRETCH = [dict(resize=['exact', 12, 8], interpolation='bilinear', backend='cv2')]
+# Fits images into 12 x 8 pixels, or covers these and crops.
 WITHIN = [
     dict(resize=['target', 12, 8, 1], interpolation='bilinear', backend='cv2'),
     dict(pad=[12, 8], fill=[0, 0, 0]),
@@ -42,16 +43,16 @@ FACTS = dict(classes=['cat', 'dog', 'cow'], multi_label=False, rgb=True, steps=S
 
 
 def write(path, outputs: dict[str, np.ndarray], echo: bool = False, **facts) -> str:
-    """A file whose outputs are these arrays.
+    """Write a file with constant outputs.
 
-    With ``echo``, the first adds the mean of each channel of the image.
+    With ``echo``, the mean of each channel of the image is added to the first output.
     """
     from onnx import TensorProto, helper, numpy_helper
 
     nodes, initializers, infos = [], [], []
     for i, (name, value) in enumerate(outputs.items()):
         initializers.append(numpy_helper.from_array(value, f'{name}_value'))
-        if echo and not i:
+        if echo and i == 0:
             nodes += [
                 helper.make_node('ReduceMean', ['images'], ['means'], axes=[2, 3], keepdims=0),
                 helper.make_node('Add', ['means', f'{name}_value'], [name]),
@@ -76,7 +77,7 @@ def write(path, outputs: dict[str, np.ndarray], echo: bool = False, **facts) -> 
 
 @pytest.fixture
 def of_file(tmp_path):
-    """Makes the model of such a file."""
+    """Writes a file, and returns its model."""
     return lambda *args, **facts: ExportedModel(write(tmp_path / 'm.onnx', *args, **facts))
 
 
@@ -84,7 +85,7 @@ def of_file(tmp_path):
     'text',
     [None, '{', '5', '[' * 100_000, '{"steps": []}', '{"steps": 1, "classes": [], "rgb": true}'],
 )
-def test_metadata_that_is_not_ours_is_one_sentence(tmp_path, text):
+def test_foreign_metadata_raise_one_sentence(tmp_path, text):
     path = write(tmp_path / 'm.onnx', LOGITS)
     model = onnx.load(path)
     onnx.helper.set_model_props(model, {} if text is None else {METADATA_KEY: text})
@@ -120,55 +121,55 @@ def test_metadata_are_compared_with_the_graph(of_file, facts, words):
         of_file(LOGITS, **facts)
 
 
-def test_an_image_that_a_step_makes_huge_is_refused(of_file):
-    """A graph of any size with an image of one row."""
+def test_images_that_a_step_would_make_huge_raise():
+    """An image of one row, for a graph of any size."""
     steps = [resize('edge', 'short', 256)]
     image = np.zeros((1, 1000, 3), np.uint8)
     with rejects('makes 256,000 x 256 pixels of 1,000 x 1, and no more than 33,554,432 go'):
         apply_steps(steps, image)
 
 
-def test_a_classifier_gets_the_channels_of_the_network(of_file):
+def test_channels_have_the_order_of_the_network(of_file):
     image = np.zeros((16, 24, 3), np.uint8)
     image[..., 0] = 200  # blue
     for rgb, name in ((True, 'cow'), (False, 'cat')):
-        found = of_file(LOGITS, True, rgb=rgb)(image)
-        assert found.names[0] == name
-        assert found.scores.sum() == pytest.approx(1)
+        prediction = of_file(LOGITS, True, rgb=rgb)(image)
+        assert prediction.names[0] == name
+        assert prediction.scores.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
     ('steps', 'scale', 'offset'),
     [(STRETCH, (0.5, 1.0), (0, 0)), (WITHIN, (0.5, 0.5), (0, 0)), (AROUND, (1.0, 1.0), (-6, 0))],
 )
-def test_boxes_are_those_of_the_image(of_file, steps, scale, offset):
-    """24 x 8 pixels at 12 x 8."""
+def test_boxes_are_scaled_to_the_image(of_file, steps, scale, offset):
+    """An image of 24 x 8 pixels, for a network of 12 x 8."""
     model = of_file(BOX, steps=steps)
     image = np.arange(8 * 24 * 3, dtype=np.uint8).reshape(8, 24, 3)
-    fitted, *moved, _ = model.fitted(image)
+    fitted, fitted_scale, fitted_offset, _ = model.apply_pipeline(image)
     assert fitted.shape == (8, 12, 3)
-    for one, expected in zip(moved, (scale, offset), strict=True):
-        np.testing.assert_allclose(one, expected)
-    found = model(image)
-    assert found.text() == '1 dog'
+    np.testing.assert_allclose(fitted_scale, scale)
+    np.testing.assert_allclose(fitted_offset, offset)
+    prediction = model(image)
+    assert prediction.text() == '1 dog'
     np.testing.assert_allclose(
-        found.boxes[0], (BOX['boxes'][0, 0] - np.tile(offset, 2)) / np.tile(scale, 2)
+        prediction.boxes[0], (BOX['boxes'][0, 0] - np.tile(offset, 2)) / np.tile(scale, 2)
     )
 
 
-def test_an_image_below_one_patch_is_refused_as_by_the_checkpoint(of_file):
+def test_images_smaller_than_a_patch_raise(of_file):
     model = of_file(LOGITS, steps=[], patch=8)
     with rejects(r'12 x 7 pixels, which is smaller than one patch of 8'):
         model(np.zeros((7, 12, 3), np.uint8))
     model(BLACK)
 
 
-def test_a_map_has_the_size_of_the_image_without_the_padding(of_file):
+def test_maps_have_the_size_of_the_image_without_padding(of_file):
     logits = np.zeros((1, 3, 8, 12), np.float32)
     logits[0, 1, :4] = logits[0, 2, 4:] = 1  # an image of 24 x 8 takes the upper half
-    found = of_file(dict(logits=logits), steps=WITHIN)(np.zeros((8, 24, 3), np.uint8))
-    assert found.map.shape == (8, 24)
-    assert found.text() == 'dog 100%'
+    prediction = of_file(dict(logits=logits), steps=WITHIN)(np.zeros((8, 24, 3), np.uint8))
+    assert prediction.map.shape == (8, 24)
+    assert prediction.text() == 'dog 100%'
 
 
 @pytest.mark.parametrize(
@@ -179,32 +180,33 @@ def test_a_map_has_the_size_of_the_image_without_the_padding(of_file):
         BOX,
     ],
 )
-def test_pictures(of_file, outputs):
+def test_predictions_are_drawn(of_file, outputs):
     image = np.full((80, 120, 3), 128, np.uint8)
-    found = of_file(outputs)(image)
-    assert (draw_prediction(image, found, 0.3) != 128).any()
+    prediction = of_file(outputs)(image)
+    assert (draw_prediction(image, prediction, 0.3) != 128).any()
 
 
-def test_several_images_are_those_alone_and_large_ones_are_named(of_file, capsys):
+def test_batches_predict_like_single_images_and_large_images_are_reported(of_file, capsys):
     model = of_file(LOGITS, True, usual=[1, 1])
     images = [
         np.full((8, 12, 3), color, np.uint8) for color in ((200, 0, 0), (0, 200, 0), (0, 0, 200))
     ]
     files = ['1.png', '2.png', '3.png']
-    assert [found.names[0] for found in model.predict(images, files)] == ['cow', 'dog', 'cat']
-    said = capsys.readouterr().err
-    assert said.startswith('1.png: 12 x 8 pixels go into the model, 96 times')
-    assert '2.png' not in said
+    predictions = model.predict(images, files)
+    assert [prediction.names[0] for prediction in predictions] == ['cow', 'dog', 'cat']
+    err = capsys.readouterr().err
+    assert err.startswith('1.png: 12 x 8 pixels go into the model, 96 times')
+    assert '2.png' not in err  # the message comes once
 
 
-def test_each_of_several_classes_has_its_own_probability(of_file):
+def test_multi_label_scores_are_independent(of_file):
     logits = np.array([[0.0, 2.0, -2.0]], np.float32)
-    found = of_file(dict(logits=logits), multi_label=True)(BLACK)
-    assert found.names == ['dog', 'cat', 'cow']
-    assert found.scores[1] == 0.5
+    prediction = of_file(dict(logits=logits), multi_label=True)(BLACK)
+    assert prediction.names == ['dog', 'cat', 'cow']
+    assert prediction.scores[1] == 0.5
 
 
-def test_boxes_that_are_not_there(of_file):
+def test_boxes_with_the_score_0_are_dropped(of_file):
     outputs = dict(
         boxes=np.zeros((1, 2, 4), np.float32),
         scores=np.array([[0.9, 0.0]], np.float32),
@@ -213,7 +215,7 @@ def test_boxes_that_are_not_there(of_file):
     assert of_file(outputs)(BLACK).names == ['dog']
 
 
-def test_errors(of_file, tmp_path):
+def test_invalid_files_and_images_raise(of_file, tmp_path):
     (tmp_path / 'no.onnx').write_text('no')
     with rejects('cannot be run .*; export it again'):
         ExportedModel(tmp_path / 'no.onnx')
@@ -223,7 +225,7 @@ def test_errors(of_file, tmp_path):
         of_file(LOGITS, steps=[])(np.zeros((3, 2, 3), np.uint8))
 
 
-def test_nothing_of_torch_is_imported(tmp_path):
+def test_infer_imports_no_torch(tmp_path):
     file = write(tmp_path / 'm.onnx', LOGITS)
     cv2.imwrite(str(tmp_path / 'photo.png'), np.zeros((20, 30, 3), np.uint8))
     script = (
@@ -241,7 +243,7 @@ def test_nothing_of_torch_is_imported(tmp_path):
             '--out',
             str(tmp_path / 'out'),
             '--out',
-            str(tmp_path / 'found.json'),
+            str(tmp_path / 'predictions.json'),
         ],
         capture_output=True,
         text=True,
@@ -249,23 +251,25 @@ def test_nothing_of_torch_is_imported(tmp_path):
     assert done.returncode == 0, done.stderr
     assert 'photo.png: cat 0.33' in done.stdout
     assert (
-        json.loads((tmp_path / 'found.json').read_text())[str(tmp_path / 'photo.png')][0]['class']
+        json.loads((tmp_path / 'predictions.json').read_text())[str(tmp_path / 'photo.png')][0][
+            'class'
+        ]
         == 'cat'
     )
     assert (tmp_path / 'out/photo.png').exists()
 
 
-def test_more_classes_than_a_byte_has(of_file):
+def test_maps_may_have_more_than_256_classes(of_file):
     logits = np.zeros((1, 300, 8, 12), np.float32)
     logits[:, 290] = 1
     model = of_file(dict(logits=logits))
     image = np.full((20, 30, 3), 128, np.uint8)
-    found = model(image)
-    assert found.names == ['290']
-    assert draw_prediction(image, found, 0.3).shape == (220, 330, 3)
+    prediction = model(image)
+    assert prediction.names == ['290']
+    assert draw_prediction(image, prediction, 0.3).shape == (220, 330, 3)
 
 
-def test_a_window_of_values_is_in_no_file():
+def test_models_that_read_a_window_of_values_are_not_exported():
     from vit_plugin.data import LoadImage
     from vit_plugin.deploy.pipeline_steps import pixel_steps_of
 
@@ -281,47 +285,43 @@ def test_a_window_of_values_is_in_no_file():
 
 @pytest.mark.parametrize('align_corners', [True, False])
 @pytest.mark.parametrize('size', [(8, 12), (31, 47), (3, 5), (1, 9), (40, 1)])
-def test_maps_are_resized_as_by_the_head(align_corners, size):
+def test_maps_are_resized_as_in_torch(align_corners, size):
     torch = pytest.importorskip('torch')
     logits = np.random.default_rng(0).normal(size=(4, 8, 12)).astype(np.float32)
-    for one in logits:
-        wanted = torch.nn.functional.interpolate(
-            torch.from_numpy(one)[None, None], size, mode='bilinear', align_corners=align_corners
-        )[0, 0]
-        np.testing.assert_allclose(bilinear(one, size, align_corners), wanted, atol=1e-5)
-    labels = best_class(logits, size, align_corners)
-    wanted = torch.nn.functional.interpolate(
+    expected = torch.nn.functional.interpolate(
         torch.from_numpy(logits)[None], size, mode='bilinear', align_corners=align_corners
-    )[0].argmax(0)
-    assert np.array_equal(labels, wanted)
+    )[0]
+    for channel, resized in zip(logits, expected, strict=True):
+        np.testing.assert_allclose(bilinear(channel, size, align_corners), resized, atol=1e-5)
+    assert np.array_equal(best_class(logits, size, align_corners), expected.argmax(0))
 
 
-def test_a_file_says_how_its_maps_are_resized(of_file):
-    """One of an earlier version does not, and its maps are resized as they were."""
+def test_metadata_state_how_maps_are_resized(of_file):
+    """Files of earlier versions do not; their maps are resized without aligned corners."""
     logits = np.random.default_rng(0).normal(size=(1, 3, 8, 12)).astype(np.float32)
     image = np.zeros((31, 47, 3), np.uint8)
-    for said, aligned in (({}, False), (dict(align_corners=True), True)):
-        found = of_file(dict(logits=logits), **said)(image)
-        assert np.array_equal(found.map, best_class(logits[0], (31, 47), aligned))
+    for facts, aligned in (({}, False), (dict(align_corners=True), True)):
+        prediction = of_file(dict(logits=logits), **facts)(image)
+        assert np.array_equal(prediction.map, best_class(logits[0], (31, 47), aligned))
 
 
-def test_one_logit_has_a_threshold(of_file):
+def test_a_threshold_is_applied_to_maps_of_one_logit(of_file):
     logits = np.zeros((1, 1, 8, 12), np.float32)
     logits[..., :6] = 3
     for threshold, share in ((0.3, 1), (0.6, 0.5), (0.99, 0)):
-        found = of_file(dict(logits=logits), threshold=threshold)(BLACK)
-        assert found.map.mean() == share
+        prediction = of_file(dict(logits=logits), threshold=threshold)(BLACK)
+        assert prediction.map.mean() == share
 
 
 @pytest.mark.parametrize('padded', [False, True])
 def test_masks_have_the_size_of_the_image(padded):
-    """As MMDetection's own code makes them: padding is cut off before they are resized."""
+    """As in MMDetection, padding is cut off before masks are resized."""
     logits = np.random.default_rng(0).normal(size=(8, 8)).astype(np.float32)
     inner = (24, 32) if padded else (32, 32)
-    placed = Placed(np.zeros((32, 32, 3)), np.ones(2), np.zeros(2), inner)
-    wanted = torch.from_numpy(logits)[None, None]
+    placed = PlacedPixels(np.zeros((32, 32, 3)), np.ones(2), np.zeros(2), inner)
+    expected = torch.from_numpy(logits)[None, None]
     if padded:
-        wanted = F.interpolate(wanted, (32, 32), mode='bilinear')[..., :24, :32]
-    wanted = F.interpolate(wanted, (48, 64), mode='bilinear')[0, 0] > 0
-    found = mask_on(logits, placed, (64, 48))
-    assert (found != wanted.numpy()).mean() < 1e-3
+        expected = F.interpolate(expected, (32, 32), mode='bilinear')[..., :24, :32]
+    expected = F.interpolate(expected, (48, 64), mode='bilinear')[0, 0] > 0
+    mask = mask_on(logits, placed, (64, 48))
+    assert (mask != expected.numpy()).mean() < 1e-3

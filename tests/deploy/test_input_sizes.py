@@ -22,11 +22,11 @@ from vit_plugin.deploy.input_sizes import (
         (SimpleNamespace(test_cfg=dict(size=(64, 96)), pad_val=0), Padding(1, (64, 96))),
     ],
 )
-def test_what_preprocessors_pad_with(preprocessor, padding):
+def test_padding_of_preprocessors(preprocessor, padding):
     model = nn.Module()
     model.data_preprocessor = preprocessor
     assert padding_of(model) == padding
-    assert padding.pads == (padding[:2] != (1, (1, 1)))
+    assert padding.adds_pixels == (padding[:2] != (1, (1, 1)))
 
 
 @pytest.mark.parametrize(
@@ -36,13 +36,13 @@ def test_what_preprocessors_pad_with(preprocessor, padding):
         (32, lambda height, width: (48, 64), (64, 64)),
         (1, lambda height, width: (height, width), None),
         (32, lambda height, width: (height, width), None),
-        # Every image fits into one size.
+        # Every image is padded to one size.
         (640, lambda height, width: (height, width), (640, 640)),
-        # Only a long one is smaller than the crop.
+        # Only long images are smaller than the crop.
         (1, lambda height, width: (64, 64) if min(height, width) > 64 else (64, 40), None),
     ],
 )
-def test_a_size_that_all_images_have_or_none(divisor, shape_of, fixed):
+def test_a_size_is_fixed_if_all_images_have_it(divisor, shape_of, fixed):
     def sample(image):
         return dict(inputs=np.zeros((3, *shape_of(*image.shape[:2]))))
 

@@ -1,4 +1,4 @@
-"""What torch writes as ONNX, in the cases where its exporter or a converter goes wrong."""
+"""Cases in which torch's exporter to ONNX, or a converter, needs a correction."""
 
 import pytest
 import torch
@@ -11,14 +11,14 @@ pytest.importorskip('onnxscript')
 
 
 class Ceil(torch.nn.Module):
-    """The shape of maps that are rounded up, as by padding 'same'."""
+    """Maps of a size that is rounded up, as by padding 'same'."""
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return images.new_ones(*(-(-side // 8) for side in images.shape[2:]))
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_open_sizes_are_rounded_as_in_python(tmp_path):
+def test_open_sizes_are_rounded_up(tmp_path):
     sizes = ({2: Dim.AUTO, 3: Dim.AUTO},)
     program = torch.export.export(Ceil(), (torch.zeros(1, 1, 33, 50),), dynamic_shapes=sizes)
     run = write_onnx(program, tmp_path / 'model.onnx', 'float32')
@@ -27,8 +27,8 @@ def test_open_sizes_are_rounded_as_in_python(tmp_path):
         assert run(images).shape == Ceil()(images).shape
 
 
-class Place(torch.nn.Module):
-    """The row of the highest of three scores in each, as of the boxes of a detector."""
+class BestRow(torch.nn.Module):
+    """The row with the highest score, as a detector chooses its boxes by scores of classes."""
 
     def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         scores, best = images.flatten(1).topk(1)
@@ -37,9 +37,9 @@ class Place(torch.nn.Module):
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_positions_beyond_those_of_float16_stay_exact(tmp_path):
+def test_indices_beyond_the_range_of_float16_stay_exact(tmp_path):
     images = torch.zeros(1, 1, 5000, 3)
-    program = torch.export.export(Place(), (images,))
+    program = torch.export.export(BestRow(), (images,))
     run = write_onnx(program, tmp_path / 'model.onnx', 'float16', ('scores', 'rows'))
     for row in (4999, 2049):
         scores = images.index_fill(2, torch.tensor([row]), 1 / 3)

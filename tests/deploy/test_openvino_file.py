@@ -1,4 +1,4 @@
-"""A model in OpenVINO's format answers as the model does, and its two files appear together."""
+"""Models in OpenVINO's format: equal outputs, and two files that are replaced together."""
 
 import json
 from contextlib import suppress
@@ -24,20 +24,20 @@ def program() -> torch.export.ExportedProgram:
     return torch.export.export(model.eval(), (torch.rand(1, 3, 8, 12),))
 
 
-@pytest.mark.parametrize(('dtype', 'most'), [('float32', 1e-5), ('float16', 1e-2)])
-def test_it_has_the_outputs_names_and_metadata(program, tmp_path, dtype, most):
+@pytest.mark.parametrize(('dtype', 'tolerance'), [('float32', 1e-5), ('float16', 1e-2)])
+def test_files_have_the_models_outputs_names_and_metadata(program, tmp_path, dtype, tolerance):
     path = tmp_path / 'model.xml'
     run = write_openvino(program, path, dtype, ('logits',), {METADATA_KEY: FACTS})
     images = torch.rand(1, 3, 8, 12)
-    assert (run(images) - program.module()(images)).abs().max() < most
+    assert (run(images) - program.module()(images)).abs().max() < tolerance
     file = InOpenVino(path, threads=1)
     assert file.inputs == {'images': (1, 3, 8, 12)}
     assert file.outputs == ['logits']
     assert file.metadata[METADATA_KEY] == FACTS
-    assert {one.name for one in tmp_path.iterdir()} == {'model.xml', 'model.bin'}
+    assert {file.name for file in tmp_path.iterdir()} == {'model.xml', 'model.bin'}
 
 
-def test_what_is_no_file_of_openvino_is_one_sentence(tmp_path):
+def test_other_xml_files_raise_one_sentence(tmp_path):
     path = tmp_path / 'model.xml'
     path.write_text('<note/>')
     with rejects('model.xml. cannot be run .*export it again'):
@@ -49,7 +49,7 @@ def write_both(path: Path) -> None:
     path.with_suffix('.bin').write_text('new')
 
 
-def test_an_error_leaves_the_old_weights(tmp_path):
+def test_after_an_error_the_old_weights_stay(tmp_path):
     old, path = tmp_path / 'model.bin', tmp_path / '.model.1.xml'
     old.write_text('old')
     with suppress(ValueError), weights_of_openvino(path, tmp_path / 'model.xml', ()):
@@ -63,7 +63,7 @@ def test_an_error_leaves_the_old_weights(tmp_path):
     assert not path.with_suffix('.bin').exists()
 
 
-def test_the_weights_do_not_replace_what_is_read(tmp_path):
+def test_overwriting_the_source_raises(tmp_path):
     source = tmp_path / 'pytorch_model.bin'
     source.write_text('weights')
     written = weights_of_openvino(tmp_path / '.1.xml', tmp_path / 'pytorch_model.xml', [source])

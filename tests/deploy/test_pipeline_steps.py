@@ -1,4 +1,4 @@
-"""The pixels of a file in ONNX are those of the pipeline, to the last bit."""
+"""The pixels of an exported file are bit-identical to those of the pipeline."""
 
 import json
 from types import SimpleNamespace
@@ -15,9 +15,9 @@ from timm.data import create_transform
 
 from vit_plugin.deploy.input_sizes import InputSizes, Padding, sizes_of_test
 from vit_plugin.deploy.pipeline_steps import (
+    adapt_to_size,
     facts_of,
     fill_of,
-    in_size,
     last_resize,
     pixel_steps_of,
     reading_steps,
@@ -28,7 +28,7 @@ from vit_plugin.deploy.pixel_steps import apply_steps, size_after
 from vit_plugin.inference.image_transforms import PipelineTransform
 from vit_plugin.tasks.detection.box_prediction import BoxPrediction
 
-# Width and height: landscape, portrait, square, tiny, long, and odd differences
+# (width, height): landscape, portrait, square, tiny, long, and odd differences.
 SHAPES = [(160, 96), (96, 160), (100, 100), (9, 7), (300, 20), (61, 64), (63, 40)]
 PILLOW = dict(backend='pillow', interpolation='bicubic')
 
@@ -62,21 +62,21 @@ def photograph(width: int, height: int) -> np.ndarray:
     ],
 )
 @pytest.mark.filterwarnings('ignore')
-def test_steps_of_the_frameworks(pipeline, shape):
+def test_steps_equal_the_transforms_of_the_frameworks(pipeline, shape):
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         transforms = [TRANSFORMS.build(step) for step in pipeline]
-    wanted = dict(img=photograph(*shape))
+    expected = dict(img=photograph(*shape))
     for transform in transforms:
-        wanted = transform(wanted)
-    found = apply_steps(steps_of(transforms), photograph(*shape))
-    assert np.array_equal(found.pixels, wanted['img'])
+        expected = transform(expected)
+    placed = apply_steps(steps_of(transforms), photograph(*shape))
+    assert np.array_equal(placed.pixels, expected['img'])
 
 
 @pytest.mark.parametrize('shape', SHAPES, ids=str)
 @pytest.mark.parametrize('mode', ['center', 'squash', 'border'])
 @pytest.mark.parametrize('interpolation', ['bilinear', 'bicubic', 'lanczos'])
 @pytest.mark.parametrize('size', [64, (64, 48)])
-def test_steps_of_timm(mode, interpolation, size, shape):
+def test_steps_equal_the_transforms_of_timm(mode, interpolation, size, shape):
     height, width = (size, size) if isinstance(size, int) else size
     transform = create_transform(
         (3, height, width),
@@ -86,31 +86,31 @@ def test_steps_of_timm(mode, interpolation, size, shape):
         normalize=False,
     )
     image = photograph(*shape)
-    wanted = transform(Image.fromarray(image[..., ::-1].copy())).numpy()[::-1].transpose(1, 2, 0)
-    found = apply_steps(
-        in_size(steps_of(transform.transforms), InputSizes((height, width)), [0] * 3), image
+    expected = transform(Image.fromarray(image[..., ::-1].copy())).numpy()[::-1].transpose(1, 2, 0)
+    placed = apply_steps(
+        adapt_to_size(steps_of(transform.transforms), InputSizes((height, width)), [0] * 3), image
     )
-    assert np.array_equal(found.pixels, wanted)
+    assert np.array_equal(placed.pixels, expected)
 
 
 @pytest.mark.parametrize('shape', SHAPES, ids=str)
 @pytest.mark.parametrize('padding', [Padding(32), Padding(1, (90, 70)), Padding(20), Padding()])
-def test_images_are_padded_as_by_the_preprocessor(shape, padding):
-    """With the fractions of the mean, and no more than the preprocessor does."""
+def test_images_are_padded_like_the_preprocessor(shape, padding):
+    """By no more pixels, and with a fill that is not rounded to integers."""
     resize = TRANSFORMS.build(dict(type='Resize', scale=(128, 80), keep_ratio=True))
-    wanted = resize(dict(img=photograph(*shape)))['img']
+    expected = resize(dict(img=photograph(*shape)))['img']
     fill = [103.53, 116.28, 123.675]
-    steps = in_size(steps_of([resize]), InputSizes(None, padding), fill)
-    found = apply_steps(steps, photograph(*shape))
-    height, width = found.inner
-    assert found.pixels.shape[:2] == padding.padded((height, width))
-    assert np.array_equal(found.pixels[:height, :width], wanted)
-    for outside in (found.pixels[height:], found.pixels[:, width:]):
+    steps = adapt_to_size(steps_of([resize]), InputSizes(None, padding), fill)
+    placed = apply_steps(steps, photograph(*shape))
+    height, width = placed.unpadded_size
+    assert placed.pixels.shape[:2] == padding.padded_size((height, width))
+    assert np.array_equal(placed.pixels[:height, :width], expected)
+    for outside in (placed.pixels[height:], placed.pixels[:, width:]):
         np.testing.assert_allclose(outside, np.broadcast_to(fill, outside.shape), rtol=1e-6)
-    np.testing.assert_allclose(found.scale * shape, (width, height))
+    np.testing.assert_allclose(placed.scale * shape, (width, height))
 
 
-def test_the_fill_is_what_becomes_the_value_of_the_preprocessor():
+def test_the_fill_is_normalized_to_the_pad_value():
     from mmengine.model import ImgDataPreprocessor
 
     pixels = dict(mean=[1.0, 2.0, 3.0], std=[4.0, 5.0, 6.0])
@@ -119,7 +119,7 @@ def test_the_fill_is_what_becomes_the_value_of_the_preprocessor():
     assert fill_of(ImgDataPreprocessor(pad_value=7)) == [7.0] * 3
 
 
-def test_pixels_are_read_as_by_the_pipeline_or_refused():
+def test_steps_of_reading_are_those_of_the_pipeline_or_raise():
     def steps(**options):
         pipeline = [dict(type='vit_plugin.LoadImage', **options), dict(type='PackInputs')]
         loader = dict(dataset=dict(pipeline=pipeline))
@@ -144,13 +144,14 @@ def test_pixels_are_read_as_by_the_pipeline_or_refused():
         ([dict(type='Resize', scale=(128, 80), keep_ratio=True)], False),
     ],
 )
-def test_another_size_than_the_pipelines(pipeline, covers, shape):
+def test_a_size_that_differs_from_the_pipelines(pipeline, covers, shape):
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         steps = steps_of([TRANSFORMS.build(step) for step in pipeline])
     sizes = InputSizes((32, 48), of_test=False)
-    found = apply_steps(in_size(steps, sizes, [0] * 3), photograph(*shape))
-    assert found.pixels.shape == (32, 48, 3)
-    assert (found.scale * shape >= (47, 31)).all() == covers or max(shape) == min(shape) * 1.5
+    placed = apply_steps(adapt_to_size(steps, sizes, [0] * 3), photograph(*shape))
+    assert placed.pixels.shape == (32, 48, 3)
+    # A pipeline with a crop scales images to cover the size, others to fit into it.
+    assert (placed.scale * shape >= (47, 31)).all() == covers
     assert (last_resize(steps)[0] == 'scale') is not covers
 
 
@@ -163,7 +164,7 @@ def test_another_size_than_the_pipelines(pipeline, covers, shape):
         (None, (100, 50), 1, (112, 64)),
     ],
 )
-def test_the_size_of_training_where_that_of_a_test_is_open(scale, img_size, unit, size):
+def test_an_open_test_size_is_replaced_by_the_training_size(scale, img_size, unit, size):
     steps = [dict(resize=['scale', *scale])] if scale else []
     backbone = SimpleNamespace(img_size=img_size, strides=(16,))
     sizes = InputSizes(None, Padding(unit))
@@ -173,28 +174,28 @@ def test_the_size_of_training_where_that_of_a_test_is_open(scale, img_size, unit
 @pytest.mark.parametrize(
     ('scale', 'size', 'width', 'height', 'expected'),
     [
-        # Like the pipeline, but for the padding
+        # The same as in the pipeline, except for the padding.
         ((192, 144), (160, 192), 640, 480, (192, 144)),
         ((192, 144), (160, 192), 500, 500, (144, 144)),
         ((192, 144), (160, 192), 640, 320, (192, 96)),
-        # A portrait does not fit
+        # A portrait is scaled down to fit.
         ((192, 144), (160, 192), 480, 640, (120, 160)),
-        # A file of another size enlarges or reduces the scale
+        # A file of another size changes the scale.
         ((192, 144), (288, 384), 500, 500, (288, 288)),
         ((192, 144), (96, 96), 640, 480, (96, 72)),
-        # The shorter side of an open scale, where the longer one fits
+        # An open scale sets the shorter side, if the longer one fits.
         ((2048, 512), (512, 768), 600, 512, (600, 512)),
         ((2048, 512), (512, 512), 1024, 512, (512, 256)),
     ],
 )
-def test_an_image_in_a_file_of_one_size(scale, size, width, height, expected):
+def test_images_are_fitted_into_a_file_of_one_size(scale, size, width, height, expected):
     steps = [dict(resize=['scale', *scale], interpolation='bilinear', backend='cv2')]
-    resize, pad = in_size(steps, InputSizes(size, Padding(32), of_test=False), [7.0] * 3)
+    resize, pad = adapt_to_size(steps, InputSizes(size, Padding(32), of_test=False), [7.0] * 3)
     assert size_after(resize, width, height) == expected
     assert size_after(pad, *expected) == size[::-1]
 
 
-def test_a_point_of_the_image_is_where_it_is_said_to_be():
+def test_scale_and_offset_locate_points_of_the_image():
     image = np.zeros((100, 160, 3), np.uint8)
     image[40:44, 60:64] = 255
     steps = [
@@ -207,7 +208,7 @@ def test_a_point_of_the_image_is_where_it_is_said_to_be():
     assert pixels[round(y), round(x)].min() > 200
 
 
-def test_a_step_that_cannot_be_done_is_one_sentence():
+def test_unsupported_steps_raise():
     for step in (
         dict(type='RandomFlip', prob=0.5),
         dict(type='CenterCrop', crop_size=8, auto_pad=True),
@@ -216,12 +217,12 @@ def test_a_step_that_cannot_be_done_is_one_sentence():
             steps_of([TRANSFORMS.build(step)])
 
 
-def test_without_a_pipeline_images_are_stretched():
+def test_images_are_stretched_without_a_pipeline():
     trained = SimpleNamespace(
         classes=['cat'],
-        kind=BoxPrediction,
+        prediction_class=BoxPrediction,
         slices=None,
-        usual=(8, 12),
+        training_size=(8, 12),
         has_pixels=False,
         model=SimpleNamespace(
             backbone=SimpleNamespace(img_size=(8, 12)),

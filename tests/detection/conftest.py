@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch):
-    """mmcv's ops run on our functions, also where mmcv is compiled."""
+    """Let mmcv's ops call our functions, also if mmcv is compiled."""
     import mmcv.ops  # noqa: F401
 
     from vit_plugin.detection import ext

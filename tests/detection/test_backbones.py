@@ -7,6 +7,7 @@ from tiny_models import TINY_SIZES
 
 pytest.importorskip('mmdet')
 
+# Backbones and their necks.
 BACKBONES = {
     'hybrid': (
         dict(
@@ -29,13 +30,13 @@ BACKBONES = {
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('kind', BACKBONES)
+@pytest.mark.parametrize('name', BACKBONES)
 @pytest.mark.parametrize(
     'sizes',
     [[(64, 96), (80, 48), (33, 70), (96, 96)], [(333, 800)]],
     ids=['four sizes', '333 x 800'],
 )
-def test_images_of_different_sizes(kind, sizes):
+def test_a_detector_trains_on_images_of_different_sizes(name, sizes):
     from mmdet.registry import MODELS
     from mmdet.testing import demo_mm_inputs
     from mmdet.utils import register_all_modules
@@ -43,7 +44,7 @@ def test_images_of_different_sizes(kind, sizes):
 
     register_all_modules()
     cfg = get_config('mmdet::retinanet/retinanet_r50_fpn_1x_coco.py').model
-    backbone, neck = BACKBONES[kind]
+    backbone, neck = BACKBONES[name]
     cfg.backbone = dict(type='vit_plugin.VisionTransformer', img_size=64, **backbone)
     cfg.neck = neck
     cfg.bbox_head.update(num_classes=3, in_channels=16, feat_channels=16, stacked_convs=1)
@@ -56,7 +57,7 @@ def test_images_of_different_sizes(kind, sizes):
     loss, _ = model.parse_losses(model(**data, mode='loss'))
     loss.backward()
     assert torch.isfinite(loss)
-    assert_all_learn(model)  # or DDP would end
+    assert_all_learn(model)  # DDP raises for unused parameters
     with torch.no_grad():
         predictions = model.eval().test_step(batch)
     assert [sample.img_shape for sample in predictions] == sizes

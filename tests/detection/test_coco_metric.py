@@ -1,4 +1,4 @@
-"""The same figures as pycocotools."""
+"""COCO's metric by faster_coco_eval gives the numbers of pycocotools."""
 
 import json
 from functools import partial
@@ -13,7 +13,7 @@ pytest.importorskip('faster_coco_eval')
 pytestmark = pytest.mark.filterwarnings('ignore')
 
 
-def test_the_figures_are_those_of_pycocotools(tmp_path):
+def test_metrics_equal_those_of_pycocotools(tmp_path):
     from mmdet.evaluation.metrics import CocoMetric
 
     from vit_plugin.detection.coco_metric import FasterCocoMetric
@@ -33,16 +33,17 @@ def test_the_figures_are_those_of_pycocotools(tmp_path):
                         iscrowd=0,
                         area=int(box[2] * box[3]),
                     )
-                    for i, several in boxes.items()
-                    for j, box in enumerate(several)
+                    for i, boxes_of_image in boxes.items()
+                    for j, box in enumerate(boxes_of_image)
                 ],
                 categories=[dict(id=1, name='cat'), dict(id=2, name='dog')],
             )
         )
     )
     results = []
-    for i, several in boxes.items():
-        corners = np.concatenate([several[:, :2], several[:, :2] + several[:, 2:]], axis=1)
+    for i, boxes_of_image in boxes.items():
+        left_top, sizes = boxes_of_image[:, :2], boxes_of_image[:, 2:]
+        corners = np.concatenate([left_top, left_top + sizes], axis=1)
         results.append(
             (
                 dict(width=128, height=128, img_id=i),
@@ -54,16 +55,17 @@ def test_the_figures_are_those_of_pycocotools(tmp_path):
                 ),
             )
         )
-    found = []
-    for kind in (CocoMetric, FasterCocoMetric):
-        metric = kind(ann_file=str(tmp_path / 'truth.json'), classwise=True)
+    metrics = []
+    for metric_class in (CocoMetric, FasterCocoMetric):
+        metric = metric_class(ann_file=str(tmp_path / 'truth.json'), classwise=True)
         metric.dataset_meta = dict(classes=('cat', 'dog'))
-        found.append(metric.compute_metrics(results))
-    np.testing.assert_equal(found[1], found[0])  # NaN too
-    assert found[0]['bbox_mAP'] > 0.1
+        metrics.append(metric.compute_metrics(results))
+    expected, ours = metrics
+    np.testing.assert_equal(ours, expected)  # treats NaN as equal
+    assert expected['bbox_mAP'] > 0.1
 
 
-def test_the_argument_that_mmdetection_renamed_is_named():
+def test_the_argument_that_mmdetection_renamed_raises():
     from vit_plugin.detection.coco_metric import FasterCocoMetric
     from vit_plugin.detection.tiled_images import TiledCocoDataset
 

@@ -5,7 +5,7 @@ from bilinear import assert_same_with_gradients, sample
 SHAPES = [(4, 5), (2, 3)]
 
 
-def deformable_attention(value, locations, weights):
+def attention_by_equation(value, locations, weights):
     """Arxiv 2010.04159, Eq. 3: per head the weighted sum of bilinear samples from all levels."""
     levels = value.split([h * w for h, w in SHAPES], dim=1)
     output = []
@@ -22,7 +22,7 @@ def deformable_attention(value, locations, weights):
     return torch.stack(output)
 
 
-def test_deformable_attention():
+def test_deformable_attention_equals_the_equation():
     from mmcv.ops.multi_scale_deform_attn import MultiScaleDeformableAttnFunction
 
     value = torch.randn(2, 26, 2, 3, dtype=torch.float64)
@@ -33,7 +33,7 @@ def test_deformable_attention():
         lambda *inputs: MultiScaleDeformableAttnFunction.apply(
             inputs[0], shapes, start, *inputs[1:], 64
         ),
-        deformable_attention,
+        attention_by_equation,
         [value, locations, weights],
     )
 
@@ -44,17 +44,15 @@ GEOMETRIES = [
 ]
 
 
-def deformable_convolution(
+def convolution_by_equation(
     input, offset, mask, weight, bias, stride, padding, dilation, groups, deform_groups
 ):
-    """Arxiv 1811.11168, Eq. 1: a convolution whose samples are moved by the offset and scaled by
-    the mask.
-    """
+    """Arxiv 1811.11168, Eq. 1: samples are moved by the offset and scaled by the mask."""
     (stride_y, stride_x), (pad_y, pad_x), (dilation_y, dilation_x) = (
         pair if isinstance(pair, tuple) else (pair, pair) for pair in (stride, padding, dilation)
     )
     taps = [(i, j) for i in range(weight.shape[2]) for j in range(weight.shape[3])]
-    (h, w), number = offset.shape[2:], len(taps)
+    h, w = offset.shape[2:]
     rows = (torch.arange(h, dtype=input.dtype) * stride_y - pad_y)[:, None]
     columns = (torch.arange(w, dtype=input.dtype) * stride_x - pad_x)[None]
     output = []
@@ -63,14 +61,14 @@ def deformable_convolution(
         for tap, (i, j) in enumerate(taps):
             parts = []
             for group, part in enumerate(input[b].chunk(deform_groups)):
-                k = group * number + tap
+                k = group * len(taps) + tap
                 y, x = (
                     rows + i * dilation_y + offset[b, 2 * k],
                     columns + j * dilation_x + offset[b, 2 * k + 1],
                 )
                 parts.append(sample(part, y, x) * mask[b, k][..., None])
             columns_of_taps.append(torch.cat(parts, dim=-1))
-        # (taps, h, w, C / groups) each.
+        # For each group: (taps, h, w, C / groups).
         samples = torch.stack(columns_of_taps).chunk(groups, dim=-1)
         output.append(
             torch.cat(
@@ -80,33 +78,35 @@ def deformable_convolution(
                 ]
             )
         )
-    return torch.stack(output) + (0 if bias is None else bias[:, None, None])
+    result = torch.stack(output)
+    return result if bias is None else result + bias[:, None, None]
 
 
 def convolution_inputs(geometry: dict) -> list[torch.Tensor]:
     """Input, offset, mask and weight."""
     h, w = (4, 3) if geometry['groups'] == 1 else (3, 5)
-    dg = geometry['deform_groups']
+    deform_groups = geometry['deform_groups']
     return [
         torch.randn(2, 4, 5, 5, dtype=torch.float64),
-        torch.randn(2, dg * 2 * 6, h, w, dtype=torch.float64),
-        torch.rand(2, dg * 6, h, w, dtype=torch.float64),
+        torch.randn(2, deform_groups * 2 * 6, h, w, dtype=torch.float64),
+        torch.rand(2, deform_groups * 6, h, w, dtype=torch.float64),
         torch.randn(6, 4 // geometry['groups'], 2, 3, dtype=torch.float64),
     ]
 
 
 @pytest.mark.parametrize('with_bias', [True, False])
 @pytest.mark.parametrize('geometry', GEOMETRIES)
-def test_modulated_deformable_convolution(geometry, with_bias):
+def test_modulated_deformable_convolution_equals_the_equation(geometry, with_bias):
     from mmcv.ops import modulated_deform_conv2d
 
-    inputs = convolution_inputs(geometry) + [torch.randn(6, dtype=torch.float64)] * with_bias
-    settings = list(geometry.values())
+    inputs, settings = convolution_inputs(geometry), list(geometry.values())
+    if with_bias:
+        inputs.append(torch.randn(6, dtype=torch.float64))
     assert_same_with_gradients(
         lambda *tensors: modulated_deform_conv2d(
             *(tensors if with_bias else (*tensors, None)), *settings
         ),
-        lambda *tensors: deformable_convolution(
+        lambda *tensors: convolution_by_equation(
             *(tensors if with_bias else (*tensors, None)), *settings
         ),
         inputs,
@@ -114,21 +114,21 @@ def test_modulated_deformable_convolution(geometry, with_bias):
 
 
 @pytest.mark.parametrize('geometry', GEOMETRIES)
-def test_deformable_convolution(geometry):
+def test_deformable_convolution_equals_the_equation(geometry):
     from mmcv.ops import deform_conv2d
 
     input, offset, mask, weight = convolution_inputs(geometry)
     ones, settings = torch.ones_like(mask), list(geometry.values())
     assert_same_with_gradients(
         lambda input, offset, weight: deform_conv2d(input, offset, weight, *settings),
-        lambda input, offset, weight: deformable_convolution(
+        lambda input, offset, weight: convolution_by_equation(
             input, offset, ones, weight, None, *settings
         ),
         [input, offset, weight],
     )
 
 
-def test_bfloat16():
+def test_bfloat16_keeps_its_dtype():
     from mmcv.ops import modulated_deform_conv2d
 
     inputs = [tensor.bfloat16().requires_grad_() for tensor in convolution_inputs(GEOMETRIES[0])]
@@ -138,9 +138,9 @@ def test_bfloat16():
     assert all(tensor.grad.isfinite().all() and tensor.grad.any() for tensor in inputs)
 
 
-def test_on_a_kink_the_gradient_is_that_toward_larger_coordinates():
-    """At whole pixels a bilinear sample has a slope to each side; one pixel outside too, where the
-    map begins.
+def test_gradients_at_whole_pixels_are_those_toward_larger_coordinates():
+    """A bilinear sample has different slopes on both sides of a whole pixel, also of the pixels
+    next to the map.
     """
     from mmcv.ops import modulated_deform_conv2d
 
@@ -148,7 +148,7 @@ def test_on_a_kink_the_gradient_is_that_toward_larger_coordinates():
         torch.randn(1, 1, 3, 3, dtype=torch.float64),
         torch.ones(1, 1, 1, 1, dtype=torch.float64),
     )
-    # Padding 1: from a pixel before the map to one after it.
+    # With padding 1, samples are from one pixel before the map to one after it.
     mask = torch.ones(1, 1, 5, 5, dtype=torch.float64)
     offset = torch.zeros(1, 2, 5, 5, dtype=torch.float64, requires_grad=True)
 

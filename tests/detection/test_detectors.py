@@ -1,4 +1,4 @@
-"""MMDetection's own configs, a sixteenth as wide: one training step and one prediction each."""
+"""A training step and a prediction of MMDetection's models, with a sixteenth of their width."""
 
 import pytest
 import torch
@@ -16,6 +16,7 @@ CONFIGS = [
     ),
     'dino/dino-4scale_r50_8xb2-12e_coco.py',
 ]
+# Settings of configs that are widths.
 WIDTHS = {
     'in_channels',
     'out_channels',
@@ -30,7 +31,7 @@ WIDTHS = {
 
 
 def narrow(cfg):
-    """Every width in a config, divided by sixteen."""
+    """Divide every width in a config by sixteen, in place."""
     for key, value in cfg.items():
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, dict):
@@ -40,6 +41,7 @@ def narrow(cfg):
 
 
 def samples(number: int, size: int) -> list:
+    """Images with two boxes and masks each."""
     from mmdet.structures import DetDataSample
     from mmdet.structures.mask import BitmapMasks
     from mmengine.structures import InstanceData
@@ -65,12 +67,12 @@ def samples(number: int, size: int) -> list:
     return samples
 
 
-# MMDetection's own:
+# Warnings of MMDetection.
 @pytest.mark.filterwarnings(
     'ignore:The arguments `dropout` in:DeprecationWarning', 'ignore:torch.meshgrid:UserWarning'
 )
 @pytest.mark.parametrize('config', CONFIGS)
-def test_a_step_and_a_prediction(config):
+def test_detectors_train_and_predict(config):
     from mmdet.registry import MODELS
     from mmdet.utils import register_all_modules
     from mmengine.hub import get_config
@@ -81,9 +83,9 @@ def test_a_step_and_a_prediction(config):
     cfg.backbone.update(base_channels=4, init_cfg=None, zero_init_residual=False)
     if 'num_queries' in cfg:
         cfg.num_queries = 10
-        cfg.bbox_head.embed_dims = 16  # else the default
+        cfg.bbox_head.embed_dims = 16  # its default is not narrow
     model = MODELS.build(cfg)
-    model.init_weights()  # some parameters of MMDetection are memory as it was until then
+    model.init_weights()  # some parameters of MMDetection are uninitialized memory before
     images, data = torch.randn(2, 3, 64, 64), samples(2, 64)
 
     loss, _ = model.train().parse_losses(model.loss(images, data))

@@ -1,4 +1,4 @@
-"""What was imported before the ops has them afterward, in processes of their own."""
+"""Modules that were imported before our ops get them afterward. Each test has a process."""
 
 import subprocess
 import sys
@@ -8,18 +8,19 @@ import pytest
 
 pytest.importorskip('mmdet')
 pytest.importorskip('mmseg')
-# The test hides a compiled mmcv: without this module it has no ops.
-BEFORE = """if True:
+# Hides the ops of a compiled mmcv, which are in mmcv._ext.
+HIDE_OPS = """if True:
     import sys
     sys.modules.pop('mmcv._ext', None)
     from importlib.machinery import PathFinder
     find = PathFinder.find_spec
-    PathFinder.find_spec = lambda name, *rest: None if name == 'mmcv._ext' else find(name, *rest)
+    PathFinder.find_spec = lambda name, *args: None if name == 'mmcv._ext' else find(name, *args)
 """
 
 
 def run(*lines: str) -> str:
-    script = '\n    '.join([BEFORE.rstrip(), *lines])
+    """Run lines of Python in a new process without mmcv's ops."""
+    script = '\n    '.join([HIDE_OPS.rstrip(), *lines])
     done = subprocess.run(
         [sys.executable, '-W', 'ignore', '-c', script], capture_output=True, text=True
     )
@@ -28,7 +29,7 @@ def run(*lines: str) -> str:
 
 
 @pytest.mark.nightly
-def test_a_function_that_raises_becomes_the_op():
+def test_functions_that_raise_are_replaced_by_ops():
     run(
         'import mmdet.structures.mask.structures as masks',
         'before = masks.roi_align',
@@ -38,7 +39,7 @@ def test_a_function_that_raises_becomes_the_op():
 
 
 @pytest.mark.nightly
-def test_what_mmcv_itself_lacks_is_there():
+def test_classes_that_mmcv_leaves_out_are_added():
     run(
         'import mmcv.cnn.bricks.transformer, vit_plugin.detection',
         'from mmcv.cnn.bricks.transformer import MultiScaleDeformableAttention',
@@ -46,8 +47,8 @@ def test_what_mmcv_itself_lacks_is_there():
 
 
 @pytest.mark.nightly
-def test_none_and_other_base_classes_are_replaced_and_classes_stay_the_same():
-    """Also where an import has failed halfway, as beside transformers 5."""
+def test_placeholders_and_base_classes_are_replaced_in_place():
+    """Also after an import that failed halfway, as with transformers 5."""
     run(
         'from contextlib import suppress',
         'with suppress(Exception):',
@@ -61,15 +62,15 @@ def test_none_and_other_base_classes_are_replaced_and_classes_stay_the_same():
         'assert issubclass(before, mmdet.models.Mask2FormerHead)',
         'assert utils.ResLayerExtraNorm is utils.res_layer_extra_norm.ResLayerExtraNorm',
         'assert issubclass(utils.ResLayerExtraNorm, mmdet.models.ResLayer)',
-        # Its own function, which is not an op.
+        # A function of MMDetection of the same name, which is not an op.
         'from mmdet.structures.bbox import bbox_overlaps',
         'assert bbox_overlaps is not mmcv.ops.bbox_overlaps',
     )
 
 
 @pytest.mark.nightly
-@pytest.mark.skipif(not find_spec('transformers'), reason='nothing is left out')
-def test_what_an_import_had_registered_before_it_failed_is_registered_again():
+@pytest.mark.skipif(not find_spec('transformers'), reason='the import does not fail')
+def test_classes_registered_by_a_failed_import_are_registered_again():
     out = run(
         'from contextlib import suppress',
         'with suppress(Exception):',

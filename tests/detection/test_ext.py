@@ -11,7 +11,7 @@ def run(*arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def test_a_missing_op_is_named_when_it_is_called():
+def test_missing_ops_raise_when_called():
     from mmcv.ops import CARAFE
 
     with rejects("'carafe_forward'.*MMCV_WITH_OPS=1 pip install.*docs/detection.md") as raised:
@@ -19,7 +19,7 @@ def test_a_missing_op_is_named_when_it_is_called():
     assert '\n' not in str(raised.value)
 
 
-def test_rotated_boxes_are_a_named_error():
+def test_rotated_boxes_raise():
     from mmcv.ops import batched_nms
 
     with rejects("no replacement for mmcv's op 'nms_rotated': compile mmcv"):
@@ -31,14 +31,14 @@ def test_rotated_boxes_are_a_named_error():
         )
 
 
-def test_the_report_of_the_environment_says_what_is_in_place():
+def test_the_environment_report_names_our_ops():
     from mmcv.ops import get_compiler_version, get_compiling_cuda_version
 
     assert get_compiler_version() == get_compiling_cuda_version() == 'none: vit_plugin.detection'
 
 
 @pytest.mark.nightly
-def test_a_loaded_extension_is_left():
+def test_a_loaded_extension_is_kept():
     run(
         '-c',
         'import sys, types; sys.modules["mmcv._ext"] = fake = types.ModuleType("mmcv._ext")\n'
@@ -47,7 +47,7 @@ def test_a_loaded_extension_is_left():
 
 
 @pytest.mark.nightly
-def test_an_installed_extension_is_left(tmp_path):
+def test_an_installed_extension_is_kept(tmp_path):
     (tmp_path / '_ext.py').write_text('compiled = True\n')
     run(
         '-c',
@@ -57,8 +57,8 @@ def test_an_installed_extension_is_left(tmp_path):
 
 
 @pytest.mark.nightly
-def test_a_script_has_the_ops_from_its_first_line(tmp_path):
+def test_scripts_run_by_the_module_have_the_ops(tmp_path):
     script = tmp_path / 'script.py'
-    (tmp_path / 'beside.py').write_text('')
-    script.write_text('import sys, mmcv.ops, beside\nprint(__name__, sys.argv[1:])\n')
+    (tmp_path / 'neighbor.py').write_text('')
+    script.write_text('import sys, mmcv.ops, neighbor\nprint(__name__, sys.argv[1:])\n')
     assert "__main__ ['--flag']" in run('-m', 'vit_plugin.detection', str(script), '--flag')

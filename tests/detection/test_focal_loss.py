@@ -2,20 +2,20 @@ import pytest
 import torch
 
 
-def focal_loss(logits, target, gamma, alpha, weight=None):
+def loss_by_equation(logits, target, gamma, alpha, weight=None):
     """Arxiv 1708.02002, Eq. 5, with a one-hot target; the last class is background."""
-    hit = torch.nn.functional.one_hot(target, logits.shape[1] + 1)[:, :-1].bool()
-    p = torch.where(hit, logits.sigmoid(), 1 - logits.sigmoid())
-    loss = -torch.where(hit, logits.new_tensor(alpha), 1 - alpha) * (1 - p) ** gamma * p.log()
-    return (
-        loss if weight is None else loss * torch.cat([weight, weight.new_ones(1)])[target][:, None]
-    )
+    is_true = torch.nn.functional.one_hot(target, logits.shape[1] + 1)[:, :-1].bool()
+    p = torch.where(is_true, logits.sigmoid(), 1 - logits.sigmoid())
+    loss = -torch.where(is_true, logits.new_tensor(alpha), 1 - alpha) * (1 - p) ** gamma * p.log()
+    if weight is not None:
+        loss = loss * torch.cat([weight, weight.new_ones(1)])[target][:, None]
+    return loss
 
 
 @pytest.mark.parametrize('weighted', [False, True])
 @pytest.mark.parametrize(('gamma', 'alpha'), [(2.0, 0.25), (0.0, 0.5), (0.5, 0.7)])
 @pytest.mark.parametrize('reduction', ['none', 'mean', 'sum'])
-def test_values_and_gradients(reduction, gamma, alpha, weighted):
+def test_values_and_gradients_equal_the_equation(reduction, gamma, alpha, weighted):
     from mmcv.ops import sigmoid_focal_loss
 
     target = torch.tensor([0, 3, 1, 2, 3])
@@ -26,9 +26,9 @@ def test_values_and_gradients(reduction, gamma, alpha, weighted):
         if function == 'ours':
             loss = sigmoid_focal_loss(logits, target, gamma, alpha, weight, reduction)
         else:
-            loss = focal_loss(logits, target, gamma, alpha, weight)
+            loss = loss_by_equation(logits, target, gamma, alpha, weight)
             loss = {'none': loss, 'mean': loss.sum() / 5, 'sum': loss.sum()}[reduction]
-        (loss * loss.detach()).sum().backward()  # another gradient from above for each term
+        (loss * loss.detach()).sum().backward()  # so that the gradients of the terms differ
         grads.append((loss, logits.grad))
     torch.testing.assert_close(*grads)
 

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-THRESHOLD = 0.3019  # no ratio of small whole numbers, so rounding decides nothing
+THRESHOLD = 0.3019  # no overlap of boxes of whole pixels equals it, so rounding does not matter
 
 
 @pytest.fixture
@@ -14,9 +14,7 @@ def ops():
 
 
 def random_boxes(number: int = 40) -> tuple[torch.Tensor, torch.Tensor]:
-    """Boxes with whole numbers, so that one pixel more or less counts, and scores of which no two
-    are equal.
-    """
+    """Boxes of whole pixels, so that an offset of a pixel matters, and different scores."""
     corners = torch.randint(0, 12, (number, 2))
     boxes = torch.cat([corners, corners + torch.randint(1, 9, (number, 2))], dim=1).float()
     return boxes, (torch.randperm(number) + 1) / (number + 1)
@@ -30,6 +28,7 @@ def overlap(a, b, offset: int, mode: str = 'iou') -> float:
 
 
 def greedy(boxes, scores, threshold: float, offset: int = 0) -> list[int]:
+    """Indices of the boxes that NMS keeps, by decreasing score."""
     boxes, kept = boxes.tolist(), []
     for i in scores.argsort(descending=True).tolist():
         if all(overlap(boxes[i], boxes[j], offset) <= threshold for j in kept):
@@ -39,25 +38,25 @@ def greedy(boxes, scores, threshold: float, offset: int = 0) -> list[int]:
 
 @pytest.mark.parametrize('offset', [0, 1])
 @pytest.mark.parametrize('threshold', [THRESHOLD, 0.5023])
-def test_nms_keeps_what_the_greedy_loop_keeps(ops, threshold, offset):
+def test_nms_equals_the_greedy_loop(ops, threshold, offset):
     boxes, scores = random_boxes()
     dets, kept = ops.nms(boxes, scores, threshold, offset)
     assert kept.tolist() == greedy(boxes, scores, threshold, offset)
     torch.testing.assert_close(dets, torch.cat([boxes, scores[:, None]], dim=1)[kept])
 
 
-def test_the_offset_counts():
+def test_the_offset_changes_the_result():
     boxes, scores = random_boxes(200)
     assert greedy(boxes, scores, THRESHOLD, 0) != greedy(boxes, scores, THRESHOLD, 1)
 
 
-def test_nms_with_a_least_score_and_a_largest_number(ops):
+def test_nms_with_a_score_threshold_and_a_maximum_number(ops):
     boxes, scores = random_boxes()
     kept = [i for i in greedy(boxes, scores, THRESHOLD) if scores[i] > 0.5][:3]
     assert ops.nms(boxes, scores, THRESHOLD, score_threshold=0.5, max_num=3)[1].tolist() == kept
 
 
-def test_nms_in_half_precision_and_of_nothing(ops):
+def test_nms_in_half_precision_and_without_boxes(ops):
     boxes, scores = random_boxes()
     assert ops.nms(boxes.bfloat16(), scores, THRESHOLD)[1].tolist() == greedy(
         boxes, scores, THRESHOLD
@@ -90,21 +89,20 @@ def test_batched_nms_without_classes(ops):
 
 @pytest.mark.parametrize('offset', [0, 1])
 @pytest.mark.parametrize('method', ['naive', 'linear', 'gaussian'])
-def test_soft_nms(ops, method, offset):
+def test_soft_nms_equals_the_greedy_loop(ops, method, offset):
     boxes, scores = random_boxes(25)
-    rest, expected = dict(enumerate(scores.tolist())), []
-    while rest:
-        best = max(rest, key=rest.get)
-        expected.append((best, rest.pop(best)))
-        for i in list(rest):
+    remaining, expected = dict(enumerate(scores.tolist())), []
+    while remaining:
+        best = max(remaining, key=remaining.get)
+        expected.append((best, remaining.pop(best)))
+        for i in list(remaining):
             iou = overlap(boxes[best].tolist(), boxes[i].tolist(), offset)
-            rest[i] *= {
-                'naive': float(iou < THRESHOLD),
-                'linear': 1 - iou if iou >= THRESHOLD else 1,
-                'gaussian': math.exp(-(iou**2) / 0.5),
-            }[method]
-            if rest[i] < 0.05:
-                del rest[i]
+            if method == 'gaussian':
+                remaining[i] *= math.exp(-(iou**2) / 0.5)
+            elif iou >= THRESHOLD:
+                remaining[i] *= 0 if method == 'naive' else 1 - iou
+            if remaining[i] < 0.05:
+                del remaining[i]
     dets, kept = ops.soft_nms(
         boxes, scores, THRESHOLD, sigma=0.5, min_score=0.05, method=method, offset=offset
     )
@@ -121,14 +119,14 @@ def test_soft_nms_of_boxes_without_area(ops):
     assert ops.soft_nms(boxes, scores, method='gaussian')[0][:, 4].tolist() == scores.tolist()
 
 
-def test_nms_match(ops):
+def test_nms_match_groups_overlapping_boxes(ops):
     boxes, scores = random_boxes()
     order, expected = scores.argsort(descending=True).tolist(), []
     while order:
         best, *others = order
-        gone = [i for i in others if overlap(boxes[best].tolist(), boxes[i].tolist(), 0) >= 0.3]
-        expected.append([best, *gone])
-        order = [i for i in others if i not in gone]
+        matched = [i for i in others if overlap(boxes[best].tolist(), boxes[i].tolist(), 0) >= 0.3]
+        expected.append([best, *matched])
+        order = [i for i in others if i not in matched]
     assert max(map(len, expected)) > 1
     groups = ops.nms_match(torch.cat([boxes, scores[:, None]], dim=1), THRESHOLD)
     assert [group.tolist() for group in groups] == expected
@@ -136,7 +134,7 @@ def test_nms_match(ops):
 
 @pytest.mark.parametrize('offset', [0, 1])
 @pytest.mark.parametrize('mode', ['iou', 'iof'])
-def test_bbox_overlaps(ops, mode, offset):
+def test_bbox_overlaps_equal_the_definition(ops, mode, offset):
     first, second = random_boxes(5)[0], random_boxes(5)[0]
     table = torch.tensor(
         [[overlap(a, b, offset, mode) for b in second.tolist()] for a in first.tolist()]

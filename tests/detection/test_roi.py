@@ -6,8 +6,7 @@ from bilinear import assert_same_with_gradients, sample
 from rejection import rejects
 
 SCALE = 0.5
-# One inside, one that is longer than the map, one in the second image partly outside, one smaller
-# than a pixel.
+# Inside the map; larger than the map; partly outside, in the second image; smaller than a pixel.
 ROIS = torch.tensor(
     [
         [0, 2.3, 1.1, 9.7, 8.2],
@@ -23,13 +22,15 @@ def images() -> torch.Tensor:
     return torch.randn(2, 3, 6, 8, dtype=torch.float64)
 
 
-def roi_align(input, rois, size, ratio: int, aligned: bool) -> torch.Tensor:
-    """By the definition: samples in the middles of a grid in each bin; a coordinate is moved to the
-    border from up
-    to a pixel outside, and further out there is zero."""
+def roi_align_by_definition(input, rois, size, ratio: int, aligned: bool) -> torch.Tensor:
+    """The mean of samples on a grid in each bin.
+
+    Samples up to a pixel outside of the map are taken from its border; others are zero.
+    """
     (high, wide), output = input.shape[2:], []
     for image, *corners in rois.tolist():
-        x1, y1, x2, y2 = (corner * SCALE - 0.5 * aligned for corner in corners)
+        shift = 0.5 if aligned else 0
+        x1, y1, x2, y2 = (corner * SCALE - shift for corner in corners)
         height, width = (y2 - y1, x2 - x1) if aligned else (max(y2 - y1, 1), max(x2 - x1, 1))
         down, across = ratio or math.ceil(height / size[0]), ratio or math.ceil(width / size[1])
         y = y1 + (torch.arange(size[0] * down, dtype=input.dtype) + 0.5) * height / (size[0] * down)
@@ -49,16 +50,18 @@ def roi_align(input, rois, size, ratio: int, aligned: bool) -> torch.Tensor:
 
 @pytest.mark.parametrize('aligned', [True, False])
 @pytest.mark.parametrize('ratio', [0, 2])
-def test_roi_align(ratio, aligned):
+def test_roi_align_equals_the_definition(ratio, aligned):
     from mmcv.ops import RoIAlign
 
     layer = RoIAlign((2, 3), SCALE, ratio, 'avg', aligned)
     assert_same_with_gradients(
-        lambda x: layer(x, ROIS), lambda x: roi_align(x, ROIS, (2, 3), ratio, aligned), [images()]
+        lambda x: layer(x, ROIS),
+        lambda x: roi_align_by_definition(x, ROIS, (2, 3), ratio, aligned),
+        [images()],
     )
 
 
-def test_the_maximum_of_samples_is_a_named_error():
+def test_pool_mode_max_raises():
     from mmcv.ops import RoIAlign
 
     with rejects("no pool_mode='max'; take 'avg', or compile mmcv"):
@@ -71,7 +74,7 @@ def layer() -> torch.nn.Module:
     return RoIAlign(2)
 
 
-def test_no_rois():
+def test_no_rois_give_no_gradient():
     x = images().requires_grad_()
     output = layer()(x, ROIS[:0])
     assert output.shape == (0, 3, 2, 2)
@@ -87,7 +90,7 @@ def test_a_roi_without_area_gives_zero_and_no_gradient():
     assert not x.grad.any()
 
 
-def test_bfloat16():
+def test_bfloat16_keeps_its_dtype():
     x = images().bfloat16().requires_grad_()
     rois = ROIS.round()
     output = layer()(x, rois.bfloat16())

@@ -1,3 +1,5 @@
+"""Fixtures of the tests that train."""
+
 from collections.abc import Iterator
 
 import pytest
@@ -7,9 +9,9 @@ from vit_plugin.report import ReportHook
 
 @pytest.fixture(autouse=True, scope='module')
 def no_pictures() -> Iterator[None]:
-    """Draw none at the end of a run. They take 0.8 s of its 1.9 s.
+    """Draw no pictures at the end of a run, since they take 0.8 s of its 1.9 s.
 
-    A module that tests them has a fixture of this name that does nothing.
+    Modules that test pictures replace this fixture by one that does nothing.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ReportHook, '_save', lambda *_: None)
@@ -18,7 +20,7 @@ def no_pictures() -> Iterator[None]:
 
 @pytest.fixture
 def launched(monkeypatch) -> None:
-    """The environment that MMEngine's launcher asks for, without the address of another run."""
+    """Set the variables that MMEngine's launcher needs, without the address of another run."""
     for name in ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'LOCAL_RANK'):
         monkeypatch.setenv(name, '1')
     monkeypatch.delenv('MASTER_ADDR', raising=False)

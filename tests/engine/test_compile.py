@@ -1,4 +1,4 @@
-"""Blocks that are compiled one by one compute what they compute eagerly, with few graphs."""
+"""Blocks that are compiled one by one compute the same as eager ones, with few graphs."""
 
 from copy import deepcopy
 
@@ -12,7 +12,7 @@ from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine.compile import compile_blocks
 from vit_plugin.models import VisionTransformer
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # torch's own tracing warns
+pytestmark = pytest.mark.filterwarnings('ignore')  # torch warns while it traces
 
 SIZES = dict(TINY_SIZES, num_layers=3)
 MODELS = {
@@ -44,9 +44,9 @@ def fresh_graphs():
     [pytest.param(name, marks=() if name == 'plain' else pytest.mark.nightly) for name in MODELS],
 )
 def test_one_graph_for_each_kind_of_block(name):
-    """Kinds: with and without stochastic depth, windows or not, the CNN.
+    """Blocks differ by stochastic depth or windows; the CNN of a hybrid is another kind.
 
-    A second size adds the graphs of all sizes.
+    The second size adds graphs for all sizes.
     """
     torch.manual_seed(0)
     model = VisionTransformer(img_size=64, **MODELS[name]).train()
@@ -56,18 +56,18 @@ def test_one_graph_for_each_kind_of_block(name):
     for size in (64, 96, 80):
         images = torch.randn(2, 3, size, size)
         outs = []
-        for one in (model, eager):
+        for network in (model, eager):
             torch.manual_seed(1)
-            outs.append(one(images)[-1])
+            outs.append(network(images)[-1])
             outs[-1].square().mean().backward()
         torch.testing.assert_close(outs[0], outs[1], rtol=1e-5, atol=1e-5)
         graphs.append(counters['stats']['unique_graphs'])
-    for own, other in zip(model.parameters(), eager.parameters(), strict=True):
-        torch.testing.assert_close(own.grad, other.grad, rtol=1e-4, atol=1e-5)
+    for compiled, expected in zip(model.parameters(), eager.parameters(), strict=True):
+        torch.testing.assert_close(compiled.grad, expected.grad, rtol=1e-4, atol=1e-5)
     kinds = 1 if name in ('rotary', 'recomputed') else 2
-    padded = name == 'windows'  # a grid that windows do not divide takes another path
     assert graphs[:2] == [kinds, 2 * kinds]
-    assert graphs[-1] <= 2 * kinds + padded
+    # A grid that windows do not divide needs padding, and so another graph.
+    assert graphs[-1] <= (2 * kinds + 1 if name == 'windows' else 2 * kinds)
     assert not counters['graph_break']
     assert deepcopy(model).state_dict().keys() == eager.state_dict().keys()
 
@@ -76,12 +76,12 @@ def test_one_graph_for_each_kind_of_block(name):
 def test_a_run_compiles_its_blocks(tmp_path):
     runner = build(tiny_cfg(tmp_path, compile=dict(blocks=True, backend='aot_eager')))
     runner.train()
-    # Two kinds of block, the last batch, validation.
+    # Two kinds of blocks in training and validation, each also for a last batch of another size.
     assert 0 < counters['stats']['unique_graphs'] <= 8
     assert not counters['graph_break']
 
 
-def test_wrong_options():
+def test_wrong_options_raise():
     model = VisionTransformer(SIZES)
     with rejects('compile takes no mod .*did you mean mode'):
         compile_blocks(model, mod='default')

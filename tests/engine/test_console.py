@@ -1,3 +1,5 @@
+"""What a run shows on the console, and what it logs."""
+
 import logging
 import re
 import subprocess
@@ -14,7 +16,7 @@ from vit_plugin.engine.console import (
     printing_logged,
     without_stderr,
 )
-from vit_plugin.engine.loggers import FILE_ONLY, Without, print_safely, quieten
+from vit_plugin.engine.loggers import FILE_ONLY, PrefixFilter, print_safely, quieten
 from vit_plugin.files.untrusted_text import PrintableMessages
 
 
@@ -28,30 +30,29 @@ from vit_plugin.files.untrusted_text import PrintableMessages
         ('', True),
     ],
 )
-def test_messages_of_the_console(message, shown):
+def test_only_some_messages_reach_the_console(message, shown):
     record = logging.LogRecord('mmengine', logging.INFO, '', 0, message, (), None)
-    assert Without(FILE_ONLY)(record) == shown
+    assert PrefixFilter(FILE_ONLY)(record) == shown
 
 
-def test_files_get_everything_and_a_second_call_changes_nothing(tmp_path):
+def test_quieten_filters_only_the_console_and_once(tmp_path):
     logger = logging.getLogger(str(tmp_path))
     logger.addHandler(logging.StreamHandler())
     logger.addHandler(logging.FileHandler(tmp_path / 'log'))
     for _ in range(2):
         quieten(logger)
     assert [len(handler.filters) for handler in logger.handlers] == [1, 0]
-    assert [type(one) for one in logger.filters] == [PrintableMessages]
+    assert [type(log_filter) for log_filter in logger.filters] == [PrintableMessages]
     logger.handlers[1].close()
 
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('verbose', [pytest.param(True, marks=pytest.mark.nightly), False])
-def test_a_run_tells_what_it_trains_in_few_lines(tmp_path, capsys, verbose):
+def test_a_run_describes_its_training_in_few_lines(tmp_path, capsys, verbose):
     build(tiny_cfg(tmp_path, log_level='INFO', verbose=verbose)).train()
     shown, log = capsys.readouterr().out, next(tmp_path.rglob('*.log')).read_text()
     before = shown[: shown.index('Epoch(')].splitlines()
-    assert (len(before) > 100) == verbose
-    assert (len(before) <= 40) == (not verbose)
+    assert len(before) > 100 if verbose else len(before) <= 40
     for text in (shown, log):
         assert re.search(
             r'Model: +ImageClassifier with VisionTransformer, 0.02 M parameters\n', text
@@ -63,7 +64,7 @@ def test_a_run_tells_what_it_trains_in_few_lines(tmp_path, capsys, verbose):
     assert Path(re.search(r'Log: +(.*)', shown)[1]).read_text() == log
 
 
-def test_what_a_library_prints_is_logged_without_its_own_steps(capsys, caplog):
+def test_printed_results_are_logged_without_progress_messages(capsys, caplog):
     logger = logging.getLogger('printing')
     logger.setLevel('INFO')
     with printing_logged(logger):
@@ -74,7 +75,7 @@ def test_what_a_library_prints_is_logged_without_its_own_steps(capsys, caplog):
     assert not capsys.readouterr().out
 
 
-def test_an_error_begins_with_no_path_of_mmengines_logger(tmp_path):
+def test_logged_errors_do_not_begin_with_a_path(tmp_path):
     logger = MMLogger(f'paths in {tmp_path.name}', log_file=str(tmp_path / 'log'))
     print_safely(logger)
     print_log('Rank 1 of 2 gave no answer', logger, logging.ERROR)
@@ -85,12 +86,12 @@ def test_an_error_begins_with_no_path_of_mmengines_logger(tmp_path):
     )
 
 
-def test_the_evaluator_of_a_run_is_the_one_that_logs(tmp_path):
+def test_a_run_builds_the_logged_evaluator(tmp_path):
     runner = build(tiny_cfg(tmp_path))
     assert type(runner.build_evaluator(dict(type='Accuracy'))) is LoggedEvaluator
 
 
-def test_what_a_shell_says_of_a_missing_compiler_is_dropped(capfd):
+def test_stderr_of_child_processes_is_dropped(capfd):
     with without_stderr():
         subprocess.run('no-such-compiler --version', shell=True, check=False)
     subprocess.run('echo heard >&2', shell=True, check=True)
@@ -98,10 +99,10 @@ def test_what_a_shell_says_of_a_missing_compiler_is_dropped(capfd):
 
 
 @pytest.mark.parametrize(
-    ('kind', 'given'), [({}, {}), ({'type': 'LogProcessor', '_scope_': 'mmdet'}, {'num_digits': 2})]
+    'log_processor', [{}, {'type': 'LogProcessor', '_scope_': 'mmdet', 'num_digits': 2}]
 )
-def test_a_runner_logs_scores_in_per_cent_and_losses_as_they_are(kind, given, tmp_path):
-    runner = build(tiny_cfg(tmp_path, log_processor=dict(**kind, **given)))
+def test_a_run_logs_scores_in_per_cent(log_processor, tmp_path):
+    runner = build(tiny_cfg(tmp_path, log_processor=log_processor))
     hub = runner.message_hub
     for name, value in {'val/coco/bbox_mAP': 0.277, 'val/time': 0.5, 'train/loss': 0.3}.items():
         hub.update_scalar(name, value)
@@ -110,4 +111,4 @@ def test_a_runner_logs_scores_in_per_cent_and_losses_as_they_are(kind, given, tm
     assert logged['coco/bbox_mAP'] == 27.7
     assert 'coco/bbox_mAP: 27.70' in text
     assert runner.log_processor._collect_scalars([], runner, 'train') == {'loss': 0.3}
-    assert hub.get_scalar('val/coco/bbox_mAP').current() == 0.277  # what hooks compare
+    assert hub.get_scalar('val/coco/bbox_mAP').current() == 0.277  # hooks compare this

@@ -1,4 +1,4 @@
-"""The runner's data loaders: any number of workers, no warning, nothing left behind."""
+"""The runner's data loaders take any number of workers, and leave no files behind."""
 
 import os
 from multiprocessing.util import get_temp_dir
@@ -9,7 +9,7 @@ import torch
 from vit_plugin.engine import Runner
 
 
-def images(workers: int) -> dict:
+def loader_cfg(workers: int) -> dict:
     data = dict(type='vit_plugin.Digits', split='val', indices=8, pipeline=[])
     return dict(
         batch_size=2,
@@ -20,14 +20,14 @@ def images(workers: int) -> dict:
     )
 
 
-def test_more_workers_than_cores_are_no_warning():
-    batch = next(iter(Runner.build_dataloader(images((os.cpu_count() or 1) + 1))))
+def test_more_workers_than_cores_do_not_warn():
+    batch = next(iter(Runner.build_dataloader(loader_cfg((os.cpu_count() or 1) + 1))))
     assert len(batch['img']) == 2
 
 
-def test_the_sockets_of_workers_are_in_a_folder_that_this_process_removes():
-    loader = Runner.build_dataloader(images(2))
-    # Before the workers start: the first one to finish opens its socket.
+def test_sockets_of_workers_are_in_the_temporary_folder():
+    loader = Runner.build_dataloader(loader_cfg(2))
+    # Listed before the workers start, since the first one to finish opens its socket.
     before = {*Path(get_temp_dir()).iterdir()}
     batches = iter(loader)
     assert torch.is_tensor(next(batches)['img'])

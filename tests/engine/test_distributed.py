@@ -1,4 +1,4 @@
-"""How processes are set up and agree."""
+"""Initialization of process groups, time-outs, and results that rank 0 shares."""
 
 import argparse
 import socket
@@ -19,13 +19,13 @@ from vit_plugin.engine.distributed import (
     read_timeout,
     report_with_rank,
 )
-from vit_plugin.engine.faults.explain import explained
+from vit_plugin.engine.faults.explain import explain_error
 from vit_plugin.errors import ConfigError
 
 
 @pytest.fixture
 def address(monkeypatch) -> str:
-    """The environment of rank 0 of one process that Slurm has started, and its address."""
+    """Set the environment of a single process that Slurm has started, and return its address."""
     with socket.socket() as listener:
         listener.bind(('127.0.0.1', 0))
         port = listener.getsockname()[1]
@@ -38,7 +38,7 @@ def address(monkeypatch) -> str:
     return f'127.0.0.1:{port}'
 
 
-def test_the_time_out_is_set_or_ten_minutes():
+def test_time_out_is_that_of_the_config_or_ten_minutes():
     assert (
         read_timeout({})
         == read_timeout(dict(dist_cfg=None))
@@ -48,7 +48,7 @@ def test_the_time_out_is_set_or_ten_minutes():
     assert read_timeout(dict(dist_cfg=dict(timeout=90))) == 90
 
 
-def test_the_time_out_holds_on_a_cpu(address):
+def test_time_out_applies_to_gloo(address):
     init_distributed('slurm', dict(dist_cfg=dict(backend='nccl', timeout=90)))
     try:
         assert dist.get_backend() == 'gloo'
@@ -58,12 +58,12 @@ def test_the_time_out_holds_on_a_cpu(address):
         dist.destroy_process_group()
 
 
-def test_two_backends_by_cfg_options():
+def test_cfg_options_set_two_backends():
     parser = argparse.ArgumentParser()
     parser.add_argument('--cfg-options', nargs='+', action=DictAction)
     cfg = Config(dict(env_cfg=dict(dist_cfg=dict(backend='nccl'))))
-    given = ['--cfg-options', 'env_cfg.dist_cfg.backend=cpu:gloo,cuda:nccl']
-    cfg.merge_from_dict(parser.parse_args(given).cfg_options)
+    arguments = ['--cfg-options', 'env_cfg.dist_cfg.backend=cpu:gloo,cuda:nccl']
+    cfg.merge_from_dict(parser.parse_args(arguments).cfg_options)
     assert dist_settings(cfg.env_cfg) == dict(backend='cpu:gloo,cuda:nccl', timeout=DIST_TIMEOUT)
 
 
@@ -78,14 +78,14 @@ def test_two_backends_by_cfg_options():
         ),
     ],
 )
-def test_a_process_that_does_not_come_is_a_sentence_in_time(address, monkeypatch, rank, words):
+def test_missing_process_raises_within_the_time_out(address, monkeypatch, rank, words):
     monkeypatch.setenv('SLURM_PROCID', str(rank))
     monkeypatch.setenv('SLURM_NTASKS', '2')
     begin = time.monotonic()
     with pytest.raises(RuntimeError) as error:
         init_distributed('slurm', dict(dist_cfg=dict(timeout=1)))
     assert time.monotonic() - begin < 300  # where the default is 600
-    assert words.format(address) in explained(error.value)
+    assert words.format(address) in explain_error(error.value)
 
 
 @pytest.mark.parametrize(
@@ -97,20 +97,21 @@ def test_a_process_that_does_not_come_is_a_sentence_in_time(address, monkeypatch
         (dict(RANK='3', LOCAL_RANK='1', WORLD_SIZE='4'), True, 'rank 3 of 4: a'),
     ],
 )
-def test_the_first_process_of_a_machine_reports_an_error_at_once(
+def test_only_other_processes_of_a_machine_wait_before_reporting(
     monkeypatch, environment, waits, report
 ):
-    waited: list[float] = []
-    monkeypatch.setattr(time, 'sleep', waited.append)
+    sleeps: list[float] = []
+    monkeypatch.setattr(time, 'sleep', sleeps.append)
     for name in ('RANK', 'LOCAL_RANK', 'WORLD_SIZE'):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert report_with_rank('a') == report
-    assert bool(waited) == waits
+    assert bool(sleeps) == waits
 
 
-def ask_rank_0(folder: str) -> None:
+def share_from_rank_0(folder: str) -> None:
+    """All ranks get the result or the error of rank 0; other errors become a ConfigError."""
     assert from_rank_0(lambda: dist.get_rank()) == 0
     with rejects('no room'):
         from_rank_0(reject)
@@ -124,5 +125,5 @@ def reject() -> None:
     raise ConfigError('no room')
 
 
-def test_all_ranks_hear_what_rank_0_found(tmp_path):
-    on_ranks(2, tmp_path, ask_rank_0, str(tmp_path))
+def test_all_ranks_get_the_result_of_rank_0(tmp_path):
+    on_ranks(2, tmp_path, share_from_rank_0, str(tmp_path))

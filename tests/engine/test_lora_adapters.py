@@ -1,4 +1,4 @@
-"""Adapters through peft, an extra."""
+"""LoRA adapters of peft, an optional package: training, resuming, merging, settings."""
 
 import pytest
 import torch
@@ -29,7 +29,7 @@ def classifier() -> nn.Module:
 
 @pytest.fixture(scope='module')
 def runs(tmp_path_factory):
-    """Folders of a run, and of one with adapters beside its weights."""
+    """The parent of two folders: of a plain run, and of one that trains adapters on its weights."""
     folder = tmp_path_factory.mktemp('runs')
     train(tiny_cfg(folder / 'base', **PLAIN))
     train(
@@ -40,7 +40,7 @@ def runs(tmp_path_factory):
     return folder
 
 
-def test_only_adapters_and_head_learn(runs):
+def test_only_adapters_and_head_are_trained(runs):
     before, after = (
         torch.load(final_checkpoint(runs / name), weights_only=False) for name in ('base', 'lora')
     )
@@ -57,7 +57,7 @@ def test_only_adapters_and_head_learn(runs):
     assert after['meta']['lora'] == dict(LORA, targets=None)
 
 
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(runs, tmp_path):
+def test_resumed_run_ends_as_an_uninterrupted_one(runs, tmp_path):
     options = dict(PLAIN, lora=LORA, begin_from=str(final_checkpoint(runs / 'base')))
     train(tiny_cfg(tmp_path, resume=True, **options), 6)
     train(tiny_cfg(tmp_path, resume=True, **options))
@@ -84,7 +84,7 @@ def test_merged_weights_are_the_same_model(runs):
     )
 
 
-def test_passes_leave_the_adapted_model_as_it_is(runs):
+def test_passes_keep_the_outputs_of_an_adapted_model(runs):
     model = classifier()
     Lora(**LORA).inject(model)
     model.load_state_dict(
@@ -99,29 +99,29 @@ def test_passes_leave_the_adapted_model_as_it_is(runs):
 
 
 def test_the_checkpoint_is_tested_with_and_without_adapters(runs, tmp_path):
-    found = []
+    scores = []
     for lora in (dict(lora=LORA), {}):
         cfg = tiny_cfg(tmp_path, load_from=str(final_checkpoint(runs / 'lora')), **PLAIN, **lora)
         cfg.update(
             test_dataloader=cfg.val_dataloader, test_cfg=dict(), test_evaluator=cfg.val_evaluator
         )
         runner = build(cfg)
-        found.append(runner.test())
+        scores.append(runner.test())
         assert any('.lora_A.' in name for name in runner.model.state_dict()) == bool(lora)
-    assert found[0] == found[1]
+    assert scores[0] == scores[1]
 
 
-def test_depths_and_frozen_stages():
+def test_adapters_train_in_frozen_stages_with_their_depths():
     backbone = VisionTransformer(TINY, img_size=32, frozen_stages=1)
     Lora().inject(backbone)
-    learning = {name for name, parameter in backbone.named_parameters() if parameter.requires_grad}
-    assert learning
-    assert all('.lora_' in name for name in learning)
-    assert {backbone.get_layer_depth(name)[0] for name in learning} == {1, 2}
+    trainable = {name for name, parameter in backbone.named_parameters() if parameter.requires_grad}
+    assert trainable
+    assert all('.lora_' in name for name in trainable)
+    assert {backbone.get_layer_depth(name)[0] for name in trainable} == {1, 2}
 
 
 class WithCopy(nn.Module):
-    """A model that keeps the names of what it trains, in place of a copy."""
+    """A model with ``copy_again``, which records the names of trainable parameters."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,10 +130,12 @@ class WithCopy(nn.Module):
         self.copied: list[str] = []
 
     def copy_again(self) -> None:
-        self.copied = [name for name, one in self.named_parameters() if one.requires_grad]
+        self.copied = [
+            name for name, parameter in self.named_parameters() if parameter.requires_grad
+        ]
 
 
-def test_a_model_copies_again_what_it_trains():
+def test_inject_calls_copy_again():
     model = WithCopy()
     Lora(r=2).inject(model)
     assert len(model.copied) == 2 * 4 * 2
@@ -151,12 +153,12 @@ def test_a_model_copies_again_what_it_trains():
         (3, 'must be a dict, such as lora=dict'),
     ],
 )
-def test_bad_settings(lora, sentence, tmp_path):
+def test_wrong_settings_raise(lora, sentence, tmp_path):
     with rejects(sentence):
         build(tiny_cfg(tmp_path, lora=lora))
 
 
-def test_what_does_not_go_together(runs, tmp_path):
+def test_incompatible_settings_raise(runs, tmp_path):
     for options, sentence in (
         (dict(lora={}, sharding={}), 'lora and sharding do not go together'),
         (

@@ -1,4 +1,4 @@
-"""Ranks that are dead or hang: what the others say, and that they end."""
+"""If a rank dies or hangs, the others log which one, and end."""
 
 import logging
 import multiprocessing
@@ -17,16 +17,18 @@ import torch.distributed as dist
 from vit_plugin.engine import distributed
 from vit_plugin.engine.distributed import naming_lost_ranks
 
-PLACE = ' (iteration 7; '
-ENDED = f'A rank has ended, which its own log or the launcher names{PLACE}'
-NO_ANSWER = f'Rank 1 of 2 gave no answer{PLACE}'
-NO_RANK_0 = f'Rank 0 gave no answer: it is lost, or has ended with an error in its own log{PLACE}'
+POSITION = ' (iteration 7; '
+ENDED = f'A rank has ended, which its own log or the launcher names{POSITION}'
+NO_ANSWER = f'Rank 1 of 2 gave no answer{POSITION}'
+NO_RANK_0 = (
+    f'Rank 0 gave no answer: it is lost, or has ended with an error in its own log{POSITION}'
+)
 
 
 def rank_of_two(rank: int, folder: str, act: Callable[[int], None]) -> None:
-    """Join a run with another process, and act. All that is said goes to a file."""
+    """Join a run with another process, act, and wait for the other. Messages go to a file."""
     torch.set_num_threads(1)
-    stops = act in (stop_0, stop_1)  # which only a time-out shows
+    stops = act in (stop_0, stop_1)  # a stopped rank is noticed only by a time-out
     dist.init_process_group(
         'gloo',
         init_method=f'file://{folder}/rendezvous',
@@ -35,12 +37,12 @@ def rank_of_two(rank: int, folder: str, act: Callable[[int], None]) -> None:
         timeout=timedelta(seconds=2 if stops else 60),
     )
 
-    def say(sentence: str, logger: str, level: int) -> None:
+    def print_log(sentence: str, logger: str, level: int) -> None:
         assert (logger, level) == ('current', logging.ERROR)
-        with open(Path(folder, 'said'), 'a') as file:
+        with open(Path(folder, 'messages'), 'a') as file:
             file.write(f'{sentence}\n')
 
-    distributed.print_log, distributed.ANSWER = say, 1.0 if stops else 30.0
+    distributed.print_log, distributed.ANSWER_TIMEOUT = print_log, 1.0 if stops else 30.0
     cfg = dict(env_cfg=dict(dist_cfg=dict(timeout=3 if stops else 60)))
     with naming_lost_ranks(SimpleNamespace(iter=6, cfg=cfg)):
         act(rank)
@@ -48,7 +50,7 @@ def rank_of_two(rank: int, folder: str, act: Callable[[int], None]) -> None:
     os._exit(0)
 
 
-def nothing(rank: int) -> None:
+def continue_both(rank: int) -> None:
     pass
 
 
@@ -78,7 +80,7 @@ def fail_1(rank: int) -> None:
 
 
 def fail_both(rank: int) -> None:
-    """An error of gloo, though all ranks are there."""
+    """Raise an error of gloo on both ranks, although none is lost."""
     try:
         raise RuntimeError('[gloo] of another kind')
     finally:
@@ -87,11 +89,11 @@ def fail_both(rank: int) -> None:
 
 @pytest.mark.filterwarnings('ignore:.*use of fork:DeprecationWarning')
 @pytest.mark.parametrize(
-    ('act', 'statuses', 'said'),
+    ('act', 'statuses', 'message'),
     [
-        (nothing, [0, 0], ''),
+        (continue_both, [0, 0], ''),
         (fail_both, [1, 1], ''),
-        # Whether its connection is known to be closed by then is up to the machine.
+        # Either message: the connection may or may not be known to be closed by then.
         (kill_1, [1, -9], (ENDED, NO_ANSWER)),
         (fail_1, [1, 3], (ENDED, NO_ANSWER)),
         pytest.param(stop_1, [1, None], NO_ANSWER, marks=pytest.mark.nightly),
@@ -100,7 +102,7 @@ def fail_both(rank: int) -> None:
     ],
     ids=lambda value: getattr(value, '__name__', ''),
 )
-def test_the_others_name_it_and_end(tmp_path, act, statuses, said):
+def test_other_rank_logs_the_lost_one_and_ends(tmp_path, act, statuses, message):
     context = multiprocessing.get_context('fork')
     ranks = [
         context.Process(target=rank_of_two, args=(rank, str(tmp_path), act)) for rank in range(2)
@@ -109,16 +111,17 @@ def test_the_others_name_it_and_end(tmp_path, act, statuses, said):
         rank.start()
     try:
         for rank, status in zip(ranks, statuses, strict=True):
-            rank.join(0 if status is None else 300)  # the launcher ends one that is stopped
+            rank.join(0 if status is None else 300)  # a stopped rank would be ended by a launcher
         assert [rank.exitcode for rank in ranks] == statuses
     finally:
         for rank in ranks:
             rank.kill()
-    lines = (tmp_path / 'said').read_text().splitlines() if (tmp_path / 'said').exists() else []
-    assert len(lines) == bool(said), lines
-    assert not said or lines[0].startswith(said), lines
+    log = tmp_path / 'messages'
+    lines = log.read_text().splitlines() if log.exists() else []
+    assert len(lines) == bool(message), lines
+    assert not message or lines[0].startswith(message), lines
 
 
-def test_one_process_keeps_its_errors():
+def test_single_process_keeps_its_errors():
     with pytest.raises(RuntimeError, match='gloo'), naming_lost_ranks(SimpleNamespace()):
         raise RuntimeError('gloo')

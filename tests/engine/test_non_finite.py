@@ -1,4 +1,4 @@
-"""No checkpoint takes the place of a finite one if it is not finite."""
+"""A state with NaN or infinity is not saved, and does not replace the last finite checkpoint."""
 
 import re
 
@@ -9,14 +9,14 @@ from ranks import on_ranks
 from rejection import rejects
 
 from benchmarks.tiny_run import build, final_checkpoint, tiny_cfg
-from vit_plugin.engine.non_finite import first_broken
+from vit_plugin.engine.non_finite import find_non_finite
 from vit_plugin.weights.reading.files import read_checkpoint
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 
 
 class SpoilGradientsHook(Hook):
-    """Makes a gradient NaN in one step, whose loss is finite."""
+    """Makes a gradient NaN in one step, but not the loss."""
 
     priority = 'VERY_HIGH'
 
@@ -26,11 +26,19 @@ class SpoilGradientsHook(Hook):
     def before_train_iter(self, runner, batch_idx: int, data_batch: dict) -> None:
         if runner.iter + 1 == self.iteration:
             weight = dict(runner.model.named_parameters())['head.layers.head.weight']
-            handle = weight.register_hook(lambda grad: (handle.remove(), grad * float('nan'))[1])
+
+            def spoil(grad):
+                handle.remove()
+                return grad * float('nan')
+
+            handle = weight.register_hook(spoil)
 
 
-# The last step of an epoch, so that the next loss comes after the save.
-def spoiled(folder, iteration=8, **options):
+def spoiled_runner(folder, iteration=8, **options):
+    """A runner whose weights become NaN in the last step of its second epoch.
+
+    The next loss, which would show it, comes after the save.
+    """
     runner = build(tiny_cfg(folder, **{'optim_wrapper.clip_grad': None, **options}))
     runner.register_hook(SpoilGradientsHook(iteration))
     return runner
@@ -38,47 +46,46 @@ def spoiled(folder, iteration=8, **options):
 
 FORMS = [
     ('file', False),
-    *(
-        pytest.param(*other, marks=pytest.mark.nightly)
-        for other in (('folder', True), ('file', True))
-    ),
+    pytest.param('folder', True, marks=pytest.mark.nightly),
+    pytest.param('file', True, marks=pytest.mark.nightly),
 ]
 
 
 @pytest.mark.parametrize(('form', 'background'), FORMS)
-def test_gradients_that_are_not_finite_leave_the_last_checkpoint(tmp_path, form, background):
+def test_non_finite_weights_keep_the_last_checkpoint(tmp_path, form, background):
     options = {
         'default_hooks.checkpoint.max_keep_ckpts': 1,
         'default_hooks.checkpoint.format': form,
         'default_hooks.checkpoint.background': background,
     }
     with rejects(r'head\.weight is not finite after step 8, so that nothing is saved'):
-        spoiled(tmp_path, **options).train()
+        spoiled_runner(tmp_path, **options).train()
     last = final_checkpoint(tmp_path)
     assert last.name.startswith('epoch_1')
     weights = read_checkpoint(last)['state_dict']
     assert all(value.isfinite().all() for value in weights.values())
-    again = build(tiny_cfg(tmp_path, resume=True, **options, **{'optim_wrapper.clip_grad': None}))
-    again.train()
-    assert again.iter == 12
+    resumed = build(tiny_cfg(tmp_path, resume=True, **options, **{'optim_wrapper.clip_grad': None}))
+    resumed.train()
+    assert resumed.iter == 12
 
 
-def test_a_run_that_ignores_it_trains_on_without_checkpoints(tmp_path):
+def test_run_that_ignores_non_finite_losses_saves_no_checkpoint(tmp_path):
     options = {
         'default_hooks.runtime_info.non_finite': 'ignore',
         'default_hooks.checkpoint.max_keep_ckpts': 1,
     }
-    runner = spoiled(tmp_path, **options)
+    runner = spoiled_runner(tmp_path, **options)
     runner.train()
     assert runner.iter == 12
     assert final_checkpoint(tmp_path).name == 'epoch_1.pth'
     assert runner.message_hub.get_info('last_ckpt') == str(tmp_path / 'epoch_1.pth')
-    assert re.fullmatch(r'best_.*_epoch_1\.pth', *[one.name for one in tmp_path.glob('best_*')])
-    said = next(tmp_path.glob('*/*.log')).read_text()
-    assert said.count('the last checkpoint is from before') == 2  # after the epochs 2 and 3
+    (best,) = tmp_path.glob('best_*')
+    assert re.fullmatch(r'best_.*_epoch_1\.pth', best.name)
+    log = next(tmp_path.glob('*/*.log')).read_text()
+    assert log.count('the last checkpoint is from before') == 2  # after the epochs 2 and 3
 
 
-def test_a_save_of_the_user_is_refused_too(tmp_path):
+def test_save_by_the_user_raises(tmp_path):
     runner = build(tiny_cfg(tmp_path, **{'train_cfg.max_epochs': 1}))
     runner.train()
     runner.model.head.layers.head.bias.data[0] = float('inf')
@@ -88,7 +95,7 @@ def test_a_save_of_the_user_is_refused_too(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ('change', 'found'),
+    ('change', 'name'),
     [
         (lambda state: None, None),
         (
@@ -113,18 +120,18 @@ def test_a_save_of_the_user_is_refused_too(tmp_path):
         (lambda state: state.pop('optimizer'), None),
     ],
 )
-def test_what_is_broken(change, found):
+def test_first_broken_names_the_first_invalid_value(change, name):
     state = {
         'state_dict': dict(w=torch.ones(2), number=torch.ones(2, dtype=torch.int64)),
         'ema_state_dict': {'module.w': torch.ones(2), 'steps': torch.tensor(1)},
         'optimizer': dict(state={0: dict(exp_avg=torch.ones(2), step=torch.tensor(1.0))}),
     }
     change(state)
-    assert first_broken(state, {'w'}) == found
+    assert find_non_finite(state, {'w'}) == name  # 'w' is a parameter; buffers may be infinite
 
 
 class SpoilWeightHook(Hook):
-    """Makes the last element of a weight NaN, which one of the ranks has."""
+    """Makes the last element of a sharded weight NaN, which only rank 1 has."""
 
     def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
         if runner.iter + 1 == 4:
@@ -135,6 +142,7 @@ class SpoilWeightHook(Hook):
 
 
 def train_two_ranks(work_dir: str) -> None:
+    """Train a sharded model; the save after the first epoch must raise on both ranks."""
     options = {
         'train_dataloader.batch_size': 8,
         'custom_hooks': [],
@@ -148,6 +156,6 @@ def train_two_ranks(work_dir: str) -> None:
 
 
 @pytest.mark.nightly
-def test_all_ranks_agree_on_a_part_of_one(tmp_path):
+def test_non_finite_part_of_one_rank_raises_on_all(tmp_path):
     on_ranks(2, tmp_path, train_two_ranks, str(tmp_path / 'work'))
     assert not list((tmp_path / 'work').glob('epoch_*'))

@@ -1,3 +1,5 @@
+"""The hook that uses the passes in tests."""
+
 import pytest
 import torch
 from mmengine.config import Config
@@ -13,8 +15,8 @@ from vit_plugin.passes.fold import Folded
 from vit_plugin.passes.onednn import OneDnnMlp
 
 
-class Part:
-    """Of a runner, what the hook asks for."""
+class FakeRunner:
+    """What the hook needs of a runner."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -29,9 +31,9 @@ def is_folded(model: nn.Module) -> bool:
 
 
 @pytest.mark.parametrize(('instructions', 'fuses'), [('AVX2', False), ('AVX-512', True)])
-def test_a_test_is_optimized_and_all_is_undone(tiny_hybrid, monkeypatch, instructions, fuses):
+def test_passes_are_used_in_a_test_and_undone(tiny_hybrid, monkeypatch, instructions, fuses):
     monkeypatch.setattr(processor, 'instruction_set', lambda: instructions)
-    runner, hook = Part(VisionTransformer(**tiny_hybrid)), OptimizeHook()
+    runner, hook = FakeRunner(VisionTransformer(**tiny_hybrid)), OptimizeHook()
     hook.before_test(runner)
     assert is_folded(runner.model)
     fused = any(type(module) is OneDnnMlp for module in runner.model.modules())
@@ -50,7 +52,7 @@ def test_a_test_is_optimized_and_all_is_undone(tiny_hybrid, monkeypatch, instruc
         (dict(custom_hooks=[dict(type='vit_plugin.OptimizeHook')]), 1),
     ],
 )
-def test_our_tools_take_it_unless_told_otherwise(cfg, count):
+def test_use_passes_adds_the_hook_once(cfg, count):
     cfg = Config(cfg)
     use_passes(cfg)
     hooks = [hook for hook in cfg.get('custom_hooks', []) if hook.type == 'vit_plugin.OptimizeHook']
@@ -58,16 +60,16 @@ def test_our_tools_take_it_unless_told_otherwise(cfg, count):
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_in_a_run(digits_config):
+def test_passes_are_used_only_in_the_test_of_a_run(digits_config):
     digits_config.train_cfg.max_epochs = 1
     digits_config.param_scheduler = None
     use_passes(digits_config)
     runner = Runner.from_cfg(digits_config)
-    seen = []
+    modes = []
     runner.model.backbone.register_forward_hook(
-        lambda model, args, out: seen.append((model.training, is_folded(model)))
+        lambda model, args, out: modes.append((model.training, is_folded(model)))
     )
     runner.train()
     runner.test()
-    assert set(seen) == {(True, False), (False, False), (False, True)}
+    assert set(modes) == {(True, False), (False, False), (False, True)}
     assert torch.isfinite(next(runner.model.parameters())).all()

@@ -1,3 +1,5 @@
+"""The progress line of a run in a terminal, and plain lines in a pipe."""
+
 import io
 import re
 import sys
@@ -17,7 +19,7 @@ class Terminal(io.StringIO):
 
 
 def shown_by(work_dir, monkeypatch, stream: io.StringIO, **options) -> str:
-    """What a run of 12 steps leaves in a stream, without what was written over."""
+    """What a stream shows after a run of 12 steps, without text that was overwritten."""
     monkeypatch.setattr(sys, 'stdout', stream)
     options = {'log_level': 'INFO', 'verbose': False, 'custom_hooks': HOOKS, **options}
     options['custom_hooks'][0]['pictures'] = False
@@ -28,7 +30,7 @@ def shown_by(work_dir, monkeypatch, stream: io.StringIO, **options) -> str:
     return '\n'.join(line.rpartition('\r')[2] for line in stream.getvalue().split('\n'))
 
 
-def test_a_terminal_has_a_line_for_each_epoch_and_the_log_file_the_rest(tmp_path, monkeypatch):
+def test_terminal_shows_one_line_for_each_epoch(tmp_path, monkeypatch):
     shown = shown_by(tmp_path, monkeypatch, Terminal())
     lines = re.findall(r'Epoch (\d)/3 \S+ 100%, loss [\d.]+, top1 [\d.]+, .*images/s, lr', shown)
     assert lines == ['1', '2', '3']
@@ -42,7 +44,7 @@ def test_a_terminal_has_a_line_for_each_epoch_and_the_log_file_the_rest(tmp_path
     assert 'Saving checkpoint' in log
 
 
-def test_a_narrow_terminal_keeps_the_metric_and_not_the_bar(tmp_path, monkeypatch):
+def test_narrow_terminal_shows_the_metric_without_a_bar(tmp_path, monkeypatch):
     monkeypatch.setenv('COLUMNS', '60')
     shown = shown_by(tmp_path, monkeypatch, Terminal(), **{'train_cfg.max_epochs': 1})
     line = next(line for line in shown.splitlines() if line.startswith('Epoch 1/1'))
@@ -51,7 +53,7 @@ def test_a_narrow_terminal_keeps_the_metric_and_not_the_bar(tmp_path, monkeypatc
 
 
 @pytest.mark.nightly
-def test_a_training_by_iterations_has_a_line_to_each_validation(tmp_path, monkeypatch):
+def test_iteration_based_run_shows_one_line_for_each_validation(tmp_path, monkeypatch):
     settings = dict(by_epoch=False, max_iters=10, val_interval=4)
     shown = shown_by(
         tmp_path, monkeypatch, Terminal(), loop='iter', train_cfg=settings, param_scheduler=None
@@ -60,7 +62,7 @@ def test_a_training_by_iterations_has_a_line_to_each_validation(tmp_path, monkey
 
 
 @pytest.mark.nightly
-def test_the_line_has_the_metric_of_the_best_checkpoint(tmp_path, monkeypatch):
+def test_line_shows_the_metric_of_the_best_checkpoint(tmp_path, monkeypatch):
     options = {
         'val_evaluator': dict(type='Accuracy', topk=(1, 5)),
         'default_hooks.checkpoint.save_best': 'accuracy/top5',
@@ -72,27 +74,25 @@ def test_the_line_has_the_metric_of_the_best_checkpoint(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(('seconds', 'lines'), [(1e9, 1), (0, 12)])
-def test_a_pipe_has_a_plain_line_at_the_first_step_and_then_at_intervals(
-    tmp_path, monkeypatch, seconds, lines
-):
-    monkeypatch.setattr(progress, 'EVERY', seconds)
+def test_pipe_gets_plain_lines_at_intervals(tmp_path, monkeypatch, seconds, lines):
+    monkeypatch.setattr(progress, 'PIPE_INTERVAL', seconds)
     shown = shown_by(tmp_path, monkeypatch, stream := io.StringIO())
     assert '\r' not in stream.getvalue()
-    found = re.findall(r'Epoch (\d)/3, step (\d) of 4, loss [\d.]+, 0\d:\d\d left, .*, lr', shown)
-    assert found == [(str(i // 4 + 1), str(i % 4 + 1)) for i in range(12)][:lines]
+    steps = re.findall(r'Epoch (\d)/3, step (\d) of 4, loss [\d.]+, 0\d:\d\d left, .*, lr', shown)
+    assert steps == [(str(i // 4 + 1), str(i % 4 + 1)) for i in range(12)][:lines]
     assert shown.count('Epoch(val)') == 3
     assert 'Epoch(train)' not in shown
     assert 'Epoch(train)' in next(tmp_path.rglob('*.log')).read_text()
 
 
 @pytest.mark.nightly
-def test_verbose_hides_nothing(tmp_path, monkeypatch):
+def test_verbose_run_shows_all_messages(tmp_path, monkeypatch):
     shown = shown_by(tmp_path, monkeypatch, Terminal(), verbose=True)
     assert 'Epoch 3/3' in shown
     assert shown.count('Epoch(val)') == 3
 
 
-def test_an_interrupted_run_leaves_the_log_as_it_was(tmp_path, monkeypatch):
+def test_interrupted_run_restores_the_logger(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, 'stdout', stream := Terminal())
     runner = build(tiny_cfg(tmp_path, custom_hooks=HOOKS[1:]))
     handlers = list(runner.logger.handlers)

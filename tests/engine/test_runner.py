@@ -1,4 +1,4 @@
-"""Checkpoints that a user's hook asks for, as hooks for MMEngine do."""
+"""Checkpoints that a user's hook saves in the main process only, as hooks for MMEngine do."""
 
 from pathlib import Path
 
@@ -15,8 +15,8 @@ from vit_plugin.errors import ConfigError
 pytestmark = pytest.mark.filterwarnings('ignore')
 
 
-class SavesInTheMainProcess(Hook):
-    """Saves after the second iteration."""
+class MainProcessSaveHook(Hook):
+    """Saves in the main process after the second iteration, and keeps the error."""
 
     error: Exception | None = None
 
@@ -28,7 +28,8 @@ class SavesInTheMainProcess(Hook):
                 self.error = error
 
 
-def train(work_dir: str, **options: object) -> SavesInTheMainProcess:
+def train(work_dir: str, **options: object) -> MainProcessSaveHook:
+    """Train one epoch with the hook, and return it."""
     runner = build(
         tiny_cfg(
             work_dir,
@@ -44,7 +45,7 @@ def train(work_dir: str, **options: object) -> SavesInTheMainProcess:
             },
         )
     )
-    hook = SavesInTheMainProcess()
+    hook = MainProcessSaveHook()
     runner.register_hook(hook)
     runner.train()
     assert runner.iter == 4
@@ -52,18 +53,20 @@ def train(work_dir: str, **options: object) -> SavesInTheMainProcess:
 
 
 def save_alone(work_dir: str) -> None:
+    """Assert that the main process saves an unsharded model without an error."""
     assert train(work_dir).error is None
 
 
-def save_a_part(work_dir: str) -> None:
-    saver.PART_OF_TIMEOUT = 0.05
+def save_sharded_alone(work_dir: str) -> None:
+    """Assert that saving a sharded model in the main process only raises after a while."""
+    saver.PART_OF_TIMEOUT = 0.05  # 3 s of the 60
     timeout = {'env_cfg.dist_cfg.timeout': 60.0}
     error = train(work_dir, sharding=dict(), **timeout).error
     if is_main_process():
         assert 'within 3 s (missing: 1), and of a sharded model each has a part; call' in str(error)
 
 
-def test_the_main_process_may_save_a_plain_model_alone(tmp_path, launched):
+def test_main_process_saves_an_unsharded_model_alone(tmp_path, launched):
     on_ranks(2, tmp_path, save_alone, str(tmp_path / 'work'))
     saved = torch.load(tmp_path / 'work/mine.pth', weights_only=False)
     assert saved['meta']['iter'] == 2
@@ -71,6 +74,6 @@ def test_the_main_process_may_save_a_plain_model_alone(tmp_path, launched):
 
 
 @pytest.mark.nightly
-def test_the_main_process_cannot_save_a_sharded_model_alone(tmp_path: Path, launched):
-    on_ranks(2, tmp_path, save_a_part, str(tmp_path / 'work'))
+def test_main_process_saving_a_sharded_model_alone_raises(tmp_path: Path, launched):
+    on_ranks(2, tmp_path, save_sharded_alone, str(tmp_path / 'work'))
     assert not (tmp_path / 'work/mine.pth').exists()

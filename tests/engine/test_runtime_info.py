@@ -1,3 +1,5 @@
+"""Recorded losses, and what happens if they are NaN."""
+
 import json
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from benchmarks.tiny_run import build, tiny_cfg
 
 
 def history(cfg, name: str, monkeypatch, **changes) -> tuple[dict[str, list[float]], list[int]]:
-    """The recorded scalars of a run, and the iterations in which the host read from a tensor."""
+    """The recorded scalars of a run, and the iterations in which Python read values of tensors."""
     cfg = cfg.copy()
     cfg.merge_from_dict(
         {
@@ -27,15 +29,15 @@ def history(cfg, name: str, monkeypatch, **changes) -> tuple[dict[str, list[floa
     )
     runner = Runner.from_cfg(cfg)
     reads = []
-    for reading in ('item', '__float__', 'tolist', '__bool__'):
-        original = getattr(torch.Tensor, reading)
+    for method in ('item', '__float__', 'tolist', '__bool__'):
+        original = getattr(torch.Tensor, method)
 
-        def counted(tensor, original=original):
+        def record(tensor, original=original):
             if tensor.dtype.is_floating_point:
                 reads.append(runner.iter)
             return original(tensor)
 
-        monkeypatch.setattr(torch.Tensor, reading, counted)
+        monkeypatch.setattr(torch.Tensor, method, record)
     runner.train()
     monkeypatch.undo()
     scalars = runner.message_hub.log_scalars
@@ -44,7 +46,7 @@ def history(cfg, name: str, monkeypatch, **changes) -> tuple[dict[str, list[floa
 
 @pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
-def test_the_host_reads_only_to_log_and_records_the_same(digits_config, monkeypatch):
+def test_values_are_read_only_to_log_and_are_those_of_mmengine(digits_config, monkeypatch):
     steps = 3 * 4  # epochs of 64 images in batches of 16
     ours, reads = history(digits_config, 'ours', monkeypatch)
     theirs, their_reads = history(
@@ -58,13 +60,13 @@ def test_the_host_reads_only_to_log_and_records_the_same(digits_config, monkeypa
     )
     assert ours == theirs
     assert [len(values) for values in ours.values()] == [steps, steps]
-    # The first, every third iteration of an epoch, and its last.
+    # The first iteration, and in each epoch every third and the last one.
     assert set(reads) == {0, 2, 3, 6, 7, 10, 11}
     assert set(their_reads) == set(range(steps))
 
 
-class Exploding(torch.nn.Module):
-    """Gives a loss that is not a number from a step on."""
+class ExplodingHead(torch.nn.Module):
+    """A head whose losses are NaN after ``last_good`` steps."""
 
     def __init__(self, head: torch.nn.Module, last_good: int) -> None:
         super().__init__()
@@ -82,17 +84,17 @@ class Exploding(torch.nn.Module):
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_a_loss_that_is_no_number_ends_the_run(digits_config):
+def test_nan_loss_ends_the_run_with_a_report(digits_config):
     runner = Runner.from_cfg(digits_config)
-    runner.model.head = Exploding(runner.model.head, 5)
+    runner.model.head = ExplodingHead(runner.model.head, 5)
     with rejects('The loss is nan at step 6, near a learning rate of .*: the run ends here'):
         runner.train()
     names = {path.name for path in Path(digits_config.work_dir).glob('epoch*')}
     assert names == {'epoch_1.pth'}
-    said = json.loads(Path(digits_config.work_dir, 'non_finite_step_6.json').read_text())
-    assert said['step'] == 6
-    assert said['processes'][0]['losses']['loss'] == 'nan'
-    assert len(said['processes'][0]['files']) == 16  # their numbers, as the digits have no files
+    report = json.loads(Path(digits_config.work_dir, 'non_finite_step_6.json').read_text())
+    assert report['step'] == 6
+    assert report['processes'][0]['losses']['loss'] == 'nan'
+    assert len(report['processes'][0]['files']) == 16  # numbers, since digits are not in files
     state = torch.load(Path(digits_config.work_dir, 'epoch_1.pth'), weights_only=False)[
         'state_dict'
     ]
@@ -100,10 +102,10 @@ def test_a_loss_that_is_no_number_ends_the_run(digits_config):
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_steps_that_are_not_finite_are_skipped_up_to_a_number(digits_config):
+def test_too_many_skipped_steps_in_a_row_raise(digits_config):
     digits_config.default_hooks.runtime_info.update(non_finite='skip', max_skipped=2)
     runner = Runner.from_cfg(digits_config)
-    runner.model.head = Exploding(runner.model.head, 5)
+    runner.model.head = ExplodingHead(runner.model.head, 5)
     with rejects('3 steps in a row were skipped up to step 8'):
         runner.train()
     assert runner.message_hub.get_info('skipped_steps') == 3
@@ -111,8 +113,8 @@ def test_steps_that_are_not_finite_are_skipped_up_to_a_number(digits_config):
     assert len(list(Path(digits_config.work_dir).glob('non_finite_step_*.json'))) == 3
 
 
-class Spoils(Hook):
-    """Makes the images of step 5 no numbers on rank 1."""
+class SpoilImagesHook(Hook):
+    """Makes the images of step 5 NaN on rank 1."""
 
     priority = 'VERY_HIGH'
 
@@ -122,6 +124,7 @@ class Spoils(Hook):
 
 
 def train_with_a_bad_batch(work_dir: str) -> None:
+    """Train on two ranks with images of NaN on one of them, before the first save."""
     runner = build(
         tiny_cfg(
             work_dir,
@@ -138,19 +141,19 @@ def train_with_a_bad_batch(work_dir: str) -> None:
             },
         )
     )
-    runner.register_hook(Spoils())
+    runner.register_hook(SpoilImagesHook())
     with rejects('The loss is nan at step 5'):
         runner.train()
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_a_loss_of_another_process_keeps_the_weights_from_being_saved(tmp_path, launched):
+def test_nan_loss_on_another_rank_prevents_the_save(tmp_path, launched):
     on_ranks(2, tmp_path, train_with_a_bad_batch, str(tmp_path / 'work'))
     assert not list((tmp_path / 'work').glob('iter_*'))
     assert not (tmp_path / 'work' / 'last_checkpoint').exists()
 
 
-def test_only_our_wrappers_skip_steps(digits_config):
+def test_skipping_needs_our_optimizer_wrapper(digits_config):
     digits_config.default_hooks.runtime_info.non_finite = 'skip'
     digits_config.optim_wrapper.type = 'mmengine.OptimWrapper'
     with rejects(r"needs an optimizer wrapper .*'vit_plugin.OptimWrapper'"):

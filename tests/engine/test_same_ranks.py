@@ -1,4 +1,4 @@
-"""Ranks that were given other configs or other data."""
+"""Ranks with different configs, data or checkpoints raise on all ranks."""
 
 import os
 from pathlib import Path
@@ -11,13 +11,13 @@ from rejection import rejects
 
 from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine.same_ranks import (
-    RANK_OWN,
+    RANK_SPECIFIC_SETTINGS,
     collect_checkpoint_facts,
     collect_config_facts,
     collect_data_facts,
 )
 
-# A setting of the second of two ranks, and the sentence that both end with.
+# A setting of rank 1, its value there, and the error that both ranks raise, if any.
 DIFFERENT = {
     'train_dataloader.batch_size': (
         8,
@@ -33,6 +33,7 @@ DIFFERENT = {
 
 
 def start(folder: str, name: str, value: object, words: str | None) -> None:
+    """Build a runner whose config differs on rank 1, which raises unless ``words`` is None."""
     cfg = tiny_cfg(folder, launcher='pytorch')
     if get_rank():
         cfg.merge_from_dict({name: value})
@@ -45,7 +46,7 @@ def start(folder: str, name: str, value: object, words: str | None) -> None:
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('name', DIFFERENT)
-def test_ranks_that_differ_are_one_sentence(tmp_path, monkeypatch, name):
+def test_different_settings_of_ranks_raise(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('LOCAL_RANK', '0')
     on_ranks(2, tmp_path, start, str(tmp_path / 'run'), name, *DIFFERENT[name])
@@ -62,12 +63,18 @@ class Data(list):
         return dict(img_path=f'{self.data_root}/{index}.jpg', gt_label=self[index])
 
 
-def test_facts():
+def test_facts_depend_on_content_and_not_on_paths():
     facts = collect_data_facts(Data('/here', [0, 1, 2]), 'it')
     assert facts == collect_data_facts(Data('/there', [0, 1, 2]), 'it')
-    for other in (Data('/here', [0, 1, 1]), Data('/here', [0, 1]), Data('/here', [0, 1, 2], 'ac')):
-        assert facts != collect_data_facts(other, 'it')
-    settings = dict(a=[dict(b=1), ()], f=collect_data_facts, **dict.fromkeys(RANK_OWN, 1))
+    for changed in (
+        Data('/here', [0, 1, 1]),
+        Data('/here', [0, 1]),
+        Data('/here', [0, 1, 2], 'ac'),
+    ):
+        assert facts != collect_data_facts(changed, 'it')
+    settings = dict(
+        a=[dict(b=1), ()], f=collect_data_facts, **dict.fromkeys(RANK_SPECIFIC_SETTINGS, 1)
+    )
     assert collect_config_facts(settings) == {
         'a.0.b': '1',
         'a.1': '()',
@@ -75,7 +82,7 @@ def test_facts():
     }
 
 
-def test_a_checkpoint_is_known_by_its_size_and_ends(tmp_path):
+def test_checkpoints_are_compared_by_size_and_content(tmp_path):
     def fact(name: str, **weights: float) -> str:
         path = tmp_path / name
         torch.save({key: torch.full((99_999,), value) for key, value in weights.items()}, path)
@@ -91,10 +98,10 @@ def test_a_checkpoint_is_known_by_its_size_and_ends(tmp_path):
     assert collect_checkpoint_facts('https://there.org/a.pth') == {}
 
 
-def resume_apart(folder: Path) -> None:
-    """Rank 1 has no checkpoint of the run, as on a machine with a disk of its own."""
+def resume_without_shared_disk(folder: Path) -> None:
+    """Rank 1 has no checkpoint of the run, as on a machine with another disk."""
     os.chdir(folder / f'machine_{get_rank()}')
-    file = 'run/epoch_3.pth'  # relative, so that each has its own
+    file = 'run/epoch_3.pth'  # relative, so the ranks have different files
     runner = build(tiny_cfg('run', launcher='pytorch', load_from=file, resume=True))
     words = r"'run/epoch_3.pth': \d+ bytes, \w+ \(rank 0\) or No such file .*; put the same file"
     with rejects(words):
@@ -102,9 +109,9 @@ def resume_apart(folder: Path) -> None:
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_a_resumed_run_needs_the_checkpoint_in_all_ranks(tmp_path, monkeypatch):
+def test_checkpoint_missing_on_one_rank_raises(tmp_path, monkeypatch):
     monkeypatch.setenv('LOCAL_RANK', '0')
     for rank in (0, 1):
         (tmp_path / f'machine_{rank}').mkdir()
     build(tiny_cfg(tmp_path / 'machine_0/run', **{'train_cfg.val_interval': 9})).train()
-    on_ranks(2, tmp_path, resume_apart, tmp_path)
+    on_ranks(2, tmp_path, resume_without_shared_disk, tmp_path)

@@ -1,3 +1,5 @@
+"""Steps of the optimizer wrapper: norms, skipped steps, accumulation, clipping."""
+
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -25,18 +27,18 @@ def linear(**options: Any) -> tuple[torch.nn.Module, OptimWrapper]:
     return model, wrapped(model, **options)
 
 
-def test_a_norm_is_recorded_once_when_gradients_are_accumulated():
+def test_norm_is_recorded_once_for_accumulated_gradients():
     model, wrapper = linear(accumulative_counts=2, clip_grad=dict(max_norm=1))
     wrapper.initialize_count_status(model, 0, 4)
-    wrapper.begin()
-    norms = []
+    wrapper.defer_grad_norm()
+    has_norm = []
     for _ in range(4):
         wrapper.update_params(model(torch.ones(2)).sum())
-        norms.append(wrapper.last_update.grad_norm is not None)
-    assert norms == [False, True, False, True]
+        has_norm.append(wrapper.last_update.grad_norm is not None)
+    assert has_norm == [False, True, False, True]
 
 
-def test_without_the_hook_a_norm_is_recorded_as_mmengine_does():
+def test_norm_is_recorded_in_the_hub_without_the_hook():
     model, wrapper = linear(clip_grad=dict(max_norm=1))
     wrapper.message_hub = MessageHub.get_instance('without_the_hook')
     wrapper.update_params(model(torch.ones(2)).sum())
@@ -50,10 +52,10 @@ def test_without_the_hook_a_norm_is_recorded_as_mmengine_does():
         ([nan, inf, 1.0, nan], [False, False, True, False]),
     ],
 )
-def test_a_step_with_a_loss_that_is_not_finite_is_left_out(losses, stepped):
+def test_steps_with_non_finite_losses_are_skipped(losses, stepped):
     model = torch.nn.Linear(2, 1)
     wrapper = OptimWrapper(torch.optim.AdamW(model.parameters(), lr=0.1))
-    wrapper.begin(skips_non_finite=True)
+    wrapper.defer_grad_norm(skips_non_finite=True)
     for loss, steps in zip(losses, stepped, strict=True):
         before = model.weight.clone()
         wrapper.update_params(model(torch.ones(2)).sum() * loss)
@@ -62,9 +64,9 @@ def test_a_step_with_a_loss_that_is_not_finite_is_left_out(losses, stepped):
         assert model.weight.isfinite().all()
 
 
-def test_a_norm_that_is_not_finite_counts_too():
+def test_step_with_a_non_finite_norm_is_skipped():
     model, wrapper = linear(clip_grad=dict(max_norm=1))
-    wrapper.begin(skips_non_finite=True)
+    wrapper.defer_grad_norm(skips_non_finite=True)
     before = model.weight.clone()
     model.weight.register_hook(lambda grad: grad * nan)
     wrapper.update_params(model(torch.ones(2)).sum())
@@ -72,10 +74,10 @@ def test_a_norm_that_is_not_finite_counts_too():
     assert torch.equal(model.weight, before)
 
 
-def test_what_was_accumulated_is_left_out_with_the_step():
+def test_accumulated_gradients_are_dropped_with_a_skipped_step():
     model, wrapper = linear(accumulative_counts=2)
     wrapper.initialize_count_status(model, 0, 4)
-    wrapper.begin(skips_non_finite=True)
+    wrapper.defer_grad_norm(skips_non_finite=True)
     before = model.weight.clone()
     for loss in (1.0, nan):
         wrapper.update_params(model(torch.ones(2)).sum() * loss)
@@ -86,11 +88,11 @@ def test_what_was_accumulated_is_left_out_with_the_step():
     assert not torch.equal(model.weight, before)
 
 
-def one_rank_fails(folder: Path) -> None:
-    """Three steps with DDP, in the second of which the loss of rank 1 alone is not finite."""
+def train_with_bad_loss(folder: Path) -> None:
+    """Take three steps with DDP. In the second one, the loss is NaN on rank 1 only."""
     model, wrapper = linear()
     parallel = torch.nn.parallel.DistributedDataParallel(model)
-    wrapper.begin(skips_non_finite=True)
+    wrapper.defer_grad_norm(skips_non_finite=True)
     skipped = []
     for step in range(3):
         loss = parallel(torch.ones(2)).sum()
@@ -99,25 +101,26 @@ def one_rank_fails(folder: Path) -> None:
     torch.save((skipped, model.state_dict()), folder / f'{dist.get_rank()}.pt')
 
 
-def test_all_ranks_leave_a_step_out_together(tmp_path):
+def test_all_ranks_skip_a_step_together(tmp_path):
     torch.manual_seed(0)
-    on_ranks(2, tmp_path, one_rank_fails, tmp_path)
-    (skipped, first), (others, second) = (torch.load(tmp_path / f'{rank}.pt') for rank in range(2))
-    assert skipped == others == [False, True, False]
-    assert all(torch.equal(first[name], second[name]) for name in first)
+    on_ranks(2, tmp_path, train_with_bad_loss, tmp_path)
+    skipped_0, state_0 = torch.load(tmp_path / '0.pt')
+    skipped_1, state_1 = torch.load(tmp_path / '1.pt')
+    assert skipped_0 == skipped_1 == [False, True, False]
+    assert all(torch.equal(state_0[name], state_1[name]) for name in state_0)
 
 
-def messages(accumulative_counts: int, tiny: dict) -> list[int]:
-    """The number of reductions of gradients in each of eight steps of a sharded model."""
+def count_reductions(accumulative_counts: int, tiny: dict) -> list[int]:
+    """The number of reductions of gradients in each of seven iterations of a sharded model."""
     with pretended_ranks(2):
         model = shard(VisionTransformer(**tiny), Sharding(), 'cpu')
         wrapper = wrapped(model, accumulative_counts=accumulative_counts)
         wrapper.initialize_count_status(model, 0, 7)
         counts = []
         for _ in range(7):
-            with CommDebugMode() as messages, wrapper.optim_context(model):
+            with CommDebugMode() as communication, wrapper.optim_context(model):
                 wrapper.update_params(model(torch.ones(1, 3, 32, 32))[0].sum())
-            counts.append(messages.comm_counts[torch.ops.c10d._reduce_scatter_base_])
+            counts.append(communication.comm_counts[torch.ops.c10d._reduce_scatter_base_])
         return counts
 
 
@@ -125,10 +128,11 @@ def messages(accumulative_counts: int, tiny: dict) -> list[int]:
 @pytest.mark.filterwarnings(
     'ignore:FSDP2-wrapped module:UserWarning', 'ignore:For backward hooks:UserWarning'
 )
-def test_sharded_gradients_are_averaged_only_before_a_step(tiny):
-    parts = 4  # the stem, two blocks, the rest
-    assert messages(1, tiny) == [parts] * 7
-    assert messages(3, tiny) == [0, 0, parts, 0, 0, parts, parts]  # the last is a step too
+def test_sharded_gradients_are_reduced_only_before_a_step(tiny):
+    parts = 4  # the stem, two blocks, the remaining parameters
+    assert count_reductions(1, tiny) == [parts] * 7
+    # The optimizer also steps after the last iteration.
+    assert count_reductions(3, tiny) == [0, 0, parts, 0, 0, parts, parts]
 
 
 @pytest.mark.parametrize('defers', [True, False])
@@ -138,7 +142,7 @@ def test_the_norm_of_sharded_gradients_is_a_plain_number(defers, tiny):
         wrapper = wrapped(model, clip_grad=dict(max_norm=1))
         wrapper.message_hub = MessageHub.get_instance(f'sharded_{defers}')
         if defers:
-            wrapper.begin()
+            wrapper.defer_grad_norm()
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
         wrapper.step()
@@ -160,7 +164,7 @@ def test_the_norm_of_sharded_gradients_is_a_plain_number(defers, tiny):
         (dict(type='both', max_norm=1), "clip_grad.type='both' must be 'norm'"),
     ],
 )
-def test_clipping_takes_what_its_type_needs(clip, words):
+def test_wrong_arguments_of_clipping_raise(clip, words):
     optimizer = torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=0.1)
     with rejects(words):
         OptimWrapper(optimizer=optimizer, clip_grad=clip)

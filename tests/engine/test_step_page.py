@@ -1,4 +1,4 @@
-"""The table of hooks in docs/step.md is that of a runner."""
+"""The table of hooks in docs/step.md agrees with a runner."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ ROW = re.compile(r'^\| `(\w+)`( \(custom\))? \| `(\w+)` \| (.*?) \|', re.MULTILI
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_the_table_has_the_hooks_of_a_runner(tmp_path):
+def test_the_table_lists_the_hooks_of_a_runner(tmp_path):
     rows = ROW.findall(Path('docs/step.md').read_text())
     hooks = [dict(type=f'vit_plugin.{name}') for name, custom, *_ in rows if custom]
     runner = build(tiny_cfg(tmp_path, custom_hooks=hooks))
@@ -20,5 +20,5 @@ def test_the_table_has_the_hooks_of_a_runner(tmp_path):
     assert [(type(hook).__name__, hook.priority) for hook in runner.hooks] == [
         (name, priority) for name, _, priority, _ in rows
     ]
-    for hook, (name, _, _, moments) in zip(runner.hooks, rows, strict=True):
-        assert set(re.findall(r'`(\w+)`', moments)) <= set(hook.get_triggered_stages()), name
+    for hook, (name, _, _, stages) in zip(runner.hooks, rows, strict=True):
+        assert set(re.findall(r'`(\w+)`', stages)) <= set(hook.get_triggered_stages()), name

@@ -1,7 +1,7 @@
-"""A training step reads no value from the device between two lines of the log.
+"""Training steps between two log lines read no value of a tensor.
 
-On a GPU each such read makes the CPU wait. Here the reads are counted on the CPU, where they take
-the same way.
+On a GPU each such read makes the CPU wait. Here the reads are counted on the CPU, where they use
+the same operator.
 """
 
 import pytest
@@ -23,13 +23,14 @@ class CountReads(TorchDispatchMode):
         self.reads = 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.reads += function is torch.ops.aten._local_scalar_dense.default
+        if function is torch.ops.aten._local_scalar_dense.default:
+            self.reads += 1
         return function(*args, **(kwargs or {}))
 
 
 @pytest.fixture(autouse=True)
 def one_hot_without_checks(monkeypatch):
-    """As on a GPU, where torch does not look at the labels."""
+    """Replace ``one_hot`` by one that does not read the labels, as torch does not on a GPU."""
     monkeypatch.setattr(
         F,
         'one_hot',
@@ -42,14 +43,14 @@ def one_hot_without_checks(monkeypatch):
 def reads_of_steps(runner) -> list[int]:
     """The number of reads in each iteration of a run."""
     loop: BaseLoop = runner.build_train_loop(runner._train_loop)
-    runner._train_loop, own, counts = loop, loop.run_iter, []
+    runner._train_loop, run_iter, counts = loop, loop.run_iter, []
 
-    def counted(*args) -> None:
+    def count_reads(*args) -> None:
         with CountReads() as mode:
-            own(*args)
+            run_iter(*args)
         counts.append(mode.reads)
 
-    loop.run_iter = counted
+    loop.run_iter = count_reads
     runner.train()
     return counts
 
@@ -63,7 +64,7 @@ def reads_of_steps(runner) -> list[int]:
     ],
     ids=['plain', 'clipped', 'amp'],
 )
-def test_nothing_is_read_between_logs(tmp_path, options):
+def test_no_value_is_read_between_logs(tmp_path, options):
     cfg = tiny_cfg(
         tmp_path,
         loop='iter',
@@ -72,15 +73,16 @@ def test_nothing_is_read_between_logs(tmp_path, options):
             'optim_wrapper.optimizer': dict(type='AdamW', lr=1e-3, fused=True),
             'default_hooks.logger.interval': 4,
             'default_hooks.checkpoint.interval': 100,
-            'custom_hooks': [],
+            'custom_hooks': [],  # without averages, which count their steps on the CPU
             **options,
         },
-    )  # the averages count their steps on the CPU
+    )
     counts = reads_of_steps(build(cfg))
-    assert [i for i, count in enumerate(counts, 1) if count and i % 4] == [1]  # shown at once
+    # Apart from the logged iterations, only the first one reads, since it is shown at once.
+    assert [i for i, count in enumerate(counts, 1) if count and i % 4] == [1]
 
 
-def test_a_read_is_found(tmp_path):
+def test_reads_are_counted(tmp_path):
     runner = build(tiny_cfg(tmp_path, loop='iter', **{'train_cfg.max_iters': 3}))
     loss = runner.model.head.loss_module.forward
     runner.model.head.loss_module.forward = lambda *args, **kwargs: (

@@ -1,4 +1,4 @@
-"""Images per second, the share of a GPU's arithmetic, and a word when a CPU will take hours."""
+"""Images per second, model FLOPs utilization, and the warning that a CPU will take hours."""
 
 import pytest
 import torch
@@ -11,11 +11,11 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 
 
 def test_images_per_second_are_logged(tmp_path, monkeypatch):
-    monkeypatch.setattr(throughput, 'STEADY', 3)
-    monkeypatch.setattr(throughput, 'LONG_EPOCH', 0.0)
+    monkeypatch.setattr(throughput, 'ESTIMATE_AFTER', 3)
+    monkeypatch.setattr(throughput, 'LONG_RUN_SECONDS', 0.0)
     runner = build(tiny_cfg(tmp_path))
-    said = []
-    monkeypatch.setattr(runner.logger, 'warning', said.append)
+    warnings = []
+    monkeypatch.setattr(runner.logger, 'warning', warnings.append)
     runner.train()
     rate, seconds = (
         runner.message_hub.get_scalar(f'train/{name}') for name in ('images/s', 'time')
@@ -24,7 +24,7 @@ def test_images_per_second_are_logged(tmp_path, monkeypatch):
         runner.train_dataloader.batch_sampler.batch_size / seconds.current()
     )
     assert len(rate.data[0]) == runner.max_iters
-    assert [text for text in said if 'hours remain on this CPU' in text] == said[:1]
+    assert [text for text in warnings if 'hours remain on this CPU' in text] == warnings[:1]
     waits = runner.message_hub.get_scalar('train/data_wait').data[0]
     assert ((waits >= 0) & (waits <= 1)).all()
     assert 'train/mfu' not in runner.message_hub.log_scalars
@@ -32,18 +32,18 @@ def test_images_per_second_are_logged(tmp_path, monkeypatch):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('compiled', [None, dict(blocks=True, backend='eager')])
-def test_utilization_is_of_the_counted_operations(tmp_path, monkeypatch, compiled):
+def test_utilization_follows_from_the_counted_operations(tmp_path, monkeypatch, compiled):
     monkeypatch.setattr(throughput, 'peak_flops', lambda: 1e9)
     runner = build(
         tiny_cfg(tmp_path, compile=compiled, **{'optim_wrapper.type': 'vit_plugin.AmpOptimWrapper'})
     )
-    batches, own = [], runner.model.train_step
+    batches, train_step = [], runner.model.train_step
 
-    def kept(data, optim_wrapper):
+    def record(data, optim_wrapper):
         batches.append(data)
-        return own(data, optim_wrapper)
+        return train_step(data, optim_wrapper)
 
-    runner.model.train_step = kept
+    runner.model.train_step = record
     runner.train()
     with FlopCounterMode(display=False) as counter:
         runner.model.train_step(batches[0], runner.optim_wrapper)
@@ -51,7 +51,7 @@ def test_utilization_is_of_the_counted_operations(tmp_path, monkeypatch, compile
         runner.message_hub.get_scalar(f'train/{name}').data[0] for name in ('mfu', 'time')
     )
     assert utilization * seconds * 1e9 == pytest.approx(counter.get_total_flops(), rel=1e-3)
-    assert runner.model.train_step is kept
+    assert runner.model.train_step is record  # restored after the operations were counted
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_utilization_is_of_the_counted_operations(tmp_path, monkeypatch, compile
         ('Some card', 0),
     ],
 )
-def test_the_gpu_is_known_by_its_name(monkeypatch, name, tflops):
+def test_peak_flops_follow_from_the_name_of_the_gpu(monkeypatch, name, tflops):
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
     monkeypatch.setattr(torch.cuda, 'get_device_name', lambda: name)
     assert throughput.peak_flops() == tflops * 1e12

@@ -1,9 +1,11 @@
+"""The record of validations, with metrics in per cent."""
+
 from types import SimpleNamespace
 
 from vit_plugin.engine.validation_record import ValidationRecord, to_per_cent
 
 
-def test_metrics_are_in_per_cent():
+def test_fractions_become_per_cent():
     assert to_per_cent(
         {
             'coco/bbox_mAP': 0.123,
@@ -16,7 +18,7 @@ def test_metrics_are_in_per_cent():
     ) == {'coco/bbox_mAP': 12.3, 'accuracy/top1': 50, 'mIoU': 7, 'pascal_voc/mAP': 100}
 
 
-def test_the_best_error_is_the_smallest():
+def test_best_error_is_the_smallest():
     metric = SimpleNamespace(errors=('AbsRel',))
     loop = SimpleNamespace(evaluator=SimpleNamespace(metrics=[metric]))
     runner = SimpleNamespace(val_loop=loop, train_loop=None)

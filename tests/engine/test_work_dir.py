@@ -1,4 +1,4 @@
-"""A work directory has one training at a time, and sharded ranks share it."""
+"""A work directory is locked by one training at a time, and sharded ranks must share it."""
 
 import fcntl
 import multiprocessing
@@ -19,12 +19,14 @@ from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.commands.command_line import build_runner, training_runner
 from vit_plugin.config import read_config
 from vit_plugin.engine import work_dir
-from vit_plugin.engine.work_dir import OWNER, alone_in, blind_rank
+from vit_plugin.engine.work_dir import OWNER, describe_blind_rank, lock_work_dir
 
 
-def train(folder: Path, ready: Event, with_child: bool) -> None:
-    """Hold the folder, as a training does, and maybe as its data worker after it."""
-    with alone_in(folder):
+def hold(folder: Path, ready: Event, with_child: bool) -> None:
+    """Lock the folder, as a training does. A child holds the lock for a second, as data workers
+    do after their training was killed.
+    """
+    with lock_work_dir(folder):
         if with_child and not os.fork():
             time.sleep(1)
             os._exit(0)
@@ -34,9 +36,9 @@ def train(folder: Path, ready: Event, with_child: bool) -> None:
 
 @contextmanager
 def another_run(folder: Path, with_child: bool = False) -> Iterator[Process]:
-    """Another process that trains there."""
+    """Another process that has locked the folder."""
     ready = multiprocessing.Event()
-    process = Process(target=train, args=(folder, ready, with_child))
+    process = Process(target=hold, args=(folder, ready, with_child))
     process.start()
     assert ready.wait(60)
     yield process
@@ -44,42 +46,40 @@ def another_run(folder: Path, with_child: bool = False) -> Iterator[Process]:
     process.join()
 
 
-def test_a_second_run_is_told_who_is_there(tmp_path, monkeypatch):
+def test_second_run_raises_with_the_process_of_the_first(tmp_path, monkeypatch):
     monkeypatch.setattr('vit_plugin.engine.work_dir.PATIENCE', 0.5)
     with another_run(tmp_path) as other:
         with (
             rejects(rf'A run is already training in .* \(process {other.pid} on .*, since .*\)'),
-            alone_in(tmp_path),
+            lock_work_dir(tmp_path),
         ):
             pass
         other.kill()
         other.join()
-        with alone_in(tmp_path):  # a dead run holds nothing
+        with lock_work_dir(tmp_path):  # the lock of a dead run is released
             assert str(os.getpid()) in (tmp_path / OWNER).read_text()
     assert not list(tmp_path.iterdir())
 
 
-def test_the_workers_of_a_killed_run_are_waited_for(tmp_path):
+def test_workers_of_a_killed_run_are_waited_for(tmp_path):
     with another_run(tmp_path, with_child=True) as other:
         other.kill()
         other.join()
-        with alone_in(tmp_path):
+        with lock_work_dir(tmp_path):
             pass
 
 
-def test_within_itself_the_outer_one_counts(tmp_path):
+def test_nested_locks_of_one_process_are_one_lock(tmp_path):
     """A command locks the folder before its runner does."""
-    with alone_in(tmp_path):
-        with alone_in(tmp_path):
+    with lock_work_dir(tmp_path):
+        with lock_work_dir(tmp_path):
             pass
         assert (tmp_path / OWNER).is_file()
     assert not list(tmp_path.iterdir())
 
 
-def test_before_a_folder_is_a_runs_own_nothing_is_written_there(
-    tmp_path, monkeypatch, digits_config
-):
-    """Also without the command's lock, as in the frameworks' own train.py, but for a log."""
+def test_nothing_is_written_before_the_folder_is_locked(tmp_path, monkeypatch, digits_config):
+    """With the command's lock, and without it as in the frameworks' train.py, which adds a log."""
     monkeypatch.setattr('vit_plugin.engine.work_dir.PATIENCE', 0.5)
     folder = Path(digits_config.work_dir)
     digits_config.launcher = 'none'
@@ -98,7 +98,7 @@ def test_before_a_folder_is_a_runs_own_nothing_is_written_there(
         assert {path: path.read_bytes() for path in before} == before
 
 
-def test_the_config_that_a_run_leaves_moves_with_its_folder(tmp_path, digits_config):
+def test_saved_config_moves_with_its_folder(tmp_path, digits_config):
     digits_config.merge_from_dict({'launcher': 'none', 'train_cfg.max_epochs': 1})
     with training_runner(digits_config) as runner:
         runner.train()
@@ -107,47 +107,48 @@ def test_the_config_that_a_run_leaves_moves_with_its_folder(tmp_path, digits_con
     assert read_config(path).work_dir == str(tmp_path / 'moved')
 
 
-def test_it_is_free_after_an_error(tmp_path):
-    with pytest.raises(ZeroDivisionError), alone_in(tmp_path):
+def test_lock_is_released_after_an_error(tmp_path):
+    with pytest.raises(ZeroDivisionError), lock_work_dir(tmp_path):
         print(1 / 0)
-    with alone_in(tmp_path):
+    with lock_work_dir(tmp_path):
         pass
 
 
-def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch):
+def test_file_system_without_locks_is_tolerated(tmp_path, monkeypatch):
     def reject(*args: object) -> None:
         raise OSError(37, 'No locks available')
 
     monkeypatch.setattr(fcntl, 'flock', reject)
-    with alone_in(tmp_path):
+    with lock_work_dir(tmp_path):
         pass
     assert not (tmp_path / OWNER).exists()
 
 
-def see(folder: Path, shared: bool) -> None:
-    work_dir.SIGHT = 60.0 if shared else 0.5
-    own = folder if shared else folder / f'of_{get_rank()}'
-    found = blind_rank(own)
+def find_blind_rank(folder: Path, shared: bool) -> None:
+    """Assert what each rank is told about folders that it shares with the other, or does not."""
+    work_dir.VISIBILITY_TIMEOUT = 60.0 if shared else 0.5
+    folder_of_rank = folder if shared else folder / f'of_{get_rank()}'
+    message = describe_blind_rank(folder_of_rank)
     if shared:
-        assert found is None
+        assert message is None
     else:
-        assert f"rank 1 does not see in '{folder / 'of_1'}' of " in found
-        assert f"what rank 0 writes in '{folder / 'of_0'}' of " in found
+        assert f"rank 1 does not see in '{folder / 'of_1'}' of " in message
+        assert f"what rank 0 writes in '{folder / 'of_0'}' of " in message
     if get_rank() == 0:
         assert not [*folder.rglob('.shared*')]
 
 
 @pytest.mark.parametrize('shared', [True, False])
 def test_ranks_find_out_whether_they_share_a_folder(tmp_path, shared):
-    on_ranks(2, tmp_path, see, tmp_path, shared)
+    on_ranks(2, tmp_path, find_blind_rank, tmp_path, shared)
 
 
-def train_apart(folder: Path, options: dict, message: str | None) -> None:
-    """A run of two ranks on machines with folders of their own."""
-    work_dir.SIGHT = 0.5
+def train_without_shared_disk(folder: Path, options: dict, message: str | None) -> None:
+    """Train on two ranks whose work directories are different, as on two machines."""
+    work_dir.VISIBILITY_TIMEOUT = 0.5
     os.chdir(folder / f'machine_{get_rank()}')
-    more = {'train_dataloader.batch_size': 8, 'custom_hooks': [], **WITHOUT_VALIDATION}
-    runner = build(tiny_cfg('run', **more, **options))
+    short = {'train_dataloader.batch_size': 8, 'custom_hooks': [], **WITHOUT_VALIDATION}
+    runner = build(tiny_cfg('run', **short, **options))
     if message is None:
         runner.train()
     else:
@@ -167,7 +168,8 @@ WITHOUT_VALIDATION = {
     'default_hooks.checkpoint.save_best': None,
 }
 SHARDED = {'sharding': {}, 'launcher': 'pytorch'}
-APART = {
+# Options of the run, and the error that it raises, if any.
+CASES = {
     'sharded': (
         SHARDED,
         r'rank 1 does not see in .* give a --work-dir on a disk that all machines',
@@ -180,8 +182,8 @@ APART = {
 @pytest.mark.parametrize(
     'name', ['sharded', pytest.param('a file of rank 0', marks=pytest.mark.nightly)]
 )
-def test_a_sharded_run_ends_before_it_saves_what_nobody_can_read(tmp_path, monkeypatch, name):
+def test_sharded_run_without_a_shared_disk_raises(tmp_path, monkeypatch, name):
     monkeypatch.setenv('LOCAL_RANK', '0')
     for rank in (0, 1):
         (tmp_path / f'machine_{rank}').mkdir()
-    on_ranks(2, tmp_path, train_apart, tmp_path, *APART[name])
+    on_ranks(2, tmp_path, train_without_shared_disk, tmp_path, *CASES[name])

@@ -1,4 +1,4 @@
-"""Files are whole or not there, with a disk that is full after a few bytes."""
+"""Files are written completely or not at all, on a disk that is full after a few bytes."""
 
 import os
 from pathlib import Path
@@ -23,43 +23,43 @@ WRITERS = {
 
 @pytest.mark.parametrize('suffix', WRITERS)
 @pytest.mark.parametrize('old', [True, False])
-def test_on_a_full_disk_the_old_file_stays(tmp_path, full_disk, suffix, old):
+def test_a_full_disk_keeps_the_old_file(tmp_path, full_disk, suffix, old):
     path = tmp_path / f'file{suffix}'
     if old:
         path.write_text('old')
     kept = 'the previous file is unchanged' if old else 'nothing was left there'
     with (
         rejects(rf'file{suffix}.* cannot be written \(.*\); {kept}') as error,
-        replacing(path) as beside,
+        replacing(path) as temporary,
     ):
-        WRITERS[suffix](beside)
+        WRITERS[suffix](temporary)
     assert '\n' not in str(error.value)
     assert [file.read_text() for file in tmp_path.iterdir()] == (['old'] if old else [])
 
 
 @pytest.mark.parametrize('suffix', WRITERS)
-def test_a_new_file_takes_the_place_of_the_old(tmp_path, suffix):
+def test_a_new_file_replaces_the_old_one(tmp_path, suffix):
     path, plain = tmp_path / 'new' / f'file{suffix}', tmp_path / 'plain'
     plain.touch()
     for _ in range(2):
-        with replacing(path) as beside:
-            assert beside.suffix == suffix
-            WRITERS[suffix](beside)
+        with replacing(path) as temporary:
+            assert temporary.suffix == suffix
+            WRITERS[suffix](temporary)
         assert path.stat().st_mode == plain.stat().st_mode
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 @given(st.integers(0, 20), st.sampled_from([ValueError, KeyboardInterrupt, SystemExit]))
-def test_after_any_error_all_is_as_it_was(tmp_path_factory, written, kind):
+def test_errors_keep_the_old_file(tmp_path_factory, num_written, error):
     path = tmp_path_factory.mktemp('folder') / 'file.txt'
     path.write_text('old')
 
     def fail() -> None:
-        with replacing(path) as beside:
-            beside.write_text('n' * written)
-            raise kind
+        with replacing(path) as temporary:
+            temporary.write_text('n' * num_written)
+            raise error
 
-    with pytest.raises(kind):
+    with pytest.raises(error):
         fail()
     assert [(file.name, file.read_text()) for file in path.parent.iterdir()] == [
         ('file.txt', 'old')
@@ -87,28 +87,29 @@ def test_mode_and_link_are_kept(tmp_path):
         ('https://example.org/x.txt', 'is a URL'),
     ],
 )
-def test_what_cannot_be_a_target(tmp_path, target, words):
+def test_invalid_targets_raise(tmp_path, target, words):
     (tmp_path / 'folder').mkdir()
     source = tmp_path / 'source.txt'
     source.write_text('old')
     path = target if ':' in target else Path(tmp_path, target)
-    with rejects(words), replacing(path, [source]) as beside:
-        beside.write_text('new')
+    with rejects(words), replacing(path, [source]) as temporary:
+        temporary.write_text('new')
     assert source.read_text() == 'old'
 
 
-def test_on_a_full_disk_a_list_loses_no_line_and_has_none_in_part(tmp_path, full_disk):
+def test_a_full_disk_keeps_the_complete_lines_of_a_list(tmp_path, full_disk):
     path, line = tmp_path / 'new/list.txt', b'x' * 999
     for _ in range(65):
         append_line(path, line)
     with rejects(r"list.txt' cannot be written \(.*\); the previous file is unchanged"):
         append_line(path, line)
-    assert path.read_bytes() == (line + b'\n') * 65  # of the 65,536 bytes that there are
+    assert path.read_bytes() == (line + b'\n') * 65  # the disk has 65,536 bytes
 
 
 @pytest.mark.parametrize('exists', [True, False])
-def test_on_a_full_disk_a_folder_is_not_begun(tmp_path, full_disk, exists):
-    (tmp_path / 'folder').mkdir() if exists else None
+def test_a_full_disk_leaves_no_partial_folder(tmp_path, full_disk, exists):
+    if exists:
+        (tmp_path / 'folder').mkdir()
 
     def fill() -> None:
         with new_folder(tmp_path / 'folder') as folder:
@@ -117,13 +118,14 @@ def test_on_a_full_disk_a_folder_is_not_begun(tmp_path, full_disk, exists):
 
     with rejects("folder' cannot be written"):
         fill()
-    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*')] == ['folder'] * exists
+    remaining = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*')]
+    assert remaining == (['folder'] if exists else [])
     with new_folder(tmp_path / 'folder') as folder:
         (folder / 'b').mkdir()
         (folder / 'b/a.txt').write_text('a')
     assert [path.name for path in tmp_path.rglob('*')] == ['folder', 'b', 'a.txt']
 
 
-def test_a_path_that_is_not_in_utf_8_keeps_its_bytes(tmp_path):
+def test_paths_that_are_not_utf_8_keep_their_bytes(tmp_path):
     write_text(tmp_path / 'marker', os.fsdecode(b'run\xff/epoch_1.pth'))
     assert (tmp_path / 'marker').read_bytes() == b'run\xff/epoch_1.pth'

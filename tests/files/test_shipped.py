@@ -1,4 +1,4 @@
-"""What comes with the package, in a built package and in a clone."""
+"""The files that come with the package, in a wheel and in an editable installation."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ MINI = 'hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
 
 @pytest.fixture(scope='module')
 def project(tmp_path_factory) -> Path:
-    """The files that a build needs, without what earlier builds have left beside them."""
+    """The files that a build needs, without those of earlier builds."""
     folder = tmp_path_factory.mktemp('project')
     for name in ('vit_plugin', 'configs', 'tools'):
         shutil.copytree(name, folder / name, ignore=shutil.ignore_patterns('__pycache__', '.mim'))
@@ -37,9 +37,15 @@ def project(tmp_path_factory) -> Path:
     return folder
 
 
-def build(kind: str, project: Path, folder: Path) -> Path:
-    """Run setuptools as pip does. Returns the file that its last line names."""
-    code = f'from setuptools import build_meta; print(build_meta.build_{kind}({str(folder)!r}))'
+def build(target: str, project: Path, folder: Path) -> Path:
+    """Run setuptools as pip does, and return the file that its last line names.
+
+    Args:
+        target: ``'sdist'``, ``'wheel'`` or ``'editable'``.
+        project: folder of the project.
+        folder: where the file is written.
+    """
+    code = f'from setuptools import build_meta; print(build_meta.build_{target}({str(folder)!r}))'
     done = subprocess.run(
         [sys.executable, '-c', code], check=True, cwd=project, capture_output=True, text=True
     )
@@ -48,10 +54,10 @@ def build(kind: str, project: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope='module')
 def built(project, tmp_path_factory) -> Path:
-    """The package as a wheel of the source distribution installs it."""
+    """The package as it is installed by a wheel that is built from the source distribution."""
     folder = tmp_path_factory.mktemp('built')
     with tarfile.open(build('sdist', project, folder)) as archive:
-        # Debian 12's Python 3.11.2 has no filters, and newer ones warn without
+        # Python 3.11.2 of Debian 12 has no filters, and newer versions warn without one.
         archive.extractall(
             folder, **(dict(filter='data') if hasattr(tarfile, 'data_filter') else {})
         )
@@ -69,30 +75,28 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_wheel_has_every_recipe_and_tool(built):
+def test_wheels_have_all_modules_recipes_and_tools(built):
     for name in ('configs', 'tools'):
         assert files(built / 'vit_plugin/.mim' / name) == files(Path(name))
     assert (built / 'vit_plugin/.mim/model-index.yml').read_bytes() == Path(
         'model-index.yml'
     ).read_bytes()
-    modules = [
+    source_modules, built_modules = (
         {
             path
             for path in files(folder / 'vit_plugin')
             if path.endswith('.py') and not path.startswith('.mim/')
         }
         for folder in (Path(), built)
-    ]
-    assert modules[0] == modules[1]
+    )
+    assert source_modules == built_modules
     (entry_points,) = built.glob('*.dist-info/entry_points.txt')
     assert 'vit-plugin = vit_plugin.__main__:main' in entry_points.read_text()
 
 
 @pytest.mark.nightly
-def test_a_built_package_inherits_and_runs_from_any_directory(built, tmp_path):
-    """``vit_plugin::`` in ``_base_`` and on the command line, where there is nothing but the built
-    package.
-    """
+def test_recipes_of_a_built_package_are_read_from_any_directory(built, tmp_path):
+    """By ``vit_plugin::`` as ``_base_`` and as the path of a config."""
     (tmp_path / 'mine.py').write_text(
         f"_base_ = 'vit_plugin::{MINI}'\nmodel = dict(backbone=dict(drop_rate=0.1))\n"
     )
@@ -103,7 +107,7 @@ def test_a_built_package_inherits_and_runs_from_any_directory(built, tmp_path):
         f"cfg.pretty_text)\nprint(read_config('vit_plugin::{MINI}').filename)"
     )
     env = {**os.environ, 'PYTHONPATH': str(built)}
-    shown = subprocess.run(
+    lines = subprocess.run(
         [sys.executable, '-W', 'ignore', '-c', code],
         check=True,
         cwd=tmp_path,
@@ -111,15 +115,15 @@ def test_a_built_package_inherits_and_runs_from_any_directory(built, tmp_path):
         capture_output=True,
         text=True,
     ).stdout.splitlines()[-3:]
-    assert shown == [
+    assert lines == [
         f'{built}/vit_plugin/__init__.py',
         '0.1 False',
         f'{built}/vit_plugin/.mim/configs/{MINI}',
     ]
 
 
-def test_an_editable_install_has_links(project, tmp_path):
-    """Nothing is copied, so that there is one file to edit. Building twice is not an error."""
+def test_editable_installations_have_links(project, tmp_path):
+    """No file is copied, so there is only one to edit. A second build does not raise."""
     for _ in range(2):
         build('editable', project, tmp_path)
     links = {path.name: os.readlink(path) for path in (project / 'vit_plugin/.mim').iterdir()}
@@ -127,21 +131,21 @@ def test_an_editable_install_has_links(project, tmp_path):
     assert (project / 'vit_plugin/.mim/configs' / MINI).is_file()
 
 
-def test_an_unknown_recipe_names_the_nearest():
+def test_unknown_recipes_raise_with_the_nearest_name():
     with rejects(f'no recipe .*; did you mean vit_plugin::{MINI}'):
         read_config('vit_plugin::hybrid_vit/hybrid-vit-mini-p2_1xb16_digit.py')
     with rejects('the recipes are in .*configs'):
         read_config('vit_plugin::1.py')
 
 
-def test_an_installation_that_lacks_files_is_named(monkeypatch, tmp_path):
+def test_incomplete_installations_raise(monkeypatch, tmp_path):
     monkeypatch.setattr(shipped, 'PACKAGE_FOLDER', tmp_path / 'vit_plugin')
     with rejects('lacks configs .*install vit_plugin again'):
         shipped.config_path('vit_plugin::vit/x.py')
 
 
 @pytest.mark.nightly
-def test_what_is_built_twice_is_the_same():
+def test_builds_are_reproducible():
     pytest.importorskip('build')
     assert reproducible.run(options=['--no-isolation']) == 0
 

@@ -1,4 +1,4 @@
-"""Commands whose output nobody reads, cannot be encoded, or is closed. Without torch."""
+"""Commands with outputs that are not read to the end, closed, full, or of another encoding."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# A program that prints, does something, and prints again.
+# A program that prints, does some work, and prints again.
 PROGRAM = """
 import os, sys, time
 from vit_plugin.files.standard_streams import is_read, set_up_streams
@@ -20,14 +20,15 @@ open(os.environ['RESULT'], 'w').write(repr((is_read(), sys.stdout.fileno(), sys.
 
 
 def shell(tmp_path, command: str, work: str = '', **env: str) -> subprocess.CompletedProcess:
+    """Run the program with this work in place of ``{}`` in a command of bash."""
     (tmp_path / 'program.py').write_text(PROGRAM.format(work))
     env = {**os.environ, 'PYTHONPATH': os.getcwd(), 'RESULT': str(tmp_path / 'result'), **env}
-    full = f'set -o pipefail; {command.format(f"{sys.executable} {tmp_path}/program.py")}'
-    return subprocess.run(['bash', '-c', full], capture_output=True, env=env, timeout=60)
+    line = f'set -o pipefail; {command.format(f"{sys.executable} {tmp_path}/program.py")}'
+    return subprocess.run(['bash', '-c', line], capture_output=True, env=env, timeout=60)
 
 
 @pytest.mark.parametrize('unbuffered', ['', '1'])
-def test_a_command_outlasts_its_reader(tmp_path, unbuffered):
+def test_a_command_continues_after_its_reader_has_ended(tmp_path, unbuffered):
     work = 'time.sleep(0.5); print("x" * 100_000, flush=True)'
     done = shell(tmp_path, '{} | head -1', work, PYTHONUNBUFFERED=unbuffered)
     assert (done.returncode, done.stdout, done.stderr) == (0, b'begins\n', b'')
@@ -35,17 +36,17 @@ def test_a_command_outlasts_its_reader(tmp_path, unbuffered):
 
 
 @pytest.mark.parametrize('closed', ['>&-', '2>&-', '>&- 2>&-'])
-def test_a_closed_output_is_opened_to_nowhere(tmp_path, closed):
-    work = 'file = open(sys.argv[0]); assert file.fileno() > 2; sys.stderr.write("said")'
+def test_closed_outputs_are_replaced_by_null_devices(tmp_path, closed):
+    work = 'file = open(sys.argv[0]); assert file.fileno() > 2; sys.stderr.write("message")'
     done = shell(tmp_path, f'{{}} {closed}', work)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == (b'' if '>&- 2' in closed or closed == '>&-' else b'begins\nends\n')
-    assert done.stderr == (b'said' if closed == '>&-' else b'')
+    assert done.stdout == (b'begins\nends\n' if closed == '2>&-' else b'')
+    assert done.stderr == (b'message' if closed == '>&-' else b'')
     assert (tmp_path / 'result').read_text() == '(True, 1, 2)'
 
 
 @pytest.mark.parametrize('encoding', ['ascii', 'utf-8', 'latin-1'])
-def test_every_name_can_be_printed(tmp_path, encoding):
+def test_letters_outside_the_encoding_are_escaped(tmp_path, encoding):
     work = r'print("ü 猫 \udcff")'
     done = shell(tmp_path, '{}', work, PYTHONIOENCODING=encoding)
     assert done.returncode == 0, done.stderr
@@ -54,18 +55,19 @@ def test_every_name_can_be_printed(tmp_path, encoding):
 
 
 @pytest.mark.skipif(not os.path.exists('/dev/full'), reason='needs /dev/full')
-def test_a_full_disk_is_an_error(tmp_path):
+def test_a_full_disk_raises(tmp_path):
     done = shell(tmp_path, '{} > /dev/full')
     assert done.returncode
     assert b'No space left' in done.stderr
 
 
-def test_the_command_itself_has_such_streams(tmp_path):
-    full = f'set -o pipefail; {sys.executable} -m vit_plugin --help | head -1'
-    done = subprocess.run(['bash', '-c', full], capture_output=True, timeout=60)
+def test_vit_plugin_sets_up_its_streams(tmp_path):
+    line = f'set -o pipefail; {sys.executable} -m vit_plugin --help | head -1'
+    done = subprocess.run(['bash', '-c', line], capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, b'')
 
 
+# A module of a command with this work.
 COMMAND = """
 import os, signal, sys
 from vit_plugin.commands.entry import run_command
@@ -88,7 +90,7 @@ run_command(sys.modules[__name__])
 
 @pytest.mark.parametrize('needs_torch', [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
-    ('work', 'status', 'said'),
+    ('work', 'status', 'message'),
     [
         ('os.kill(os.getpid(), signal.SIGINT)', 128 + signal.SIGINT, 'Interrupted.\n'),
         (
@@ -98,7 +100,7 @@ run_command(sys.modules[__name__])
         ),
     ],
 )
-def test_how_a_command_ends(tmp_path, work, status, said, needs_torch):
+def test_interrupts_and_errors_end_a_command(tmp_path, work, status, message, needs_torch):
     (tmp_path / 'command.py').write_text(COMMAND.format(work, needs_torch))
     done = subprocess.run(
         [sys.executable, str(tmp_path / 'command.py')],
@@ -107,4 +109,4 @@ def test_how_a_command_ends(tmp_path, work, status, said, needs_torch):
         text=True,
         timeout=120,
     )
-    assert (done.returncode, done.stderr) == (status, said)
+    assert (done.returncode, done.stderr) == (status, message)

@@ -1,4 +1,4 @@
-"""Names that were made to do something where they are shown, do nothing."""
+"""Hostile names are escaped in Markdown, HTML, CSV and logs."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ from vit_plugin.files.untrusted_text import (
 
 
 def rendered(text: str) -> str:
-    """HTML of Markdown by a parser that makes links of addresses, too."""
+    """Render GitHub's Markdown as HTML."""
     parser = pytest.importorskip('markdown_it').MarkdownIt('gfm-like', dict(linkify=False))
     return parser.render(text)
 
@@ -35,7 +35,7 @@ def rendered(text: str) -> str:
         '&lt;b&gt; \\',
     ],
 )
-def test_markdown_shows_the_name_and_nothing_else(name):
+def test_markdown_shows_names_literally(name):
     shown = rendered(f'Its classes: {markdown(name)}.')
     assert '<' not in shown.removeprefix('<p>').removesuffix('</p>\n')
     assert shown == rendered('x').replace('x', f'Its classes: {as_html(name)}.').replace(
@@ -47,13 +47,13 @@ def test_markdown_shows_the_name_and_nothing_else(name):
     assert '<a' not in table
 
 
-def test_an_address_becomes_no_link():
+def test_addresses_do_not_become_links():
     assert markdown('https://example.org www.example.org') == (
         r'https\://example.org www\.example.org'
     )
 
 
-def test_code_ends_where_it_is_said_to():
+def test_names_do_not_end_inline_code():
     assert markdown_code('a`b\n') == r"`a'b\n`"
 
 
@@ -65,7 +65,7 @@ def test_code_ends_where_it_is_said_to():
         ('+1+cmd', "'+1+cmd"),
         ('-x.jpg', "'-x.jpg"),
         (' =1+1', "' =1+1"),
-        ('\t=1', r'\t=1'),  # no tab any more, and so no formula
+        ('\t=1', r'\t=1'),  # without the tab, it is no formula
         ('-1', '-1'),
         ('-1.5e3', '-1.5e3'),
         (-1.5, -1.5),
@@ -73,7 +73,7 @@ def test_code_ends_where_it_is_said_to():
         ('a=b', 'a=b'),
     ],
 )
-def test_a_cell_is_no_formula(value, cell):
+def test_cells_are_not_formulas(value, cell):
     assert csv_cell(value) == cell
 
 
@@ -83,22 +83,22 @@ def test_a_table_has_the_columns_of_all_rows():
     )
 
 
-def test_a_table_is_read_as_it_was_written():
+def test_csv_is_read_back():
     rows = [{'class': 'a "b", c', 'n': '1'}, {'class': "=1\n;'", 'n': ''}]
-    found = list(csv.DictReader(io.StringIO(as_csv(rows))))
-    assert found == [rows[0], {'class': r"'=1\n;'", 'n': ''}]
-    assert as_csv(rows[:1], ['n'], titled=False) == '1\n'
+    read = list(csv.DictReader(io.StringIO(as_csv(rows))))
+    assert read == [rows[0], {'class': r"'=1\n;'", 'n': ''}]
+    assert as_csv(rows[:1], ['n'], with_header=False) == '1\n'
 
 
-def test_a_message_of_a_log_is_printable():
-    logger, found = logging.getLogger('test_untrusted_text'), io.StringIO()
-    logger.addHandler(logging.StreamHandler(found))
+def test_messages_of_logs_are_escaped():
+    logger, output = logging.getLogger('test_untrusted_text'), io.StringIO()
+    logger.addHandler(logging.StreamHandler(output))
     logger.addFilter(PrintableMessages())
     logger.warning('class %s:\n%d %%', '\x1b[2J', 7)
-    assert found.getvalue() == 'class \\x1b[2J:\n7 %\n'
+    assert output.getvalue() == 'class \\x1b[2J:\n7 %\n'
 
 
-def test_a_table_of_markdown_has_its_numbers_at_the_right():
+def test_numbers_in_markdown_tables_are_right_aligned():
     rows = [['class', 'images', 'F1'], ['dog', '3', '']]
     table = '| class | images | F1 |\n|---|--:|--:|\n| dog | 3 |  |'
     assert markdown_table(rows, numbers=2) == table

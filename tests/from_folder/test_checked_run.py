@@ -1,4 +1,4 @@
-"""A run that is only checked begins as any other, and takes no step."""
+"""A run that is only checked starts like any other, but takes no step."""
 
 from pathlib import Path
 
@@ -10,19 +10,18 @@ from vit_plugin.from_folder.checked_run import check_run
 pytestmark = pytest.mark.filterwarnings('ignore')
 
 
-def test_a_checked_run_is_built_and_takes_no_step(tmp_path, capsys):
+def test_checked_run_takes_no_step(tmp_path, capsys):
     runner = build(tiny_cfg(tmp_path))
     check_run(runner)
     assert runner.iter == 0
     assert not list(tmp_path.rglob('*.pth'))
-    said = 'The run was checked up to its first step, and nothing was trained.'
     shown = capsys.readouterr().out
-    assert said in shown
+    assert 'The run was checked up to its first step, and nothing was trained.' in shown
     assert 'torch computes with ' in shown
     assert not Path(runner.work_dir, '.running.json').exists()
 
 
-def test_a_batch_that_cannot_be_made_is_an_error_of_the_check(tmp_path):
+def test_error_in_the_data_raises_in_the_check(tmp_path):
     cfg = tiny_cfg(tmp_path)
     cfg.train_dataloader.num_workers = 0
     runner = build(cfg)

@@ -1,4 +1,4 @@
-"""Images of more than 8 bits: the window of the data is in the config, and reads them."""
+"""Images of more than 8 bits are read with the window of the data, which the config states."""
 
 import numpy as np
 import pytest
@@ -10,11 +10,11 @@ from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import write_config
 
 
-def ramp(low: float, high: float, kind: str = 'uint16') -> np.ndarray:
-    return np.linspace(low, high, 256).reshape(16, 16).astype(kind)
+def ramp(low: float, high: float, dtype: str = 'uint16') -> np.ndarray:
+    return np.linspace(low, high, 256).reshape(16, 16).astype(dtype)
 
 
-def test_a_config_reads_the_window_in_training_and_test(tmp_path):
+def test_config_reads_with_the_window_in_all_splits(tmp_path):
     for i in range(8):
         path = tmp_path / 'data' / 'ab'[i % 2] / f'{i}.png'
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,9 +34,9 @@ def test_a_config_reads_the_window_in_training_and_test(tmp_path):
         (ramp(0, 60000, 'int32'), (0, 65535)),
     ],
 )
-def test_a_window_makes_them_photographs(tmp_path, values, window):
+def test_window_maps_values_to_8_bits(tmp_path, values, window):
     Image.fromarray(values).save(tmp_path / 'a.tif')
-    seen = LoadImage(window=window).load(str(tmp_path / 'a.tif'))
-    assert seen.shape == (16, 16, 3)
-    assert seen.dtype == np.uint8
-    assert seen.max() - seen.min() > 190
+    pixels = LoadImage(window=window).load(str(tmp_path / 'a.tif'))
+    assert pixels.shape == (16, 16, 3)
+    assert pixels.dtype == np.uint8
+    assert pixels.max() - pixels.min() > 190

@@ -1,4 +1,4 @@
-"""The forecast of a training."""
+"""The forecast of a training's time and memory."""
 
 import logging
 from pathlib import Path
@@ -23,6 +23,7 @@ from vit_plugin.from_folder.write import write_config
 
 
 def runner_of(epochs: int, img_size: object = 224, **loop) -> SimpleNamespace:
+    """What the forecast needs of a runner, which validates every three epochs."""
     train_loop = EpochBasedTrainLoop.__new__(EpochBasedTrainLoop)
     train_loop._max_epochs, train_loop._epoch = epochs, loop.get('epoch', 0)
     train_loop.val_interval = 3
@@ -41,11 +42,11 @@ def runner_of(epochs: int, img_size: object = 224, **loop) -> SimpleNamespace:
         (12600, '3.5 hours'),
     ],
 )
-def test_times_are_said_as_people_say_them(seconds, words):
+def test_times_are_written_in_words(seconds, words):
     assert duration.time_in_words(seconds) == words
 
 
-def test_within_an_hour_nothing_is_proposed():
+def test_training_within_an_hour_has_no_proposal():
     assert (
         duration.describe_duration(runner_of(10), 600.0)
         == 'The training takes about 10 minutes on this machine.'
@@ -57,32 +58,32 @@ def test_within_an_hour_nothing_is_proposed():
     [
         # A quarter of the pixels.
         ((480, 640), 'smaller images by --img-size 320 or fewer epochs by --epochs 10'),
-        (64, 'fewer epochs by --epochs 10'),  # smaller images would show nothing
+        (64, 'fewer epochs by --epochs 10'),  # smaller images would be too small
     ],
 )
-def test_over_an_hour_flags_are_proposed_that_make_it_one(img_size, proposed):
+def test_longer_training_proposes_flags_for_an_hour(img_size, proposed):
     text = duration.describe_duration(runner_of(40, img_size), 4 * 3600.0)
-    said = 'The training takes about 4.0 hours on this machine. About an hour:'
-    assert text == f'{said} {proposed}.'
+    duration_text = 'The training takes about 4.0 hours on this machine. About an hour:'
+    assert text == f'{duration_text} {proposed}.'
 
 
-def test_a_batch_takes_as_long_as_its_images(monkeypatch):
+def test_time_of_a_batch_follows_from_smaller_batches(monkeypatch):
     clock = iter(range(10**6))
     monkeypatch.setattr(duration.time, 'perf_counter', lambda: next(clock))
     monkeypatch.setattr(duration, 'cores', lambda: 2)
-    used, loader = [], DataLoader(range(100), batch_size=16, collate_fn=list)
-    model, use = torch.nn.Linear(1, 1), lambda batch: used.append(len(batch))
+    sizes, loader = [], DataLoader(range(100), batch_size=16, collate_fn=list)
+    model, use = torch.nn.Linear(1, 1), lambda batch: sizes.append(len(batch))
     seconds = duration.time_batches(10, loader, use, model)
-    assert used == [2, 2]  # a second for two images is enough to know
+    assert sizes == [2, 2]  # a second for two images is long enough
     assert seconds == 10 * (1 + 1 / 2) * 16 / 2
-    used.clear()
+    sizes.clear()
     monkeypatch.setattr(duration, 'ENOUGH_SECONDS', 10)
     assert duration.time_batches(10, loader, use, model) == 15
-    assert used == [2, 2, 4, 4, 8, 8, 16, 16]
-    used.clear()
+    assert sizes == [2, 2, 4, 4, 8, 8, 16, 16]
+    sizes.clear()
     monkeypatch.setattr(duration, 'LONG_SECONDS', 1)
     assert duration.time_batches(10, loader, use, model) == 15
-    assert used == [2, 4, 8, 16]  # a step that long is not repeated
+    assert sizes == [2, 4, 8, 16]  # a step of LONG_SECONDS is not repeated
 
 
 def test_more_steps_are_timed_for_a_long_training(monkeypatch):
@@ -96,13 +97,14 @@ def test_more_steps_are_timed_for_a_long_training(monkeypatch):
     assert next(steps) == 1
 
 
-def test_a_run_takes_its_steps_validations_saves_and_epochs(monkeypatch):
+def test_forecast_adds_steps_validations_saves_and_epochs(monkeypatch):
     """Each part is counted as often as the run has it, and the run's own parameters stay."""
-    each, models = iter((0.5, 0.25)), []
+    # Seconds of a step and of a validation's batch, which are timed in this order.
+    batch_seconds, models = iter((0.5, 0.25)), []
 
     def time_batches(batches, loader, use, model):
         models.append(model)
-        return batches * next(each)
+        return batches * next(batch_seconds)
 
     monkeypatch.setattr(duration, 'time_batches', time_batches)
     monkeypatch.setattr(duration, 'time_call', lambda *call: (None, 2.0))
@@ -124,11 +126,11 @@ def test_a_run_takes_its_steps_validations_saves_and_epochs(monkeypatch):
     ends = 9 * duration.EPOCH_SECONDS + duration.END_SECONDS
     expected = 90 * 0.5 + 3 * 4 * 0.25 + (2 + 1) * 2.0 + ends
     assert duration.forecast(runner) == pytest.approx(expected)
-    assert all(used is not model for used in models)
+    assert all(timed_model is not model for timed_model in models)
 
 
-def test_a_batch_of_another_shape_is_timed(monkeypatch):
-    """Libraries keep what they prepared for a shape, so the same batch again would be too fast."""
+def test_repeated_steps_use_other_batches(monkeypatch):
+    """Libraries cache what they prepare for a shape, so the same batch would be too fast again."""
     drawn = iter(range(100))
     monkeypatch.setattr(duration, 'first_batch', lambda loader, images: [next(drawn)])
     monkeypatch.setattr(duration, 'ENOUGH_SECONDS', 0.0)
@@ -149,25 +151,25 @@ def step(model: torch.nn.Module, batch: torch.Tensor) -> None:
     model(batch).relu().sum().backward()
 
 
-def test_the_memory_grows_with_the_batch(caplog, monkeypatch):
+def test_memory_grows_with_the_batch(caplog, monkeypatch):
     model = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.Linear(1024, 256))
     needed = memory.TrainingMemory(model, step, torch.zeros(2, 512, 256), 2)
     parameters = 2 * 256 * 1024 + 1024 + 256
-    assert needed.learned == 3 * 4 * parameters
-    # The two maps of an image, and what the backward makes of them.
+    assert needed.gradient_and_state_bytes == 3 * 4 * parameters
+    # The two maps of an image, and at most twice as much for the backward pass.
     assert 512 * 1280 * 4 <= needed.per_image <= 3 * 512 * 1280 * 4
     assert all(part.grad is None for part in model.parameters())
     logger = logging.getLogger('of memory')
-    needed.held = memory.GIB
+    needed.held_bytes = memory.GIB
     monkeypatch.setattr(memory, 'free_memory', lambda device: None)
     with caplog.at_level(logging.INFO, 'of memory'):
         needed.log(logger, 2)
     assert caplog.messages == ['The training takes about 1.0 GiB of memory.']
-    room = needed.learned + 5.5 * memory.OVERHEAD['cpu'] * needed.per_image
+    room = needed.gradient_and_state_bytes + 5.5 * memory.OVERHEAD['cpu'] * needed.per_image
     monkeypatch.setattr(memory, 'free_memory', lambda device: room)
     needed.log(logger, 5)
     caplog.clear()
-    needed.log(logger, 6)  # the tensors alone would fit
+    needed.log(logger, 6)  # tensors would fit without overhead: a warning, not an error
     advice = 'the machine has 1.1: give --batch-size 5, a smaller'
     assert advice in caplog.messages[0]
     with rejects(advice):
@@ -177,10 +179,10 @@ def test_the_memory_grows_with_the_batch(caplog, monkeypatch):
         needed.log(logger, 6)
 
 
-@pytest.mark.parametrize('seen', [16, 64])
-def test_the_memory_of_large_images_is_that_of_smaller_ones(seen, monkeypatch):
-    """It is exact for a model whose tensors grow by the pixel, and leaves the data as they are."""
-    monkeypatch.setattr(duration, 'SEEN', seen**2)
+@pytest.mark.parametrize('side', [16, 64])
+def test_memory_of_large_images_is_extrapolated(side, monkeypatch):
+    """Exactly, for a model whose tensors grow with the pixels. The data's pipeline is restored."""
+    monkeypatch.setattr(duration, 'MAX_TRACED_PIXELS', side**2)
 
     class Images(list):
         pipeline = list(SIZES)
@@ -193,10 +195,10 @@ def test_the_memory_of_large_images_is_that_of_smaller_ones(seen, monkeypatch):
     loader = SimpleNamespace(
         dataset=images, batch_size=2, collate_fn=lambda batch: dict(inputs=torch.stack(batch))
     )
-    used = []
+    sides = []
 
     def compute_gradients(runner, model, batch):
-        used.append(batch['inputs'].shape[-1])
+        sides.append(batch['inputs'].shape[-1])
         model(batch['inputs']).relu().mean().backward()
 
     monkeypatch.setattr(duration, 'compute_gradients', compute_gradients)
@@ -204,27 +206,27 @@ def test_the_memory_of_large_images_is_that_of_smaller_ones(seen, monkeypatch):
     model = torch.nn.Conv2d(3, 256, 1)
     model.data_preprocessor = lambda batch, training: batch
     runner = SimpleNamespace(train_dataloader=loader, model=model, cfg=Config(data))
-    found = duration.estimate_memory(runner).per_image
-    assert used == ([8, 16] if seen < 64 else [64])
+    estimate = duration.estimate_memory(runner).per_image
+    assert sides == ([8, 16] if side < 64 else [64])
     assert images.pipeline == SIZES
-    wanted = memory.TrainingMemory(
+    expected = memory.TrainingMemory(
         runner.model, lambda *a: compute_gradients(runner, *a), images_of(64), 2
     ).per_image
-    assert found == pytest.approx(wanted, rel=0.05)
+    assert estimate == pytest.approx(expected, rel=0.05)
 
 
-def test_what_is_frozen_needs_no_gradient():
+def test_frozen_layers_need_less_memory():
     layers = [torch.nn.Linear(256, 1024), torch.nn.Linear(1024, 256)]
     model = torch.nn.Sequential(*layers)
     batch = torch.zeros(2, 512, 256)
     all_learn = memory.TrainingMemory(model, step, batch, 2)
     layers[0].requires_grad_(False)
     last_learns = memory.TrainingMemory(model, step, batch, 2)
-    assert last_learns.learned == 3 * 4 * (1024 * 256 + 256)
+    assert last_learns.gradient_and_state_bytes == 3 * 4 * (1024 * 256 + 256)
     assert 0 < last_learns.per_image < all_learn.per_image
 
 
-def test_linux_says_its_memory():
+def test_memory_is_read_on_linux():
     if not Path('/proc/meminfo').is_file():
         pytest.skip('not on Linux')
     assert memory.memory_in_use(torch.device('cpu')) > 1 << 20
@@ -232,13 +234,13 @@ def test_linux_says_its_memory():
 
 
 @pytest.mark.nightly
-def test_the_forecast_changes_nothing_of_the_run(tmp_path, monkeypatch):
+def test_forecast_does_not_change_the_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_digits(tmp_path / 'digits', per_class=10)
     path = write_config(
         Request('digits', arch='timm://test_vit', epochs=1, batch_size=8, img_size=32)
     )
-    said, states = [], []
+    messages, states = [], []
     for name, hooks in (('with', [duration.DurationHook()]), ('without', [])):
         cfg = read_config(
             path, dict(work_dir=name, custom_hooks=[], launcher='none', randomness=dict(seed=1))
@@ -246,17 +248,18 @@ def test_the_forecast_changes_nothing_of_the_run(tmp_path, monkeypatch):
         for loader in (cfg.train_dataloader, cfg.val_dataloader):
             loader.update(num_workers=0)
         runner = build_runner(cfg)
-        runner.logger.info = said.append
+        runner.logger.info = messages.append
         for hook in hooks:
             runner.register_hook(hook)
         states.append(runner.train().state_dict())
-    assert sum(str(line).endswith('on this machine.') for line in said) == 1
+    assert sum(str(line).endswith('on this machine.') for line in messages) == 1
     assert states[0].keys() == states[1].keys()
     assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
 
 
-def test_the_generators_get_their_states_back():
-    np.random.seed(0), torch.manual_seed(0)
+def test_preserved_rng_restores_the_generators():
+    np.random.seed(0)
+    torch.manual_seed(0)
     with duration.preserved_rng():
         expected = np.random.rand(), torch.rand(1)
     assert (np.random.rand(), torch.rand(1)) == expected

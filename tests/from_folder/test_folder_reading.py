@@ -1,4 +1,4 @@
-"""The sentences of anyfolder in the words of ``vit-plugin train``."""
+"""Messages of anyfolder name the flags of ``vit-plugin train``."""
 
 import pytest
 from rejection import rejects
@@ -22,14 +22,14 @@ from vit_plugin.from_folder.folder_reading import as_train_flag, reading_folder
          'change it in the config'),
     ],
 )  # fmt: skip
-def test_an_option_is_a_flag(name, value, words):
+def test_options_are_named_as_flags(name, value, words):
     assert as_train_flag(name, value) == words
     with reading_folder():
         assert option(name, value) == words
     assert option(name, value) != words
 
 
-def test_an_error_begins_with_the_flag_of_what_is_wrong():
+def test_errors_begin_with_a_flag():
     with rejects("^--data: 'a' is wrong.$"), reading_folder():
         raise InputError("'a' is wrong.")
     with rejects("^--masks: 'a' is wrong.$"), reading_folder('--masks'):
@@ -38,7 +38,7 @@ def test_an_error_begins_with_the_flag_of_what_is_wrong():
         raise InputError("'a' is wrong.", option='work_dir')
 
 
-def test_the_library_alone_names_arguments(tmp_path):
+def test_errors_of_the_library_itself_name_no_flag(tmp_path):
     (tmp_path / 'a.csv').write_text('file,xmin\n')
     with rejects("^there is no folder '.*none'"):
         Tree(tmp_path / 'none')

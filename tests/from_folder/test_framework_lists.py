@@ -1,4 +1,4 @@
-"""The images of a listing as files of other frameworks."""
+"""The images of a listing as annotation files of the frameworks."""
 
 import os
 from pathlib import Path
@@ -12,28 +12,28 @@ from anyfolder.readers.image_tree import Tree
 from vit_plugin.from_folder.framework_lists import as_data_list, as_lines
 
 
-def test_a_line_has_a_path_and_the_number_of_its_class(tmp_path):
-    found = read_class_folders(Tree(write_digits(tmp_path)))
-    line = as_lines(found, found.train, labeled=True).splitlines()[0]
-    assert line == f'{found.name_of(found.train[0])} 0'
-    assert as_lines(found, found.train, labeled=False).splitlines()[0] == line[:-2]
+def test_line_has_a_path_and_a_class_number(tmp_path):
+    listing = read_class_folders(Tree(write_digits(tmp_path)))
+    line = as_lines(listing, listing.train, with_labels=True).splitlines()[0]
+    assert line == f'{listing.name_of(listing.train[0])} 0'
+    assert as_lines(listing, listing.train, with_labels=False).splitlines()[0] == line[:-2]
 
 
 @pytest.mark.parametrize('name', ['digit\n1', ' digit'])
-def test_a_list_of_lines_cannot_hold_every_name(tmp_path, name):
+def test_paths_that_a_line_cannot_hold_raise(tmp_path, name):
     write_digits(tmp_path)
     (tmp_path / 'digit 0').rename(tmp_path / name)
-    found = read_class_folders(Tree(tmp_path))
+    listing = read_class_folders(Tree(tmp_path))
     with rejects('^--data: the path .* has a line break or begins with a space'):
-        as_lines(found, found.train, labeled=True)
+        as_lines(listing, listing.train, with_labels=True)
 
 
-def test_json_holds_a_path_that_is_not_utf_8(tmp_path):
+def test_json_holds_paths_that_are_not_utf_8(tmp_path):
     write_digits(tmp_path)
     os.rename(os.fsencode(tmp_path / 'digit 0'), os.fsencode(tmp_path) + b'/b\xe4r')
-    found = read_class_folders(Tree(tmp_path))
-    content = as_data_list(found, found.train)
+    listing = read_class_folders(Tree(tmp_path))
+    content = as_data_list(listing, listing.train)
     assert content.isascii()
-    first = found.name_of(found.train[0])
-    assert Path(found.root, first).is_file()
+    first = listing.name_of(listing.train[0])
+    assert Path(listing.root, first).is_file()
     assert f'"img_path": "b\\udce4r/{Path(first).name}", "gt_label": 0' in content

@@ -1,4 +1,4 @@
-"""``train --data --augment``: what a sample has, when that ends, and for what it is refused."""
+"""``train --data --augment``: the mixed samples, and the epochs in which the mixing ends."""
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
@@ -21,7 +21,7 @@ from vit_plugin.from_folder.mixing import PHASES
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import write_config
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 
 
 @pytest.fixture
@@ -31,6 +31,7 @@ def shapes(tmp_path, monkeypatch):
 
 
 def config(augment: str, **flags):
+    """The checked config of a training on the shapes with a value of the flag."""
     request = Request('shapes', task='detection', augment=augment, **{'epochs': 10, **flags})
     cfg = read_config(write_config(request))
     check_config(cfg)
@@ -45,13 +46,13 @@ def dataset_of(cfg):
     return seeded_dataset(cfg.train_dataloader.dataset, seed=0)
 
 
-def objects(dataset, number=40) -> float:
-    """The mean number of objects in a sample."""
-    samples = [dataset[PositionedIndex(i % len(dataset), i)] for i in range(number)]
-    return float(np.mean([len(one['data_samples'].gt_instances) for one in samples]))
+def mean_objects(dataset, count=40) -> float:
+    """The mean number of objects in a sample, over ``count`` samples."""
+    samples = [dataset[PositionedIndex(i % len(dataset), i)] for i in range(count)]
+    return float(np.mean([len(sample['data_samples'].gt_instances) for sample in samples]))
 
 
-def test_every_value_of_the_flag_has_phases():
+def test_every_value_of_the_flag_has_ordered_phases():
     assert {*AUGMENTS} == {*PHASES}
     for phases in PHASES.values():
         assert [phase.end for phase in phases] == sorted(phase.end for phase in phases)
@@ -60,7 +61,7 @@ def test_every_value_of_the_flag_has_phases():
 
 @pytest.mark.parametrize('flags', [{}, dict(tiles=32, img_size=64), dict(balance=True)])
 @pytest.mark.parametrize('augment', AUGMENTS)
-def test_samples_are_mixed_by_their_position_alone(shapes, augment, flags):
+def test_mixed_samples_depend_only_on_their_position(shapes, augment, flags):
     dataset = dataset_of(config(augment, **flags))
     first = dataset[PositionedIndex(1, 5)]
     for position in range(3):
@@ -68,31 +69,31 @@ def test_samples_are_mixed_by_their_position_alone(shapes, augment, flags):
     again = dataset[PositionedIndex(1, 5)]
     assert torch.equal(first['inputs'], again['inputs'])
     others = [dataset[PositionedIndex(1, position)]['inputs'] for position in range(8)]
-    assert len({one.sum().item() for one in others}) > 2
+    assert len({image.sum().item() for image in others}) > 2
 
 
 @pytest.mark.parametrize('augment', AUGMENTS)
-def test_boxes_are_around_their_pixels(shapes, augment):
-    """A square is bright and a bar dark, mixed with gray at least halfway."""
-    dataset, seen = dataset_of(config(augment)), 0
+def test_boxes_fit_the_mixed_pixels(shapes, augment):
+    """Squares are bright and bars are dark, also where they are mixed with other images."""
+    dataset, compared = dataset_of(config(augment)), 0
     for position in range(40):
         sample = dataset[PositionedIndex(position % len(dataset), position)]
-        found = sample['data_samples'].gt_instances
-        for box, label in zip(found.bboxes.tensor, found.labels, strict=True):
+        objects = sample['data_samples'].gt_instances
+        for box, label in zip(objects.bboxes.tensor, objects.labels, strict=True):
             left, top, right, bottom = box.round().int().tolist()
             if min(right - left, bottom - top) < 4:
                 continue
             mean = sample['inputs'][:, top:bottom, left:right].float().mean()
             assert (mean > 130) if label == 0 else (mean < 130), (position, box)
-            seen += 1
-    assert seen > 60
+            compared += 1
+    assert compared > 60
 
 
-def test_dense_matching_has_more_objects_to_match(shapes):
-    """Half of the samples have quarters, a quarter of theirs is about one object of four images."""
-    plain = objects(dataset_of(config('', work_dir='plain')))
+def test_dense_o2o_has_more_objects_in_a_sample(shapes):
+    """Half of the samples are mosaics of four images."""
+    plain = mean_objects(dataset_of(config('', work_dir='plain')))
     assert plain == 2
-    assert objects(dataset_of(config('dense-o2o', work_dir='dense'))) > 1.8 * plain
+    assert mean_objects(dataset_of(config('dense-o2o', work_dir='dense'))) > 1.8 * plain
 
 
 def test_phases_end_one_after_another(shapes):
@@ -101,28 +102,25 @@ def test_phases_end_one_after_another(shapes):
     hooks = [HOOKS.build(hook) for hook in cfg.custom_hooks if 'Switch' in hook['type']]
     loader = DataLoader(dataset, batch_size=1)
     runner = SimpleNamespace(train_dataloader=loader, logger=MMLogger.get_current_instance())
-    numbers = {}
+    objects_in_epoch = []
     for epoch in range(10):
         runner.epoch = epoch
         for hook in hooks:
             hook.before_train_epoch(runner)
-        numbers[epoch] = objects(dataset)
-    dense, blended, plain = (
-        {numbers[i] for i in part} for part in ((*range(5),), (*range(5, 9),), (9,))
-    )
-    assert len(dense) == len(blended) == 1
-    assert min(dense) > max(blended) > max(plain) == 2
-    for hook in hooks:  # a resumed run begins with the last phase
+        objects_in_epoch.append(mean_objects(dataset))
+    (dense,), (blended,) = {*objects_in_epoch[:5]}, {*objects_in_epoch[5:9]}
+    assert dense > blended > objects_in_epoch[9] == 2
+    for hook in hooks:  # a run that is resumed here begins with the last phase
         hook._has_switched = False
         hook.before_train_epoch(runner)
-    assert objects(dataset) == 2
-    # The last part has the steps of a training without the flag.
+    assert mean_objects(dataset) == 2
+    # The last phase has the pipeline of a training without the flag.
     plain = config('', work_dir='plain').train_dataloader.dataset.pipeline
     assert [*cfg.load_pipeline, *hooks[-1].switch_pipeline] == plain
 
 
-def test_no_image_is_mirrored_where_left_and_right_matter(tmp_path, monkeypatch):
-    """The left half of each image is bright; what is mixed in is never bright on the right."""
+def test_no_flip_applies_to_mixed_in_images(tmp_path, monkeypatch):
+    """Each image is bright on its left side only, so a bright right side would show a flip."""
     monkeypatch.chdir(tmp_path)
     write_coco(tmp_path / 'shapes')
     for path in (tmp_path / 'shapes').rglob('*.jpg'):
@@ -140,6 +138,6 @@ def test_no_image_is_mirrored_where_left_and_right_matter(tmp_path, monkeypatch)
         assert pixels[:, :, 40:].mean() < 80  # the padding is 114, halved
 
 
-def test_the_summary_says_until_when(shapes, capsys):
+def test_the_summary_states_when_the_mixing_changes(shapes, capsys):
     config('dense-o2o')
     assert 'mix several images; that changes after epoch 5 and 9.' in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""From a tree of images without labels to a pre-training, and from that to a training."""
+"""Pre-training on a tree of images without labels, and training from its result."""
 
 from itertools import product
 from pathlib import Path
@@ -19,7 +19,7 @@ from vit_plugin.config import read_config
 from vit_plugin.config.runnable import check_config
 from vit_plugin.from_folder.choices import CONTINUATIONS
 from vit_plugin.from_folder.methods import METHODS
-from vit_plugin.from_folder.pretraining import Probe
+from vit_plugin.from_folder.pretraining import FeatureComparison
 from vit_plugin.from_folder.request import PRETRAINING, Request
 from vit_plugin.from_folder.write import write_config
 from vit_plugin.models import VisionTransformer
@@ -31,11 +31,13 @@ TEACHER = 'timm://test_convnext.r160_in1k'
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch) -> Path:
+    """The working directory with images of digits; models of timm get random weights."""
     import timm
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        'vit_plugin.weights.opening.from_timm', lambda name: timm.create_model(name).state_dict()
+        'vit_plugin.weights.opening.download_timm',
+        lambda name: timm.create_model(name).state_dict(),
     )
     write_digits(tmp_path / 'digits', per_class=12)
     return tmp_path
@@ -45,19 +47,19 @@ def request_for(**arguments: Any) -> Request:
     return Request(**{'data': 'digits', 'task': PRETRAINING, **arguments})
 
 
-def first_loss(cfg: Any, weighted: bool = False) -> tuple[Any, torch.Tensor]:
-    """The model of a config, maybe with its weights, and its loss for the first images."""
+def first_loss(cfg: Any, loads_weights: bool = False) -> tuple[Any, torch.Tensor]:
+    """The model of a config, with its weights if asked, and its loss for the first images."""
     init_default_scope('mmpretrain')
     MessageHub.get_current_instance().update_info('max_iters', 10)
     data = DATASETS.build(cfg.train_dataloader.dataset)
     model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor)).train()
-    if weighted:
+    if loads_weights:
         model.init_weights()
     batch = model.data_preprocessor(default_collate([data[i] for i in range(4)]), True)
     return model, model.parse_losses(model(**batch, mode='loss'))[0]
 
 
-QUICK, NIGHTLY = ('mae', ''), pytest.mark.nightly
+QUICK = ('mae', '')  # the method and arch that are tried in each run of the tests
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ QUICK, NIGHTLY = ('mae', ''), pytest.mark.nightly
         if not METHODS[row[0]].continues
     ],
 )
-def test_every_method_learns_from_a_folder_and_is_fine_tuned(folder, method, arch):
+def test_every_method_pretrains_and_is_fine_tuned(folder, method, arch):
     teacher = dict(teacher=TEACHER) if method == 'distill' else {}
     request = request_for(method=method, arch=arch, work_dir='first', **teacher)
     cfg = read_config(str(write_config(request)))
@@ -76,8 +78,9 @@ def test_every_method_learns_from_a_folder_and_is_fine_tuned(folder, method, arc
     assert len(Path('first/train.txt').read_text().splitlines()) == 36
     model, loss = first_loss(cfg)
     loss.backward()
-    trained = {name for name, one in model.named_parameters() if one.requires_grad}
-    assert trained == {name for name, one in model.named_parameters() if one.grad is not None}
+    parameters = dict(model.named_parameters())
+    trained = {name for name, parameter in parameters.items() if parameter.requires_grad}
+    assert trained == {name for name, parameter in parameters.items() if parameter.grad is not None}
     assert torch.isfinite(loss)
     text = cfg.pretty_text
     torch.save(dict(meta=dict(cfg=text), state_dict=model.state_dict()), 'first/epoch_1.pth')
@@ -86,22 +89,22 @@ def test_every_method_learns_from_a_folder_and_is_fine_tuned(folder, method, arc
     cfg = read_config(str(write_config(second)))
     check_config(cfg)
     classifier, _ = first_loss(cfg)
-    assert not arch or all(one.requires_grad for one in classifier.parameters())
-    left = classifier.load_state_dict(model.state_dict(), strict=False).missing_keys
-    assert {name.partition('.')[0] for name in left} <= {'head'}
-    probe = Probe(request, 'first/epoch_1.pth')
-    probe.draw(Path('first/features.png'))
+    assert not arch or all(parameter.requires_grad for parameter in classifier.parameters())
+    missing = classifier.load_state_dict(model.state_dict(), strict=False).missing_keys
+    assert {name.partition('.')[0] for name in missing} <= {'head'}
+    comparison = FeatureComparison(request, 'first/epoch_1.pth')
+    comparison.draw(Path('first/features.png'))
     assert Image.open('first/features.png').size[0] > 1000
-    scores = probe.nearest_neighbors()
+    scores = comparison.nearest_neighbors()
     assert len(scores) == 2
     assert all(0 <= score <= 100 for score in scores)
 
 
-CONTINUED = ['timm', 'file', 'run', 'folder', 'detector']
+CONTINUED = ['timm', 'file', 'run', 'folder', 'detector']  # kinds of weights to continue
 
 
 def weights_of(kind: str, folder: Path) -> dict[str, str]:
-    """Flags for weights of a kind; tiny models, and what of a table of positions they have."""
+    """Write weights of a tiny model for one of the kinds, and return the flags that name them."""
     import timm
 
     name = 'timm://test_vit'
@@ -136,42 +139,45 @@ def weights_of(kind: str, folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize('method', CONTINUATIONS)
 @pytest.mark.parametrize(
-    'kind', [pytest.param(kind, marks=() if kind == 'folder' else NIGHTLY) for kind in CONTINUED]
+    'kind',
+    [
+        pytest.param(kind, marks=() if kind == 'folder' else pytest.mark.nightly)
+        for kind in CONTINUED
+    ],
 )
-def test_what_came_is_continued_and_written_again(folder, method, kind, monkeypatch):
-    """Zero steps leave its tensors as they were; one more leaves what was not trained."""
+def test_continued_weights_are_written_in_the_original_layout(folder, method, kind, monkeypatch):
+    """Without a step no tensor differs from the original; only changed tensors do."""
     import timm
 
     theirs = timm.create_model('test_vit').state_dict()
-    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda name: dict(theirs))
+    monkeypatch.setattr('vit_plugin.weights.opening.download_timm', lambda name: dict(theirs))
     request = request_for(
         method=method, img_size=32, batch_size=2, work_dir='first', **weights_of(kind, folder)
     )
     cfg = read_config(str(write_config(request)))
     assert cfg.lora == dict(r=8, alpha=16.0)
     assert cfg.train_pipeline[1].transforms[0][0].scale == 32
-    model, loss = first_loss(cfg, weighted=True)
+    model, loss = first_loss(cfg, loads_weights=True)
     loss.backward()
     if kind != 'detector':
         assert model.backbone.img_size == ((160, 160) if kind != 'folder' else (32, 32))
     torch.save(dict(meta=dict(cfg=cfg.pretty_text), state_dict=model.state_dict()), 'first/1.pth')
-    probe = Probe(request, 'first/1.pth')
-    said = probe.write_original(Path('first'))
-    assert ': 0 of the ' in said
-    written = Path(said.partition(': ')[0])
-    before, after = (
-        open_checkpoint(one).weights for one in (probe.task.start.weights, str(written))
-    )
+    comparison = FeatureComparison(request, 'first/1.pth')
+    message = comparison.write_original(Path('first'))
+    assert ': 0 of the ' in message
+    written, _, _ = message.partition(': ')
+    before = open_checkpoint(comparison.recipe.start.weights).weights
+    after = open_checkpoint(written).weights
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], value) for name, value in after.items())
     name = 'backbone.blocks.0.attn.proj.weight'
     state = dict(model.state_dict(), **{name: model.state_dict()[name] + 1})
     torch.save(dict(meta=dict(cfg=cfg.pretty_text), state_dict=state), 'first/1.pth')
-    assert ': 1 of the ' in probe.write_original(Path('first'))
-    probe.draw(Path('first/features.png'))
+    assert ': 1 of the ' in comparison.write_original(Path('first'))
+    comparison.draw(Path('first/features.png'))
 
 
-def test_a_tree_without_classes_is_learned_and_not_probed(folder, capsys):
+def test_tree_without_classes_is_not_probed(folder, capsys):
     deep = folder / 'photos' / 'a' / 'b'
     deep.mkdir(parents=True)
     for i, path in enumerate(sorted((folder / 'digits').rglob('*.png'))[:30]):
@@ -184,17 +190,17 @@ def test_a_tree_without_classes_is_learned_and_not_probed(folder, capsys):
     assert config.read_text().startswith(
         '"""A small hybrid on photos, 29 images.\n\n    vit-plugin pret'
     )
-    said = capsys.readouterr().out
-    assert said.startswith('photos: 29 images without labels, by ')
-    assert 'class' not in said.partition('Sizes')[0].partition('All images have')[0]
+    shown = capsys.readouterr().out
+    assert shown.startswith('photos: 29 images without labels, by ')
+    assert 'class' not in shown.partition('Sizes')[0].partition('All images have')[0]
     assert 'a/b/1.png' in (config.parent / 'train.txt').read_text().splitlines()
     report = (config.parent / 'data_report.md').read_text()
     assert 'images of validation and test splits, left out: 1' in report
     assert 'cannot be read: 1' in report
-    assert Probe(request, 'none.pth').nearest_neighbors() == []
+    assert FeatureComparison(request, 'none.pth').nearest_neighbors() == []
 
 
-def test_a_teacher_of_the_same_classes_teaches_them_and_another_its_features(folder):
+def test_teacher_with_the_same_classes_teaches_logits_and_others_features(folder):
     classes = ['digit 0', 'digit 1', 'digit 2']
     text = read_config(str(write_config(Request('digits', work_dir='cnn')))).pretty_text
     for names, losses in ((classes, ['Logit']), (classes[::-1], ['Vector', 'Map'])):
@@ -204,8 +210,8 @@ def test_a_teacher_of_the_same_classes_teaches_them_and_another_its_features(fol
         cfg = read_config(str(write_config(request)))
         assert cfg.model.type == 'vit_plugin.Distiller'
         assert cfg.model.teacher == str(folder / 'cnn.pth')
-        found = [one.type for one in cfg.model.losses]
-        assert found == [f'vit_plugin.{name}Distillation' for name in losses]
-    cfg.model.teacher = TEACHER
+        types = [loss.type for loss in cfg.model.losses]
+        assert types == [f'vit_plugin.{name}Distillation' for name in losses]
+    cfg.model.teacher = TEACHER  # in the last config, which compares features
     check_config(cfg)
     assert set(first_loss(cfg)[0].losses) == {'vector', 'map'}

@@ -1,4 +1,4 @@
-"""Settings as text that is read back the same, and what a recipe says of them."""
+"""Settings are written as text that is read back the same, with a description."""
 
 from pathlib import Path
 
@@ -6,12 +6,12 @@ import pytest
 from image_folders import write_digits
 from mmengine.config import Config
 
-from vit_plugin.from_folder.recipe import Recipe, Reference, text_of
+from vit_plugin.from_folder.recipe import Recipe, Reference, config_text
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import write_config
 
 
-def test_what_is_written_is_read_back():
+def test_written_settings_are_read_back():
     steps = [
         dict(type='A', scale=(1, 2)),
         dict(type='B' * 60, name='C' * 60, one=(1,), none=None, yes=True),
@@ -25,7 +25,7 @@ def test_what_is_written_is_read_back():
     sections = dict(
         classes=['a', "b's", 'c"d'], steps=steps, loader=loader, other=Reference('loader')
     )
-    text = text_of(
+    text = config_text(
         Recipe('A title.', 'What it does. ' * 20, sections, [], {}),
         Request('my data', arch='B/16', epochs=3),
     )
@@ -38,15 +38,15 @@ def test_what_is_written_is_read_back():
 
 
 @pytest.mark.parametrize(
-    ('flags', 'named'),
+    ('flags', 'has_hint'),
     [
         (dict(img_size=96), True),
         (dict(img_size=64), False),  # thumbnails
     ],
 )
-def test_weights_are_named_for_few_photographs(flags, named, tmp_path, monkeypatch):
+def test_few_photographs_get_a_hint_to_pretrained_weights(flags, has_hint, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_digits(tmp_path / 'data', per_class=2)
     write_config(Request('data', **flags))
     text = ' '.join(Path('work_dirs/data/config.py').read_text().split())
-    assert ('scratch: --weights timm://vit_small_patch16_224.' in text) == named
+    assert ('scratch: --weights timm://vit_small_patch16_224.' in text) == has_hint

@@ -1,4 +1,4 @@
-"""Requests that cannot be met end in one sentence before anything is written."""
+"""Invalid requests raise before anything is written."""
 
 import shutil
 import sys
@@ -30,7 +30,7 @@ from vit_plugin.from_folder.write import write_config
 VIT, CNN = 'timm://test_vit', 'timm://test_convnext.r160_in1k'
 UNSAFE_NAMES = '{{ fileDirname }}', '{{$HOME:}}', 'not \udcff utf-8'
 PATCH = '^--img-size 1: a patch of the model has {0} x {0} pixels; give {0}'
-# The arguments of each request, for the folder digits unless they name another, and its sentence.
+# The arguments of each request, for the folder digits unless they name another, and its error.
 WRONG: list[tuple[dict[str, Any], str]] = [
     (dict(data='none'), "^--data: there is no folder 'none'"),
     (dict(data='boxes'), "^--data: 'boxes' has boxes as Pascal VOC; give --task detection"),
@@ -47,7 +47,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (dict(arch=VIT, weights='none.pth'), "There is no checkpoint file 'none.pth'"),
     (dict(weights='weights.pth'), "weights.pth' do not say which model .*; give --arch"),
     (dict(model='dino'), 'classification has one model around its backbone; give that'),
-    # Before the folder is read.
+    # These raise before the folder is read: there is no folder none.
     (dict(data='none', img_size=1), PATCH.format(8)),
     (dict(data='none', img_size=1, arch=VIT, task=PRETRAINING), PATCH.format(16)),
     *(
@@ -77,7 +77,10 @@ WRONG_FOR_MMDET: list[tuple[dict[str, Any], str]] = [
     (dict(task='instance', model='retinanet'), 'retinanet is for --task detection; give that task'),
     (dict(task='instance', augment='mosaic'), '--augment needs --task detection; leave it out, or'),
     (dict(task='detection', augment='moasic'), "'moasic' is not one of mosaic, dense-o2o; did you"),
-    (dict(data='panoptic', task='panoptic'), r"0\.jpeg' is an image of --task panoptic, which are"),
+    (
+        dict(data='panoptic', task='panoptic'),
+        r"images named \.jpg or \.png, and '.*0\.jpeg' is not",
+    ),
 ]
 needs_mmdet = pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 
@@ -102,20 +105,21 @@ def folders(tmp_path_factory) -> Iterator[None]:
     write_panoptic(folder / 'panoptic')
     image = folder / 'panoptic/val/0.jpg'
     image.rename(image.with_suffix('.jpeg'))
-    listed = folder / 'panoptic/annotations/panoptic_val.json'
-    listed.write_text(listed.read_text().replace('0.jpg', '0.jpeg'))
+    annotations = folder / 'panoptic/annotations/panoptic_val.json'
+    annotations.write_text(annotations.read_text().replace('0.jpg', '0.jpeg'))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        # Requests of the task panoptic only check that this package is installed.
         patch.setitem(sys.modules, 'panopticapi', ModuleType('panopticapi'))
         yield
 
 
-@pytest.mark.filterwarnings('ignore')  # of the frameworks
+@pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 @pytest.mark.parametrize(
     ('arguments', 'words'),
     [*WRONG, *(pytest.param(*row, marks=needs_mmdet) for row in WRONG_FOR_MMDET)],
 )
-def test_a_wrong_request_is_one_sentence(arguments, words):
+def test_invalid_requests_raise(arguments, words):
     with rejects(words):
         write_config(Request(**{'data': 'digits', **arguments}))
     assert not [*Path().rglob('config.py')]

@@ -1,10 +1,10 @@
-"""Numbers that follow from how many images there are."""
+"""Batch size, epochs and learning rates, as they follow from the number of images."""
 
 import pytest
 import torch
 from mmengine.registry import PARAM_SCHEDULERS
 
-from vit_plugin.engine.optim.schedules import scaled
+from vit_plugin.engine.optim.schedules import scale_schedules
 from vit_plugin.from_folder.schedule import SLOWER_BACKBONE, Schedule, training_sections
 
 SCHEDULE = Schedule(2000, (10, 50), (8, 64), 1e-3, 16, 20)
@@ -13,31 +13,33 @@ SCHEDULE = Schedule(2000, (10, 50), (8, 64), 1e-3, 16, 20)
 @pytest.mark.parametrize(
     ('count', 'expected'), [(3, 3), (100, 8), (320, 16), (639, 16), (640, 32), (50000, 64)]
 )
-def test_an_epoch_has_twenty_steps_where_it_can(count, expected):
+def test_batch_size_gives_twenty_steps_within_bounds(count, expected):
     assert SCHEDULE.batch_size_for(count) == expected
     larger = SCHEDULE._replace(batch=(16, 64))
     assert larger.batch_size_for(count) == max(expected, min(count, 16))
 
 
 @pytest.mark.parametrize(('count', 'expected'), [(80, 50), (3200, 20), (10**6, 10)])
-def test_the_epochs_have_about_as_many_steps(count, expected):
+def test_number_of_epochs_gives_about_the_same_steps(count, expected):
     assert SCHEDULE.epochs_for(count, 32) == expected
 
 
-def test_the_rate_follows_the_root_of_the_batch():
+def test_rate_follows_the_square_root_of_the_batch():
     assert SCHEDULE.rate_for(16) == 1e-3
     assert SCHEDULE.rate_for(64) == 2e-3
 
 
 @pytest.mark.parametrize('epochs', [1, 2, 50])
-def test_a_run_of_any_length_reaches_its_rate(epochs):
+def test_runs_of_any_length_reach_their_rate(epochs):
     recipe = training_sections(SCHEDULE, epochs, 16, 'accuracy/top1', None)
     steps = 20 * epochs
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=recipe['optim_wrapper']['optimizer']['lr'])
-    parts = scaled(recipe['param_scheduler'], epochs, recipe['schedule_length'], True, 20)
+    configs = scale_schedules(
+        recipe['param_scheduler'], epochs, recipe['schedule_length'], True, 20
+    )
     schedules = [
-        PARAM_SCHEDULERS.build(dict(part, end=part.get('end', steps), optimizer=optimizer))
-        for part in parts
+        PARAM_SCHEDULERS.build(dict(config, end=config.get('end', steps), optimizer=optimizer))
+        for config in configs
     ]
     rates = []
     for _ in range(steps):
@@ -50,7 +52,7 @@ def test_a_run_of_any_length_reaches_its_rate(epochs):
 
 
 @pytest.mark.parametrize(('epochs', 'interval'), [(1, 1), (50, 1), (51, 2), (300, 6)])
-def test_a_run_has_fifty_validations_at_most(epochs, interval):
+def test_runs_have_at_most_fifty_validations(epochs, interval):
     recipe = training_sections(SCHEDULE, epochs, 16, 'accuracy/top1', None)
     assert (
         recipe['train_cfg']['val_interval']
@@ -60,9 +62,9 @@ def test_a_run_has_fifty_validations_at_most(epochs, interval):
 
 
 @pytest.mark.parametrize(
-    ('slower', 'keys'), [({}, None), (SLOWER_BACKBONE, dict(backbone=dict(lr_mult=0.1)))]
+    ('rate_factors', 'keys'), [({}, None), (SLOWER_BACKBONE, dict(backbone=dict(lr_mult=0.1)))]
 )
-def test_what_begins_with_weights_may_learn_slowly(slower, keys):
-    schedule = SCHEDULE._replace(slower=slower)
+def test_pretrained_parts_may_have_lower_rates(rate_factors, keys):
+    schedule = SCHEDULE._replace(rate_factors=rate_factors)
     recipe = training_sections(schedule, 2, 16, 'accuracy/top1', None)
     assert recipe['optim_wrapper']['paramwise_cfg'].get('custom_keys') == keys

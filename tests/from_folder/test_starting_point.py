@@ -1,4 +1,4 @@
-"""Where a training starts, before the data are read."""
+"""The model and weights that a training starts from, before the data are read."""
 
 import subprocess
 import sys
@@ -26,8 +26,8 @@ model = dict(type='RetinaNet', backbone=dict(type='vit_plugin.VisionTransformer'
 
 
 @pytest.mark.nightly
-def test_weights_of_a_detector_need_no_compiled_ops(tmp_path):
-    """What its config names is looked up in MMDetection, whose import asks for mmcv's ops."""
+def test_detector_weights_load_without_compiled_ops(tmp_path):
+    """Names in the config are looked up in MMDetection, which imports mmcv's compiled ops."""
     pytest.importorskip('mmdet')
     path = tmp_path / 'detector.pth'
     torch.save(dict(meta=dict(cfg=CONFIG), state_dict={}), path)
@@ -39,11 +39,11 @@ def test_weights_of_a_detector_need_no_compiled_ops(tmp_path):
 
 
 @pytest.mark.parametrize(('arch', 'kind'), [('test_resnet+Ti/16', 'stem'), ('Ti/16', 'fine_tuned')])
-def test_new_blocks_on_a_trained_stem_are_a_start_of_their_own(arch, kind, tmp_path):
+def test_trained_stem_with_new_blocks_has_its_own_kind_of_start(arch, kind, tmp_path):
     path = tmp_path / 'cnn.pth'
     torch.save(timm.create_model('test_resnet').state_dict(), path)
     start = StartingPoint(arch, str(path), (0, SMALL_SIDE))
     assert start.kind == kind
-    parts = {name for name, _ in start.meta_backbone(64).named_parameters()}
-    (name,) = (name.removeprefix('backbone.') for name in SLOWER_STEM)
-    assert any(part.startswith(name) for part in parts) == (kind == 'stem')
+    names = {name for name, _ in start.meta_backbone(64).named_parameters()}
+    (prefix,) = (name.removeprefix('backbone.') for name in SLOWER_STEM)
+    assert any(name.startswith(prefix) for name in names) == (kind == 'stem')

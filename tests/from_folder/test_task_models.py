@@ -1,4 +1,4 @@
-"""The model of a task by its name: each is written, learns and predicts, or says why it cannot."""
+"""The models of tasks by their names: configs are written, and models learn and predict."""
 
 from rejection import rejects
 
@@ -32,7 +32,7 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
 from vit_plugin.tasks.segmentation.segmentation_recipe import SegmentationRecipe
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 TINY = dict(TINY_SIZES, num_layers=4)
 PAIRS = [(task, name) for task in TASKS for name in models_of(task)]
 
@@ -52,7 +52,7 @@ def data_of(task: str) -> str:
 
 
 def facts(**changes) -> ModelFacts:
-    """Those of a ViT of four blocks."""
+    """Facts of a model around a ViT of four blocks."""
     arguments = dict(arch=dict(TINY, patch_size=16), img_size=(96, 128), with_cls_token=False)
     return model_facts(arguments, **{'classes': 2, 'size': (96, 128), **changes})
 
@@ -60,7 +60,7 @@ def facts(**changes) -> ModelFacts:
 @pytest.mark.nightly
 @pytest.mark.parametrize('arch', ['', 'Ti/16'])
 @pytest.mark.parametrize(('task', 'name'), PAIRS)
-def test_each_learns_and_predicts(folder, task, name, arch):
+def test_every_model_learns_and_predicts(folder, task, name, arch):
     request = Request(data_of(task), task=task, model=name, arch=arch, img_size=128, epochs=1)
     if task == 'panoptic':
         pytest.importorskip('panopticapi')
@@ -77,7 +77,7 @@ def test_each_learns_and_predicts(folder, task, name, arch):
     optimizer, losses = torch.optim.AdamW(model.parameters(), 3e-4), []
     samples = [dataset[0], dataset[1]]
     for _ in range(6):
-        torch.manual_seed(0)  # of the points at which masks are compared
+        torch.manual_seed(0)  # masks are compared at the same random points
         batch = model.data_preprocessor(pseudo_collate(copy.deepcopy(samples)), True)
         loss, _ = model.parse_losses(model(**batch, mode='loss'))
         optimizer.zero_grad()
@@ -90,33 +90,33 @@ def test_each_learns_and_predicts(folder, task, name, arch):
         assert len(model.eval().test_step(pseudo_collate(samples[:1]))) == 1
 
 
-def test_a_panoptic_model_is_continued(folder, monkeypatch):
+def test_complete_panoptic_model_is_continued(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, 'panopticapi', ModuleType('panopticapi'))
     cfg = read_config(write_config(Request('panoptic', task='panoptic', epochs=1)))
-    written = copy.deepcopy(cfg.model.train_cfg)
+    train_cfg = copy.deepcopy(cfg.model.train_cfg)
     head = cfg.model.panoptic_head
     head.num_things_classes, head.num_queries = 5, 7
     head.loss_cls.class_weight = [1.0] * 6 + [0.2]
     meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=('a', 'b', 'c', 'd', 'e', 'f')))
     torch.save(dict(meta=meta, state_dict={'backbone.cls_token': torch.zeros(1)}), 'run.pth')
     request = Request('panoptic', task='panoptic', weights='run.pth', epochs=1)
-    found = read_config(write_config(request))
-    assert found.load_from == str(folder / 'run.pth')
-    head = found.model.panoptic_head
+    continued = read_config(write_config(request))
+    assert continued.load_from == str(folder / 'run.pth')
+    head = continued.model.panoptic_head
     assert (head.num_things_classes, head.num_stuff_classes, head.num_queries) == (2, 1, 7)
     assert head.loss_cls.class_weight == [1.0] * 3 + [0.2]
-    assert found.model.test_cfg.panoptic_on
-    assert found.model.train_cfg.assigner == written.assigner
-    assert found.model.train_cfg.num_points == 64 * 48 // 16
+    assert continued.model.test_cfg.panoptic_on
+    assert continued.model.train_cfg.assigner == train_cfg.assigner
+    assert continued.model.train_cfg.num_points == 64 * 48 // 16
 
 
 @pytest.mark.parametrize('name', [*models_of('panoptic')])
-def test_things_and_stuff(folder, name, monkeypatch):
+def test_panoptic_configs_have_things_and_stuff(folder, name, monkeypatch):
     monkeypatch.setitem(sys.modules, 'panopticapi', ModuleType('panopticapi'))
     cfg = read_config(write_config(Request('panoptic', task='panoptic', model=name, epochs=1)))
-    kinds = dict(num_things_classes=2, num_stuff_classes=1)
+    counts = dict(num_things_classes=2, num_stuff_classes=1)
     for part in ('panoptic_head', 'panoptic_fusion_head'):
-        assert {key: cfg.model[part][key] for key in kinds} == kinds
+        assert {key: cfg.model[part][key] for key in counts} == counts
     assert cfg.model.test_cfg.panoptic_on
     assert not cfg.model.test_cfg.instance_on
     assert cfg.default_hooks.checkpoint.save_best == 'coco_panoptic/PQ'
@@ -124,19 +124,18 @@ def test_things_and_stuff(folder, name, monkeypatch):
     import mmdet.datasets  # noqa: F401
 
     for split, count in (('train', 4), ('val', 2)):
-        dataset = dict(cfg[f'{split}_dataloader'].dataset, pipeline=[])
-        built = DATASETS.build(dataset)
-        assert len(built) == count
-        info = built.get_data_info(0)
-        assert [one['category'] for one in info['segments_info']] == [2, 0, 1]
-        assert [found['bbox_label'] for found in info['instances']] == [0, 1]
-        numbers = {one['id'] for one in info['segments_info']}
+        dataset = DATASETS.build(dict(cfg[f'{split}_dataloader'].dataset, pipeline=[]))
+        assert len(dataset) == count
+        info = dataset.get_data_info(0)
+        assert [segment['category'] for segment in info['segments_info']] == [2, 0, 1]
+        assert [instance['bbox_label'] for instance in info['instances']] == [0, 1]
+        numbers = {segment['id'] for segment in info['segments_info']}
         assert {*np.unique(numbers_in(Path(info['seg_map_path'])))} - {0} == numbers
     assert cfg.val_evaluator.seg_prefix == cfg.val_dataloader.dataset.data_prefix.seg
     MODELS.build(cfg.model)
 
 
-def test_the_quality_of_each_class_is_logged(folder, monkeypatch):
+def test_panoptic_quality_of_each_class_is_logged(folder, monkeypatch):
     pytest.importorskip('panopticapi')
     from mmdet.evaluation.metrics import coco_panoptic_metric
 
@@ -146,10 +145,10 @@ def test_the_quality_of_each_class_is_logged(folder, monkeypatch):
     dataset = DATASETS.build(dict(cfg.val_dataloader.dataset, pipeline=[]))
     metric, info = METRICS.build(cfg.val_evaluator), dataset.get_data_info(0)
     metric.dataset_meta = dataset.metainfo
-    found = torch.full((1, 48, 64), 2)  # the floor, where the bar is, too
+    segments = torch.full((1, 48, 64), 2)  # floor everywhere, also at the bar
     left, top, right, bottom = info['instances'][0]['bbox']
-    found[:, top:bottom, left:right] = 1000  # the first square
-    predicted = dict(info, ori_shape=(48, 64), pred_panoptic_seg=dict(sem_seg=found))
+    segments[:, top:bottom, left:right] = 1000  # the first square
+    predicted = dict(info, ori_shape=(48, 64), pred_panoptic_seg=dict(sem_seg=segments))
     metric.process({}, [predicted])
     metric.evaluate(1)
     quality = {name: float(pq) for name, pq in re.findall(r'(\w+) +\| ([\d.]+)', texts[-1])}
@@ -157,56 +156,59 @@ def test_the_quality_of_each_class_is_logged(folder, monkeypatch):
     assert 80 < quality['floor'] < 100
 
 
-def test_the_first_is_the_default():
+def test_default_models_come_first():
     assert next(iter(models_of('detection'))) == 'retinanet'
     assert not models_of('classification')
 
 
-def test_queries_follow_the_objects_and_the_maps():
-    made = facts(objects=5)
-    assert made.queries('dino', 100) == 100
+def test_number_of_queries_follows_objects_and_maps():
+    few_objects = facts(objects=5)
+    assert few_objects.queries('dino', 100) == 100
     assert facts(objects=80).queries('dino', 100) == 160
-    assert made.queries('dino', 100, [16]) == 24  # half of 6 x 8
-    assert made.queries('dino', 100, [16], 1) == 48
+    assert few_objects.queries('dino', 100, [16]) == 24  # half of 6 x 8
+    assert few_objects.queries('dino', 100, [16], 1) == 48
     with rejects('80 objects, and the maps propose 24 at most; give a larger'):
         facts(objects=80).queries('dino', 100, [16])
 
 
-def test_the_pyramid_is_that_of_the_backbone():
+def test_pyramid_follows_from_the_backbone():
     plain = facts(windows=True)
     _, neck, strides = plain.pyramid(96, 3)
     assert (neck['type'], strides) == ('vit_plugin.SimpleFPN', [8, 16, 32])
     stem = dict(type='PooledResNetEmbed', channels=(8, 8, 16, 16), patch_size=2)
     numerics = dict(stem_norm_cfg=dict(num_groups=8))
 
-    def build(**more) -> VisionTransformer:
+    def build(**options) -> VisionTransformer:
         with torch.device('meta'):
-            return VisionTransformer(TINY, 64, patch_embed=stem, numerics=numerics, **more)
+            return VisionTransformer(TINY, 64, patch_embed=stem, numerics=numerics, **options)
 
     backbone, neck, strides = facts(build=build).pyramid(96, 3)
     assert (backbone['out_type'], neck['type'], strides) == ('pyramid', 'FPN', [8, 16, 32])
 
 
-def test_blocks_attend_in_windows_where_images_are_large():
+def test_large_images_get_windowed_attention():
     assert 'encoder' not in facts(windows=True).backbone('featmap')
     large = facts(windows=True, size=(1024, 768)).backbone('featmap')
     assert large['encoder']['window']['global_blocks'] == (0, 1, 2, 3)
 
 
-def test_sections_are_compared_by_what_is_wanted():
+def test_has_entries_compares_only_the_given_entries():
     model = dict(head=dict(type='A', layers=2), other=1)
     assert has_entries(model, dict(head=dict(layers=2)))
     assert not has_entries(model, dict(head=dict(layers=3)))
     assert not has_entries(dict(head=None), dict(head=dict(layers=2)))
 
 
-def test_the_weights_of_another_detector_are_refused(folder):
+def test_weights_of_another_detector_raise(folder):
     path = str(roboflow_file(folder / 'other.pth', 91))
     with rejects('--model dino: .*of another complete model; leave'):
         DetectionRecipe(Request('polygons', task='detection', model='dino', weights=path))
 
 
-def test_what_a_model_needs_is_in_the_config(folder):
-    task = SegmentationRecipe(Request('masks', task='segmentation', model='mask2former'))
-    assert task.more['custom_imports']['imports'] == ['vit_plugin.detection', 'mmdet.models']
-    assert 'custom_hooks' not in task.more
+def test_imports_of_a_model_are_in_the_config(folder):
+    recipe = SegmentationRecipe(Request('masks', task='segmentation', model='mask2former'))
+    assert recipe.additional_sections['custom_imports']['imports'] == [
+        'vit_plugin.detection',
+        'mmdet.models',
+    ]
+    assert 'custom_hooks' not in recipe.additional_sections

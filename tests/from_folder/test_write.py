@@ -27,12 +27,12 @@ from anyfolder.readers.records import ImageRecord
 from vit_plugin.config import apply_loader_defaults, read_config
 from vit_plugin.config.runnable import check_config
 from vit_plugin.from_folder.request import Request
-from vit_plugin.from_folder.run_folder import released
+from vit_plugin.from_folder.run_folder import release_if_failed
 from vit_plugin.from_folder.task_recipe import image_scale
 from vit_plugin.from_folder.write import recipe_class, write_config
 
 ARCH = 'timm://test_vit'
-# A program of each form; the others that write it are nightly.
+# One writer of each annotation format; other writers are tried nightly.
 QUICK = {ultralytics_yolo, roboflow_coco, roboflow_voc, labelme, createml}
 needs_mmdet = pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 
@@ -47,7 +47,7 @@ def request_for(**arguments) -> Request:
     return Request(**dict(dict(data='digits', arch=ARCH), **arguments))
 
 
-def test_a_patience_that_ends_nothing_is_said(folder, capsys):
+def test_patience_without_effect_is_reported(folder, capsys):
     write_digits(folder / 'digits', per_class=10)
     write_config(request_for(epochs=3, patience=3))
     assert (
@@ -57,7 +57,7 @@ def test_a_patience_that_ends_nothing_is_said(folder, capsys):
     assert '--patience' not in capsys.readouterr().out
 
 
-def test_the_config_says_all_of_a_classifier(folder, capsys):
+def test_config_of_a_classifier_is_complete(folder, capsys):
     write_digits(folder / 'digits', per_class=10)
     path = write_config(request_for())
     assert path == Path('work_dirs/digits/config.py')
@@ -89,7 +89,7 @@ def test_the_config_says_all_of_a_classifier(folder, capsys):
     assert write_config(request_for()).read_text() == text
 
 
-def test_with_weights_it_is_fine_tuning(folder):
+def test_weights_give_settings_for_fine_tuning(folder):
     write_digits(folder / 'digits')
     torch.save({}, 'weights.pth')
     cfg = read_config(
@@ -97,18 +97,18 @@ def test_with_weights_it_is_fine_tuning(folder):
             request_for(weights='weights.pth', epochs=3, batch_size=4, img_size=32, work_dir='w')
         )
     )
-    assert cfg.load_from == str(folder / 'weights.pth')  # also trained from elsewhere
+    assert cfg.load_from == str(folder / 'weights.pth')  # absolute, for any working directory
     assert (cfg.train_cfg.max_epochs, cfg.train_dataloader.batch_size) == (3, 4)
     assert cfg.model.backbone.img_size == 32
     assert 0 < cfg.optim_wrapper.paramwise_cfg.layer_decay_rate < 1
-    # timm tests this model so.
+    # timm tests this model with the same steps.
     assert [step.type for step in cfg.test_pipeline[1:3]] == ['ResizeEdge', 'CenterCrop']
     assert (
         read_config(write_config(request_for(weights='weights.pth'))).model.backbone.img_size == 160
     )
 
 
-def test_a_checkpoint_says_its_size_and_normalization(folder, capsys):
+def test_size_and_normalization_are_read_from_a_checkpoint(folder, capsys):
     write_digits(folder / 'digits')
     text = (
         'model = dict(backbone=dict(img_size=32))\ndata_preprocessor = dict(mean=[1., 2., 3.], '
@@ -121,27 +121,27 @@ def test_a_checkpoint_says_its_size_and_normalization(folder, capsys):
     assert 'do not say' not in capsys.readouterr().out
     torch.save({}, 'weights.pth')
     path = write_config(request_for(arch='Ti/16', weights='weights.pth', work_dir='other'))
-    said = 'The weights do not say the mean and deviation and the size of their images'
-    assert said in capsys.readouterr().out
-    assert said in ' '.join(path.read_text().split())
+    note = 'The weights do not say the mean and deviation and the size of their images'
+    assert note in capsys.readouterr().out
+    assert note in ' '.join(path.read_text().split())
 
 
 @pytest.mark.parametrize('name', ['back\\slash', 'a \\U b', '"""', "'''", 'one"'])
-def test_any_name_of_a_folder_is_read_back(folder, name):
+def test_any_folder_name_is_read_back(folder, name):
     write_digits(folder / name)
     cfg = read_config(write_config(request_for(data=name, work_dir='run')))
     assert cfg.train_dataloader.dataset.data_prefix == str(folder / name)
 
 
-def test_earlier_runs_are_no_classes(folder):
+def test_earlier_runs_are_not_classes(folder):
     write_digits(folder)
     write_digits(folder / 'work_dirs/old')
     cfg = read_config(write_config(request_for(data='.', work_dir='work_dirs/new')))
     assert cfg.classes == ['digit 0', 'digit 1', 'digit 2']
 
 
-def test_another_config_in_the_work_directory_is_left_as_it_is(folder, capsys):
-    """It is refused by its name, and otherwise the next folder is taken, always the same."""
+def test_changed_config_in_the_work_directory_is_kept(folder, capsys):
+    """Naming its folder raises; without a name, the next free folder is used, each time."""
     write_digits(folder / 'digits')
     path = write_config(request_for())
     changed = path.read_text().replace('batch_size=', 'batch_size=1 + ')
@@ -158,33 +158,33 @@ def test_another_config_in_the_work_directory_is_left_as_it_is(folder, capsys):
     assert cfg.train_dataloader.dataset.ann_file == str(folder / 'work_dirs/digits-2/train.txt')
 
 
-def test_a_training_that_ends_before_a_checkpoint_leaves_its_folder_to_the_next(folder):
-    """Also to other flags, unless somebody has changed its config."""
+def test_folder_of_a_failed_training_is_reused(folder):
+    """Also with other flags, unless its config was changed by hand."""
     write_digits(folder / 'digits')
     first = write_config(request_for())
-    with pytest.raises(OSError, match='no network'), released(first.parent):
+    with pytest.raises(OSError, match='no network'), release_if_failed(first.parent):
         raise OSError('no network')
     assert write_config(request_for(epochs=7)) == first
-    assert write_config(request_for(epochs=8)) != first  # nothing has ended
-    with released(first.parent, at_end=True):
+    assert write_config(request_for(epochs=8)) != first  # that training has not ended
+    with release_if_failed(first.parent, at_end=True):
         pass
     assert write_config(request_for(epochs=9, work_dir='work_dirs/digits')) == first
-    with released(first.parent, at_end=True):
+    with release_if_failed(first.parent, at_end=True):
         pass
     first.write_text(first.read_text() + 'log_level = "ERROR"\n')
     assert write_config(request_for(epochs=10)) != first
 
 
-def test_the_last_weights_are_the_result_where_few_images_are_validated(folder, capsys):
+def test_few_validation_images_save_no_best_checkpoint(folder, capsys):
     for per_class, save_best in ((30, None), (170, 'auto')):
         data = str(write_digits(folder / f'digits{per_class}', per_class))
         cfg = read_config(str(write_config(request_for(data=data))))
         assert cfg.default_hooks.checkpoint.save_best == save_best
-        said = 'cannot tell the best epoch: the last weights are the result.'
-        assert (said in capsys.readouterr().out) == (save_best is None)
+        note = 'cannot tell the best epoch: the last weights are the result.'
+        assert (note in capsys.readouterr().out) == (save_best is None)
 
 
-def test_a_linked_folder_trains_under_the_name_of_the_link(folder):
+def test_work_dir_has_the_name_of_a_link(folder):
     (folder / 'dataset_v2_final').mkdir()
     (folder / 'cats').symlink_to('dataset_v2_final')
     assert request_for(data='cats').work_dir == 'work_dirs/cats'
@@ -192,19 +192,19 @@ def test_a_linked_folder_trains_under_the_name_of_the_link(folder):
     assert request_for(data='.').work_dir == f'work_dirs/{folder.name}'
 
 
-def test_a_second_try_has_a_folder_of_its_own(folder):
-    """With the same flags, with others, and while the first one trains; --resume finds its own."""
+def test_each_attempt_gets_a_new_folder(folder):
+    """With the same or other flags, also while the first one trains; --resume finds its folder."""
     write_digits(folder / 'digits')
     first = write_config(request_for())
-    for sign in ('.running.json', 'epoch_1.pth', 'best_accuracy_top1_epoch_1.pth'):
-        first.with_name(sign).write_text('')
+    for name in ('.running.json', 'epoch_1.pth', 'best_accuracy_top1_epoch_1.pth'):
+        first.with_name(name).write_text('')
         before = {path: path.stat().st_mtime_ns for path in first.parent.iterdir()}
         assert write_config(request_for()) == Path('work_dirs/digits-2/config.py')
         assert write_config(request_for(), resume=True) == first
         with rejects(r'holds a run of the same config; continue it with'):
             write_config(request_for(work_dir='work_dirs/digits'))
         assert before == {path: path.stat().st_mtime_ns for path in first.parent.iterdir()}
-        first.with_name(sign).unlink()
+        first.with_name(name).unlink()
     first.with_name('epoch_1.pth').write_text('')
     longer = write_config(request_for(epochs=7))
     assert longer == Path('work_dirs/digits-3/config.py')  # the second was not trained
@@ -215,8 +215,8 @@ def test_a_second_try_has_a_folder_of_its_own(folder):
         write_config(request_for(epochs=8), resume=True)
 
 
-def test_the_machine_is_not_in_the_config(folder, monkeypatch):
-    """So the same command resumes on one with other cores, and from a folder that was moved."""
+def test_config_does_not_depend_on_the_machine(folder, monkeypatch):
+    """So the same command resumes on a machine with other cores, and after the folder was moved."""
     write_digits(folder / 'digits')
     path = write_config(request_for(work_dir='a'))
     assert 'num_workers=' not in path.read_text()
@@ -232,7 +232,7 @@ def test_the_machine_is_not_in_the_config(folder, monkeypatch):
 
 
 @pytest.mark.parametrize('name', ["it's", 'a "b"'])
-def test_a_folder_that_cannot_stand_between_quotes_keeps_its_place(folder, name):
+def test_folder_names_with_quotes_are_read_back(folder, name):
     write_digits(folder / 'digits')
     cfg = read_config(write_config(request_for(work_dir=name)))
     assert cfg.work_dir == str(folder / name)
@@ -244,17 +244,12 @@ def test_a_folder_that_cannot_stand_between_quotes_keeps_its_place(folder, name)
     ('arch', 'strides'),
     [
         (ARCH, [8, 16, 32]),
-        *(
-            pytest.param(*other, marks=pytest.mark.nightly)
-            for other in (
-                ('R26+Ti/32', [8, 16, 32]),
-                ('R+Ti/16', [8, 16, 32]),
-                ('Ti/14', [7, 14, 28]),
-            )
-        ),
+        pytest.param('R26+Ti/32', [8, 16, 32], marks=pytest.mark.nightly),
+        pytest.param('R+Ti/16', [8, 16, 32], marks=pytest.mark.nightly),
+        pytest.param('Ti/14', [7, 14, 28], marks=pytest.mark.nightly),
     ],
 )
-def test_a_detector_has_anchors_on_every_map(folder, arch, strides):
+def test_detector_has_anchors_on_every_map(folder, arch, strides):
     write_voc(folder / 'cells')
     cfg = read_config(write_config(request_for(data='cells', task='detection', arch=arch)))
     check_config(cfg)
@@ -270,14 +265,16 @@ def test_a_detector_has_anchors_on_every_map(folder, arch, strides):
 
 @needs_mmdet
 @pytest.mark.parametrize(
-    'write_form',
+    'write',
     [
-        pytest.param(form, id=form.__name__, marks=() if form in QUICK else pytest.mark.nightly)
-        for form in BOXES
+        pytest.param(
+            writer, id=writer.__name__, marks=() if writer in QUICK else pytest.mark.nightly
+        )
+        for writer in BOXES
     ],
 )
-def test_every_form_of_boxes_is_trained_validated_and_tested_from_our_listing(folder, write_form):
-    write_form(folder / 'shapes')
+def test_every_format_of_boxes_becomes_our_annotation_files(folder, write):
+    write(folder / 'shapes')
     cfg = read_config(write_config(request_for(data='shapes', task='detection', img_size=128)))
     check_config(cfg)
     assert cfg.train_pipeline[2].scale == (128, 96)
@@ -294,12 +291,11 @@ def test_every_form_of_boxes_is_trained_validated_and_tested_from_our_listing(fo
         sizes[split] = len(built)
         assert built.metainfo['classes'] == ['bar', 'square']
         assert len(built.get_data_info(0)['instances']) == 2
-    assert sizes == (
-        dict(train=6, val=2, test=2) if BOXES[write_form][1] else dict(train=9, val=1, test=1)
-    )
+    has_splits = BOXES[write][1]
+    assert sizes == (dict(train=6, val=2, test=2) if has_splits else dict(train=9, val=1, test=1))
 
 
-def test_a_test_is_left_to_its_command(folder):
+def test_test_split_is_used_only_for_the_test(folder):
     for split, count in (('train', 10), ('val', 2), ('test', 3)):
         write_digits(folder / 'digits' / split, per_class=count)
     cfg = read_config(write_config(request_for()))
@@ -311,7 +307,7 @@ def test_a_test_is_left_to_its_command(folder):
 
 
 @pytest.mark.parametrize('kind', ['latin-1', 'several classes'])
-def test_what_a_list_of_lines_cannot_hold_is_in_json(folder, kind):
+def test_labels_that_lines_cannot_hold_are_in_json(folder, kind):
     write_digits(folder / 'digits', per_class=10)
     if kind == 'latin-1':
         os.rename(
@@ -336,15 +332,15 @@ def test_what_a_list_of_lines_cannot_hold_is_in_json(folder, kind):
     assert (cfg.model.head.type == 'MultiLabelLinearClsHead') == (kind == 'several classes')
 
 
-def test_what_was_left_out_is_in_a_report(folder, capsys):
+def test_files_left_out_are_in_a_report(folder, capsys):
     write_digits(folder / 'digits', per_class=10)
     (folder / 'digits/notes.docx').touch()
     (folder / 'digits/digit 1/broken.jpg').touch()
     write_config(request_for())
-    said = capsys.readouterr().out
-    assert 'train  27      3        digit 0 (9)     digit 2 (9)' in said
-    assert 'All images have 8 x 8 pixels.' in said
-    assert '- files left out, .docx: 1, the first is notes.docx' in said
+    shown = capsys.readouterr().out
+    assert 'train  27      3        digit 0 (9)     digit 2 (9)' in shown
+    assert 'All images have 8 x 8 pixels.' in shown
+    assert '- files left out, .docx: 1, the first is notes.docx' in shown
     facts = json.loads(Path('work_dirs/digits/data_report.json').read_text())
     assert facts['parts']['train'] == dict(images=27, by_class={f'digit {i}': 9 for i in range(3)})
     assert [kind['count'] for kind in facts['findings']] == [1, 1]
@@ -354,16 +350,16 @@ def test_what_was_left_out_is_in_a_report(folder, capsys):
 
 
 @pytest.mark.nightly
-def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
-    # Without such a folder, scikit-learn's.
+def test_default_arch_is_a_small_hybrid(folder, capsys):
+    # A missing folder of this name is filled with the digits of scikit-learn.
     cfg = read_config(write_config(Request('digits')))
     assert '1618 images to train on, 179 images held out' in capsys.readouterr().out
     check_config(cfg)
     assert len(list(Path('digits').glob('?/*.png'))) == 1797
     assert cfg.model.backbone.patch_embed.whitened
     assert (cfg.model.backbone.img_size, cfg.model.backbone.out_type) == (32, 'avg_featmap')
-    large = dict(data=write_digits(folder / 'large', size=150).name, work_dir='large_run')
-    cfg = read_config(write_config(Request(**large)))
+    write_digits(folder / 'large', size=150)
+    cfg = read_config(write_config(Request('large', work_dir='large_run')))
     assert (cfg.model.backbone.patch_embed.channels, cfg.model.backbone.img_size) == (
         (16, 32, 64, 128),
         128,
@@ -373,7 +369,7 @@ def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
     )
 
 
-def test_an_image_of_which_nothing_would_be_left_is_one_sentence():
+def test_image_that_would_shrink_to_nothing_raises():
     sizes = [(640, 480), (640, 480), (1280, 4)]
     records = [ImageRecord(Path(f'{i}.png'), size=size) for i, size in enumerate(sizes)]
     listing = SimpleNamespace(train=records, parts=dict(train=records))
@@ -384,18 +380,18 @@ def test_an_image_of_which_nothing_would_be_left_is_one_sentence():
         image_scale(listing, 512)
 
 
-def test_few_steps_augment_little(folder):
+def test_short_trainings_augment_less(folder):
     write_digits(folder / 'digits', per_class=10)
     few, many = (
         read_config(write_config(Request('digits', epochs=epochs, work_dir=f'{epochs}')))
         for epochs in (3, 3000)
     )
-    kinds = [[step.type for step in cfg.train_pipeline] for cfg in (few, many)]
-    assert ('RandAugment' in kinds[0], 'RandAugment' in kinds[1]) == (False, True)
+    few_types, many_types = ([step.type for step in cfg.train_pipeline] for cfg in (few, many))
+    assert ('RandAugment' in few_types, 'RandAugment' in many_types) == (False, True)
     assert ('train_cfg' in few.model, 'train_cfg' in many.model) == (False, True)
 
 
-def test_a_checkpoint_says_its_model(folder):
+def test_model_is_read_from_a_checkpoint(folder):
     write_digits(folder / 'digits')
     first = write_config(Request('digits', no_flip=True))
     torch.save(dict(meta=dict(cfg=first.read_text()), state_dict={}), 'epoch_1.pth')
@@ -417,7 +413,7 @@ def test_a_checkpoint_says_its_model(folder):
         (192, 'segmentation', (32, 64, 128), 2),
     ],
 )
-def test_the_stem_of_the_small_hybrid_follows_from_the_images(size, task, channels, blocks):
+def test_stem_of_the_small_hybrid_follows_from_the_images(size, task, channels, blocks):
     start = recipe_class(task)(Request('any', task)).start
     backbone = start.meta_backbone(size, img_size=size)
     assert backbone.num_layers == blocks
@@ -425,7 +421,7 @@ def test_the_stem_of_the_small_hybrid_follows_from_the_images(size, task, channe
 
 
 @needs_mmdet
-def test_a_small_hybrid_detects(folder):
+def test_small_hybrid_is_the_default_detector_backbone(folder):
     cfg = read_config(
         write_config(Request(write_voc(folder / 'boxes').name, task='detection', no_flip=True))
     )
@@ -438,7 +434,7 @@ def test_a_small_hybrid_detects(folder):
 @pytest.mark.parametrize(
     ('arch', 'optimizer', 'rate'), [('', 'vit_plugin.Muon', 1.4e-3), (ARCH, 'AdamW', 3.5e-4)]
 )
-def test_small_hybrids_learn_by_muon(folder, arch, optimizer, rate):
+def test_small_hybrids_are_trained_with_muon(folder, arch, optimizer, rate):
     name = write_voc(folder / 'boxes').name
     cfg = read_config(write_config(Request(name, task='detection', arch=arch, batch_size=2)))
     assert cfg.optim_wrapper.optimizer.type == optimizer
@@ -450,7 +446,7 @@ def test_small_hybrids_learn_by_muon(folder, arch, optimizer, rate):
     ('model', 'rate', 'keys'),
     [('retinanet', 5e-4, dict(backbone=dict(lr_mult=0.1))), ('lw-detr', 5e-5, None)],
 )
-def test_a_new_head_learns_faster_than_its_pretrained_backbone(folder, model, rate, keys):
+def test_pretrained_backbone_has_a_lower_rate(folder, model, rate, keys):
     name = write_voc(folder / 'boxes').name
     torch.save({}, 'weights.pth')
     request = Request(name, task='detection', model=model, arch=ARCH, weights='weights.pth')
@@ -460,7 +456,7 @@ def test_a_new_head_learns_faster_than_its_pretrained_backbone(folder, model, ra
 
 @needs_mmdet
 @pytest.mark.parametrize(('epochs', 'varied'), [(3, False), (30, True)])
-def test_the_scale_varies_where_images_are_seen_often(folder, epochs, varied):
+def test_long_trainings_vary_the_scale(folder, epochs, varied):
     cfg = read_config(
         write_config(Request(write_voc(folder / 'boxes').name, task='detection', epochs=epochs))
     )
@@ -469,7 +465,7 @@ def test_the_scale_varies_where_images_are_seen_often(folder, epochs, varied):
     assert cfg.test_pipeline[1].type == 'Resize'
 
 
-def test_rare_classes_and_an_early_end(folder):
+def test_balance_and_patience_are_in_the_config(folder):
     write_digits(folder / 'digits', per_class=10)
     cfg = read_config(write_config(Request('digits', balance=True, patience=3)))
     check_config(cfg)
@@ -480,10 +476,9 @@ def test_rare_classes_and_an_early_end(folder):
 
 
 @needs_mmdet
-# MMDetection's masks warn.
-@pytest.mark.filterwarnings('ignore:__array__ implementation:DeprecationWarning')
+@pytest.mark.filterwarnings('ignore:__array__ implementation:DeprecationWarning')  # of MMDetection
 @pytest.mark.parametrize('arch', ['', pytest.param(ARCH, marks=pytest.mark.nightly)])
-def test_objects_with_outlines_are_learned(folder, arch):
+def test_instance_segmentation_has_a_finite_mask_loss(folder, arch):
     cvat_coco(folder / 'shapes')
     cfg = read_config(write_config(Request('shapes', task='instance', arch=arch, epochs=1)))
     check_config(cfg)
@@ -504,7 +499,7 @@ def test_objects_with_outlines_are_learned(folder, arch):
     ('arch', 'out_type'),
     [('', 'pyramid'), pytest.param(ARCH, 'featmap', marks=pytest.mark.nightly)],
 )
-def test_a_segmentor_learns(folder, arch, out_type):
+def test_segmentor_config_builds(folder, arch, out_type):
     write_masks(folder / 'scenes')
     cfg = read_config(write_config(Request('scenes', task='segmentation', arch=arch, epochs=1)))
     check_config(cfg)

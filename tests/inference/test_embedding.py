@@ -1,4 +1,4 @@
-"""Vectors of images: batches in order, and files."""
+"""Features of images: batches in order, and files."""
 
 from collections.abc import Callable
 
@@ -29,8 +29,8 @@ def files(tmp_path) -> list[str]:
 
 
 @pytest.fixture
-def made(tmp_path, tiny) -> Callable[..., TrainedModel]:
-    """Makes the model of some weights with an arch."""
+def make_model(tmp_path, tiny) -> Callable[..., TrainedModel]:
+    """Makes a model from weights and an arch."""
 
     def make(**options) -> TrainedModel:
         options = {**tiny, **options}
@@ -45,8 +45,8 @@ def made(tmp_path, tiny) -> Callable[..., TrainedModel]:
 
 
 @pytest.mark.parametrize('batch_size', [1, 2, 5, 8])
-def test_batches_come_in_order(files, made, batch_size):
-    trained = made()
+def test_batches_come_in_order(files, make_model, batch_size):
+    trained = make_model()
     batches = list(embed(trained, Reading(find_inputs(files)), batch_size))
     assert [names for names, _ in batches] == [
         files[i : i + batch_size] for i in range(0, 5, batch_size)
@@ -56,28 +56,28 @@ def test_batches_come_in_order(files, made, batch_size):
         np.testing.assert_allclose(vector, trained.features([trained.sample(path)])[0], atol=1e-5)
 
 
-def test_pixels_are_normalized_rgb(tmp_path, made):
+def test_pixels_are_normalized_rgb(tmp_path, make_model):
     cv2.imwrite(str(tmp_path / 'a.png'), np.full((40, 50, 3), (0, 128, 255), dtype=np.uint8))  # BGR
-    trained = made()
+    trained = make_model()
     sample = trained.sample(str(tmp_path / 'a.png'))
     pixels = trained.model.data_preprocessor(pseudo_collate([sample]))['inputs'][0]
     assert pixels.shape == (3, 32, 32)
     torch.testing.assert_close(pixels[:, 3, 5], torch.tensor([1.0, 128 / 127.5 - 1, -1.0]))
-    assert made(patch_embed=dict(in_channels=1)).sample(str(tmp_path / 'a.png'))[
+    assert make_model(patch_embed=dict(in_channels=1)).sample(str(tmp_path / 'a.png'))[
         'inputs'
     ].shape == (1, 32, 32)
 
 
-def test_an_unreadable_image_is_left_out_and_counted(files, tmp_path, made):
+def test_unreadable_images_are_left_out_and_counted(files, tmp_path, make_model):
     for name in ('2.png', '3.png'):
         (tmp_path / name).write_text('no image')
     reading = Reading(find_inputs(files))
-    assert [names for names, _ in embed(made(), reading, 2)] == [files[:2], files[4:]]
+    assert [names for names, _ in embed(make_model(), reading, 2)] == [files[:2], files[4:]]
     with rejects('^2 of 5 inputs could not be read'):
         reading.finish()
 
 
-def test_the_file_has_names_and_rows(tmp_path):
+def test_files_have_names_and_features(tmp_path):
     save_embeddings(
         tmp_path / 'out.npz',
         ['a', 'b c'],
@@ -89,7 +89,7 @@ def test_the_file_has_names_and_rows(tmp_path):
     np.testing.assert_allclose(read['features'], [[0.6, 0.8], [0, 0]])
 
 
-def test_maps_are_refused():
+def test_features_that_are_not_vectors_raise():
     model = nn.Module()
     model.extract_feat = lambda inputs: (inputs,)
     with rejects(r'features of shape \(1, 3, 4, 4\)'):

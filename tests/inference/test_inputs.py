@@ -1,4 +1,4 @@
-"""What a command is asked about: files, folders, URLs and videos."""
+"""The inputs of commands: files, folders, URLs and videos."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +23,7 @@ def photo(path: Path, value: int = 7) -> Path:
 
 
 def video(path: Path, frames: int = 6) -> Path:
+    """Write frames of increasing brightness."""
     import supervision as sv
 
     with sv.VideoSink(str(path), sv.VideoInfo(64, 48, 10.0)) as sink:
@@ -31,9 +32,9 @@ def video(path: Path, frames: int = 6) -> Path:
     return path
 
 
-def test_an_image_that_is_given_twice_is_one(tmp_path):
-    one = str(photo(tmp_path / 'a.jpg'))
-    assert len(find_inputs([one, one])) == 1
+def test_repeated_images_are_read_once(tmp_path):
+    path = str(photo(tmp_path / 'a.jpg'))
+    assert len(find_inputs([path, path])) == 1
 
 
 @pytest.mark.parametrize(
@@ -47,37 +48,37 @@ def test_an_image_that_is_given_twice_is_one(tmp_path):
         ('https://example.org/clip.mp4', 'is a video; download it'),
     ],
 )
-def test_wrong_names_are_a_sentence(argument, words):
+def test_invalid_inputs_raise(argument, words):
     with rejects(words):
         find_inputs([argument])
 
 
-def test_a_command_for_images_takes_no_video(tmp_path):
+def test_videos_raise_in_commands_for_images(tmp_path):
     (tmp_path / 'clip.MP4').touch()
     for argument, kind in ((str(tmp_path), 'video'), ('0', 'webcam')):
         with rejects(f'is a {kind}, and this command takes images'):
-            find_inputs([argument], videos=False)
+            find_inputs([argument], with_videos=False)
 
 
 @needs_supervision
-def test_frames_of_a_video_have_numbers(tmp_path):
-    found = find_inputs([str(video(tmp_path / 'clip.mp4')), str(photo(tmp_path / 'a.png'))])
-    frames = list(Reading(found).frames())
+def test_frames_of_a_video_are_numbered(tmp_path):
+    inputs = find_inputs([str(video(tmp_path / 'clip.mp4')), str(photo(tmp_path / 'a.png'))])
+    frames = list(Reading(inputs).frames())
     assert [frame.number for frame in frames] == [0, 1, 2, 3, 4, 5, None]
     assert [round(frame.image.mean() / 40) for frame in frames[:6]] == [0, 1, 2, 3, 4, 5]
-    assert frame_rate(found[0].name) == 10
+    assert frame_rate(inputs[0].name) == 10
 
 
 @needs_supervision
 @pytest.mark.filterwarnings('ignore')
-def test_what_cannot_be_read_is_counted_and_the_rest_goes_on(tmp_path, capfd):
+def test_unreadable_inputs_are_counted_and_skipped(tmp_path, capfd):
     for name in ('a.png', 'clip.mp4'):
         (tmp_path / name).write_text('no image')
     photo(tmp_path / 'b.png')
     reading = Reading(find_inputs([str(tmp_path)]))
     assert [Path(frame.source.name).name for frame in reading.frames()] == ['b.png']
-    said = capfd.readouterr().err
-    assert "a.png' cannot be read" in said
-    assert "clip.mp4' cannot be read" in said
+    err = capfd.readouterr().err
+    assert "a.png' cannot be read" in err
+    assert "clip.mp4' cannot be read" in err
     with rejects('^2 of 3 inputs could not be read'):
         reading.finish()

@@ -1,4 +1,4 @@
-"""A checkpoint of each family is loaded with the config that it holds."""
+"""Checkpoints of each family are loaded with their own config."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ STRETCH = exported_families.Test([dict(type='Resize', scale=(64, 64), keep_ratio
 
 @pytest.mark.filterwarnings('ignore')  # of the frameworks' heads
 @pytest.mark.parametrize('family', exported_families.FAMILIES)
-def test_its_model_is_built_and_predicts(tmp_path, family):
+def test_the_model_is_built_and_predicts(tmp_path, family):
     model = load(exported_families.save(family, STRETCH, tmp_path / 'epoch_1.pth'), device='cpu')
-    found = model(np.random.default_rng(0).integers(0, 256, (48, 80, 3), np.uint8))
-    assert len(found.names) == len(found.scores)
+    prediction = model(np.random.default_rng(0).integers(0, 256, (48, 80, 3), np.uint8))
+    assert len(prediction.names) == len(prediction.scores)

@@ -1,6 +1,7 @@
-"""Models of all tasks in one process give the answers that each gives alone."""
+"""Models of all tasks predict the same in one process as in a process of their own."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -27,14 +28,13 @@ DEPTH = exported_families.segmentor(
     max_depth=10.0,
     num_bins=8,
 )
-FIRST = ('mmpretrain', 'mmpretrain.models', 'mmdet.apis', 'mmdet.models', 'mmseg.apis')
-
-
+# Modules that a user may have imported before.
+IMPORTED_FIRST = ('mmpretrain', 'mmpretrain.models', 'mmdet.apis', 'mmdet.models', 'mmseg.apis')
 PAIR = ('classifier', 'detector')
 
 
 def saved(families: Iterable[str], folder: Path) -> dict[str, str]:
-    """Files of models of these families, by the name of their task."""
+    """Save a model of each family, and return the paths by name."""
     paths = {name: folder / f'{name}.pth' for name in families}
     for name, path in paths.items():
         exported_families.save(FAMILIES.get(name, name), STRETCH, path)
@@ -55,42 +55,46 @@ def models(pair, tmp_path_factory) -> dict[str, str]:
         patch.setitem(
             exported_families.FAMILIES, 'depth', ('mmseg', dict(DEPTH, type='DepthEstimator'))
         )
-        found = saved(['depth', 'segmentor'], folder)
+        paths = saved(['depth', 'segmentor'], folder)
     content = torch.load(folder / 'depth.pth')
     del content['meta']['dataset_meta']  # depth has no classes
     torch.save(content, folder / 'depth.pth')
-    return {**pair, **found, 'hub': str(transformers_folder(folder / 'hub', 'LwDetr'))}
+    return {**pair, **paths, 'hub': str(transformers_folder(folder / 'hub', 'LwDetr'))}
 
 
-def predicted(how: str, models: dict[str, str], *first: str) -> dict[str, str]:
-    command = [sys.executable, '-W', 'ignore', str(SCRIPT), how, json.dumps(models), *first]
-    done = subprocess.run(command, capture_output=True, text=True)
+def predicted(how: str, models: dict[str, str], *imports: str) -> dict[str, str]:
+    """Predictions by a function of the script, in a new process that first imports modules."""
+    command = [sys.executable, '-W', 'ignore', str(SCRIPT), how, json.dumps(models), *imports]
+    # A process forked from one that computed with several threads has one, and rounding depends on
+    # their number.
+    one_thread = os.environ | {'OMP_NUM_THREADS': '1'}
+    done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope='module')
 def alone(models) -> dict[str, str]:
-    """What each predicts in a process of its own, which every order ends in, too."""
+    """The predictions of each model alone; the script also checks them in all orders."""
     return predicted('in_all_orders', models)
 
 
-def test_a_classifier_and_a_detector(pair):
+def test_a_classifier_and_a_detector_in_all_orders(pair):
     assert predicted('in_all_orders', pair).keys() == pair.keys()
 
 
 @pytest.mark.nightly
-def test_in_every_order(alone, models):
+def test_all_tasks_in_all_orders(alone, models):
     assert alone.keys() == models.keys()
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize('module', [*FIRST, *filter(find_spec, ['transformers'])])
-def test_after_an_import_also_one_that_fails(alone, models, module):
+@pytest.mark.parametrize('module', [*IMPORTED_FIRST, *filter(find_spec, ['transformers'])])
+def test_predictions_after_an_import_that_may_fail(alone, models, module):
     assert predicted('in_order', models, module) == alone
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('how', ['in_threads', 'in_fork', 'in_spawn'])
-def test_at_the_same_time_and_in_children(alone, models, how):
+def test_predictions_in_threads_and_child_processes(alone, models, how):
     assert predicted(how, models) == alone

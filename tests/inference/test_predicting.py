@@ -1,4 +1,4 @@
-"""Batches predict what single images do, and everything that can be read is predicted."""
+"""Batches predict like single images, and all readable inputs are predicted."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -19,7 +19,7 @@ from vit_plugin.inference.prediction_files import create_output
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.tasks.classification.class_prediction import ClassPrediction
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # the frameworks' own
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 STEPS = dict(
     mmpretrain=[dict(type='Resize', scale=32), dict(type='PackInputs')],
     mmdet=[
@@ -32,6 +32,7 @@ STEPS = dict(
 
 @pytest.fixture
 def files(tmp_path) -> list[str]:
+    """Images of different content, some of equal size."""
     rng = np.random.default_rng(0)
     shapes = [(40, 60), (60, 40), (40, 60), (50, 50), (60, 40), (40, 60), (80, 120)]
     for i, shape in enumerate(shapes):
@@ -40,8 +41,8 @@ def files(tmp_path) -> list[str]:
 
 
 @pytest.fixture
-def made(tiny) -> Callable[[str], TrainedModel]:
-    """Makes the model of a framework, with random weights."""
+def make_model(tiny) -> Callable[[str], TrainedModel]:
+    """Makes a model of a framework with random weights."""
 
     def make(scope: str) -> TrainedModel:
         backbone = dict(type='vit_plugin.VisionTransformer', **tiny, with_cls_token=False)
@@ -108,28 +109,28 @@ def made(tiny) -> Callable[[str], TrainedModel]:
 
 
 @pytest.mark.parametrize('scope', ['mmpretrain', 'mmdet', 'mmseg'])
-def test_a_batch_predicts_what_single_images_do(made, files, scope):
+def test_a_batch_predicts_like_single_images(make_model, files, scope):
     pytest.importorskip(scope)
-    model = made(scope)
-    together = model.predict(files)
-    assert len({tuple(found.scores.tolist()) for found in together}) == len(files)
-    for path, found in zip(files, together, strict=True):
-        alone = model(path)
-        assert found.names == alone.names
-        np.testing.assert_allclose(found.scores, alone.scores, atol=1e-5)
+    model = make_model(scope)
+    batch = model.predict(files)
+    assert len({tuple(prediction.scores.tolist()) for prediction in batch}) == len(files)
+    for path, prediction in zip(files, batch, strict=True):
+        single = model(path)
+        assert prediction.names == single.names
+        np.testing.assert_allclose(prediction.scores, single.scores, atol=1e-5)
         if scope == 'mmdet':
-            np.testing.assert_allclose(found.boxes, alone.boxes, atol=0.02)  # pixels
+            np.testing.assert_allclose(prediction.boxes, single.boxes, atol=0.02)  # pixels
         if scope == 'mmseg':
-            assert found.map.shape == cv2.imread(path).shape[:2]
-            assert (found.map == alone.map).mean() > 0.999
+            assert prediction.map.shape == cv2.imread(path).shape[:2]
+            assert (prediction.map == single.map).mean() > 0.999
 
 
-def test_batches_are_full_but_the_last():
+def test_batches_are_full_except_the_last():
     assert list(batches(range(7), 3)) == [[0, 1, 2], [3, 4, 5], [6]]
     assert list(batches([], 3)) == []
 
 
-def test_what_can_be_read_is_predicted_with_a_line_each(files, tmp_path, capsys):
+def test_each_readable_image_is_predicted_with_a_line(files, tmp_path, capsys):
     Path(files[2]).write_text('no image')
     sizes = []
 
@@ -146,25 +147,27 @@ def test_what_can_be_read_is_predicted_with_a_line_each(files, tmp_path, capsys)
     assert last.endswith(' images/s; 1 could not be read.')
 
 
-@pytest.mark.parametrize('outputs', [0, 1])
-def test_without_outputs_it_ends_with_its_reader(files, tmp_path, monkeypatch, outputs):
+@pytest.mark.parametrize('writes_table', [False, True])
+def test_prediction_ends_if_nobody_reads_and_nothing_is_written(
+    files, tmp_path, monkeypatch, writes_table
+):
     monkeypatch.setattr(predicting, 'is_read', lambda: False)
-    tables = [create_output(tmp_path / 'found.jsonl', (), 0.3)] * outputs
+    tables = [create_output(tmp_path / 'found.jsonl', (), 0.3)] if writes_table else []
     sizes = []
 
     def predict(frames):
         sizes.append(len(frames))
         return [ClassPrediction(None, np.array([0]), ['cat'], np.array([1.0])) for _ in frames]
 
-    with nullcontext() if outputs else pytest.raises(SystemExit, match='141'):
+    with nullcontext() if writes_table else pytest.raises(SystemExit, match='141'):
         predict_all(Reading(find_inputs(files)), predict, tables, batch_size=4, score_thr=0.3)
-    assert sizes == ([4, 3] if outputs else [4])
+    assert sizes == ([4, 3] if writes_table else [4])
 
 
-def test_a_line_is_one_line(tmp_path, capsys):
+def test_line_breaks_and_control_characters_are_escaped(tmp_path, capsys):
     name = tmp_path / 'a\n\x1b[2J.png'
     cv2.imwrite(str(name), np.zeros((8, 8, 3), np.uint8))
-    found = ClassPrediction(None, np.array([0]), ['\u202ecat'], np.array([1.0]))
-    predict_all(Reading(find_inputs([str(name)])), lambda frames: [found], [], 1, 0.3)
+    prediction = ClassPrediction(None, np.array([0]), ['\u202ecat'], np.array([1.0]))
+    predict_all(Reading(find_inputs([str(name)])), lambda frames: [prediction], [], 1, 0.3)
     line = capsys.readouterr().out.splitlines()[0]
     assert line == f'{tmp_path}/a\\n\\x1b[2J.png: \\u202ecat 1.00'

@@ -1,4 +1,4 @@
-"""Tables that are complete after each image, and pictures and videos below a folder."""
+"""Predictions as tables that are complete after each image, and as pictures and videos."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ import pytest
 from rejection import rejects
 
 from vit_plugin.inference.inputs import Frame, Input
-from vit_plugin.inference.prediction_files import create_output, written_video
+from vit_plugin.inference.prediction_files import create_output, open_video_writer
 from vit_plugin.inference.predictions import Prediction
 from vit_plugin.tasks.detection.box_prediction import BoxPrediction
 from vit_plugin.tasks.segmentation.map_prediction import MapPrediction
@@ -22,6 +22,7 @@ CLIP = Input('clip.mp4', Path(), 'video')
 
 
 def boxes(*names: str) -> Prediction:
+    """A prediction of boxes of these classes."""
     count = len(names)
     return BoxPrediction(
         None,
@@ -33,6 +34,7 @@ def boxes(*names: str) -> Prediction:
 
 
 def frames() -> list[tuple[Frame, Prediction]]:
+    """Frames of two images and a video, with their predictions."""
     return [
         (Frame(STILL, None, IMAGE), boxes('cat', 'dog')),
         (Frame(CLIP, 0, IMAGE), boxes()),
@@ -43,21 +45,21 @@ def frames() -> list[tuple[Frame, Prediction]]:
 
 
 def read(path: Path) -> dict[str, list[tuple[int | None, str]]]:
-    """The classes of each input with the numbers of their frames, from any kind of table."""
-    text, found = path.read_text(), {}
+    """The frame numbers and classes of each input, from any format of tables."""
+    text, classes = path.read_text(), {}
     if path.suffix == '.json':
         for name, rows in json.loads(text).items():
-            found[name] = [(row.get('frame'), row['class']) for row in rows]
+            classes[name] = [(row.get('frame'), row['class']) for row in rows]
     elif path.suffix == '.jsonl':
         for line in map(json.loads, text.splitlines()):
-            found.setdefault(line['image'], []).extend(
+            classes.setdefault(line['image'], []).extend(
                 (line.get('frame'), row['class']) for row in line['found']
             )
     else:
         for row in csv.DictReader(text.splitlines()):
             number = int(row['frame']) if row.get('frame') else None
-            found.setdefault(row['image'], []).append((number, row['class']))
-    return found
+            classes.setdefault(row['image'], []).append((number, row['class']))
+    return classes
 
 
 @pytest.mark.parametrize('suffix', ['.json', '.jsonl', '.csv'])
@@ -69,15 +71,16 @@ def test_a_table_is_complete_after_each_image(tmp_path, suffix):
             table.add(frame, prediction)
             rows = expected.setdefault(frame.source.name, [])
             rows += [(frame.number, name) for name in prediction.names]
-            (aside,) = path.parent.iterdir()  # where a process that is killed leaves it
-            assert read(aside) == {
+            (temporary,) = path.parent.iterdir()  # remains if the process is killed
+            # CSV has no rows for images without predictions.
+            assert read(temporary) == {
                 name: rows for name, rows in expected.items() if rows or suffix != '.csv'
             }
     assert [file.name for file in path.parent.iterdir()] == [path.name]
     assert read(path) == {name: rows for name, rows in expected.items() if rows or suffix != '.csv'}
 
 
-def test_a_table_of_nothing_is_empty_and_an_error_before_the_first_image_loses_nothing(tmp_path):
+def test_interrupts_before_the_first_image_keep_the_earlier_table(tmp_path):
     path = tmp_path / 'found.json'
     path.write_text('{"old": []}')
     with pytest.raises(KeyboardInterrupt), create_output(path, [STILL], 0.3):
@@ -88,76 +91,79 @@ def test_a_table_of_nothing_is_empty_and_an_error_before_the_first_image_loses_n
     assert json.loads(path.read_text()) == {}
 
 
-def predict(path: Path, count: int, then: Exception | None = None) -> None:
+def write_rows(path: Path, count: int, error: Exception | None = None) -> None:
+    """Write a table of this many rows, then raise the error."""
     with create_output(path, [STILL], 0.3) as table:
         for _ in range(count):
             table.add(Frame(STILL, None, IMAGE), boxes('cat'))
-        if then:
-            raise then
+        if error:
+            raise error
 
 
 @pytest.mark.parametrize('suffix', ['.json', '.jsonl', '.csv'])
-def test_on_a_full_disk_the_earlier_table_stays(tmp_path, full_disk, suffix):
+def test_a_full_disk_keeps_the_earlier_table(tmp_path, full_disk, suffix):
     path = tmp_path / f'found{suffix}'
     path.write_text('old')
     with rejects(r'\(File too large\); the previous file is unch'):
-        predict(path, 3000)
+        write_rows(path, 3000)
     assert [file.read_text() for file in tmp_path.iterdir()] == ['old']
 
 
-def test_on_a_full_disk_there_is_no_video_in_part(tmp_path, full_disk):
+def test_a_full_disk_leaves_no_partial_video(tmp_path, full_disk):
     pytest.importorskip('supervision')
     noise = np.random.default_rng(0).integers(0, 256, (240, 320, 3), np.uint8)
 
-    def film() -> None:
-        with written_video(tmp_path / 'clip.mp4', (320, 240), 25.0) as write:
+    def write_video() -> None:
+        with open_video_writer(tmp_path / 'clip.mp4', (320, 240), 25.0) as write:
             for _ in range(30):
                 write(noise)
 
     with rejects(r"clip.mp4' cannot be written \(.* of 30 frames were\)"):
-        film()
+        write_video()
     assert not list(tmp_path.iterdir())
 
 
-def test_an_error_of_the_model_loses_nothing_of_the_images_before(tmp_path):
+def test_errors_of_the_model_keep_the_rows_before(tmp_path):
     path = tmp_path / 'found.jsonl'
     with pytest.raises(RuntimeError):
-        predict(path, 1, RuntimeError())
+        write_rows(path, 1, RuntimeError())
     assert read(path) == {'a.png': [(None, 'cat')]}
 
 
-def test_names_are_true_in_json_and_harmless_in_csv(tmp_path):
+def test_names_are_exact_in_json_and_escaped_in_csv(tmp_path):
     name = os.fsdecode(b'=\x1b\xff"\xc3\xbc.png')
     for suffix in ('.json', '.jsonl', '.csv'):
         path = tmp_path / f'found{suffix}'
         with create_output(path, [Input(name)], 0.3) as table:
             table.add(Frame(Input(name), None, IMAGE), boxes('=1+1'))
-        shown = ('\'=\\x1b\\udcff"ü.png', "'=1+1") if suffix == '.csv' else (name, '=1+1')
-        assert read(path) == {shown[0]: [(None, shown[1])]}
+        if suffix == '.csv':  # the apostrophe keeps spreadsheets from computing formulas
+            assert read(path) == {'\'=\\x1b\\udcff"ü.png': [(None, "'=1+1")]}
+        else:
+            assert read(path) == {name: [(None, '=1+1')]}
         assert (suffix == '.csv') == ('\\x1b' in path.read_text())
 
 
-def test_columns_are_those_of_the_task_and_numbers_have_four_digits(tmp_path):
-    found = MapPrediction(
+def test_columns_depend_on_the_task_and_numbers_have_four_digits(tmp_path):
+    segmentation = MapPrediction(
         None, np.array([1]), ['sky'], np.array([1 / 3]), map=np.ones((48, 64), int)
     )
     for prediction, columns, rows in (
         (boxes(), 'class,score,left,top,right,bottom', []),
-        (found, 'class,share', ['a.png,sky,0.3333']),
+        (segmentation, 'class,share', ['a.png,sky,0.3333']),
     ):
         with create_output(tmp_path / 'found.csv', [STILL], 0.3) as table:
             table.add(Frame(STILL, None, IMAGE), prediction)
         assert (tmp_path / 'found.csv').read_text().splitlines() == [f'image,{columns}', *rows]
 
 
-def test_no_input_is_written_over(tmp_path):
+def test_overwriting_an_input_raises(tmp_path):
     path = tmp_path / 'a.png'
     cv2.imwrite(str(path), IMAGE)
     with rejects('would be overwritten while it is read'):
         create_output(tmp_path, [Input(str(path), tmp_path)], 0.3)
 
 
-def test_pictures_and_videos_are_below_the_folder(tmp_path):
+def test_pictures_and_videos_are_written_below_the_folder(tmp_path):
     pytest.importorskip('supervision')
     from supervision import VideoInfo, VideoSink, get_video_frames_generator
 
@@ -171,10 +177,17 @@ def test_pictures_and_videos_are_below_the_folder(tmp_path):
     for number in range(3):
         pictures.add(Frame(clip, number, IMAGE), boxes('cat'))
     with pytest.raises(KeyboardInterrupt), pictures:
-        raise KeyboardInterrupt  # as from a person before the end of the video
+        raise KeyboardInterrupt  # before the end of the video
     picture = cv2.imread(str(tmp_path / 'out/x/a.png'))
     assert picture.shape == (240, 320, 3)
     assert picture.std() > 0
     video = tmp_path / 'out/clip.mp4'
     assert [frame.shape for frame in get_video_frames_generator(str(video))] == [(240, 320, 3)] * 3
     assert VideoInfo.from_video_path(str(video)).fps == 10
+
+
+def test_pictures_that_cannot_be_encoded_raise(tmp_path, monkeypatch):
+    monkeypatch.setattr(cv2, 'imencode', lambda suffix, pixels: (False, None))
+    writer = create_output(tmp_path / 'out', [STILL], 0.3)
+    with rejects('a.png.* cannot be written'), writer:
+        writer.add(Frame(STILL, None, IMAGE), boxes('cat'))

@@ -5,11 +5,11 @@ from mmengine.structures import InstanceData
 from vit_plugin.inference.predictions import Prediction, names_of
 
 
-def test_classes_of_one_name_have_their_numbers():
+def test_ambiguous_names_of_classes_get_their_numbers():
     assert names_of(torch.tensor([2, 1, 5]), ['crane', 'cat', 'crane']) == ['crane (2)', 'cat', '5']
 
 
-def test_instances_have_masks_in_the_order_of_their_scores():
+def test_instances_are_sorted_by_score_with_their_masks():
     pytest.importorskip('mmdet')
     from mmdet.structures import DetDataSample
 
@@ -23,9 +23,9 @@ def test_instances_have_masks_in_the_order_of_their_scores():
             masks=masks,
         )
     )
-    found = Prediction.of(sample, ['cat', 'dog'])
-    assert found.names == ['dog', 'cat']
-    assert found.labels.tolist() == [1, 0]
-    assert found.masks[0].nonzero() == (1, 2)
-    assert found.columns == tuple(found.rows()[0])
-    assert found.text() == '1 dog'
+    prediction = Prediction.of(sample, ['cat', 'dog'])
+    assert prediction.names == ['dog', 'cat']
+    assert prediction.labels.tolist() == [1, 0]
+    assert prediction.masks[0].nonzero() == (1, 2)
+    assert prediction.columns == tuple(prediction.rows()[0])
+    assert prediction.text() == '1 dog'

@@ -3,7 +3,7 @@ import torch
 from vit_plugin.inference.prepared_image import rgb_pixels
 
 
-def test_pixels_are_those_before_the_preprocessor():
+def test_rgb_pixels_undo_the_preprocessor():
     from mmpretrain.models import ClsDataPreprocessor
     from mmpretrain.structures import DataSample
 

@@ -1,4 +1,4 @@
-"""Published detectors at each address, and what the commands make of them."""
+"""Load published detectors from each kind of address, convert and export them."""
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
@@ -9,40 +9,45 @@ from published_models import roboflow_file, transformers_folder
 
 from vit_plugin.commands import convert, entry
 from vit_plugin.deploy.deployed import deploy
-from vit_plugin.deploy.export import inputs, trace
+from vit_plugin.deploy.export import example_inputs, trace
 from vit_plugin.inference.load import load
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 IMAGE = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
 
 
-def test_at_a_hub(tmp_path, monkeypatch):
-    folder, asked = transformers_folder(tmp_path / 'hub', 'LwDetr'), []
+def test_a_detector_of_a_hub_is_loaded(tmp_path, monkeypatch):
+    folder, requests = transformers_folder(tmp_path / 'hub', 'LwDetr'), []
 
     def download(name: str, file: str) -> str:
-        asked.append(file)
+        requests.append(file)
         return str(folder / file)
 
     monkeypatch.setattr('huggingface_hub.hf_hub_download', download)
     trained = load('hf://ORG/NAME', device='cpu')
     assert trained.classes == ['cat', 'dog', 'owl']
     processors = ['preprocessor_config.json', 'processor_config.json']
-    card = 'README.md'  # which may state a license
-    assert asked == ['model.safetensors', 'config.json', *processors, card]
+    card = 'README.md'  # may state a license
+    assert requests == ['model.safetensors', 'config.json', *processors, card]
 
 
-def test_at_an_address_by_its_name(tmp_path, monkeypatch):
-    path, asked = roboflow_file(tmp_path / 'rf-detr.pth'), []
-    monkeypatch.setattr(
-        'vit_plugin.weights.opening.download', lambda url: asked.append(url) or path
-    )
+def test_a_detector_is_loaded_by_its_name(tmp_path, monkeypatch):
+    path, requests = roboflow_file(tmp_path / 'rf-detr.pth'), []
+
+    def download(url: str):
+        requests.append(url)
+        return path
+
+    monkeypatch.setattr('vit_plugin.weights.opening.download', download)
     assert len(load('rf-detr-nano', device='cpu').classes) == 80
-    assert asked == ['https://storage.googleapis.com/rfdetr/nano_coco/checkpoint_best_regular.pth']
+    assert requests == [
+        'https://storage.googleapis.com/rfdetr/nano_coco/checkpoint_best_regular.pth'
+    ]
 
 
-def test_converted_it_is_a_checkpoint_of_this_package(tmp_path):
+def test_a_converted_detector_predicts_the_same(tmp_path):
     published, ours = roboflow_file(tmp_path / 'rf-detr.pth'), tmp_path / 'ours.pth'
-    args = entry.parser_of(convert).parse_args([str(published), '--out', str(ours)])
+    args = entry.build_parser(convert).parse_args([str(published), '--out', str(ours)])
     convert.main(args)
     assert any(name.startswith('backbone.blocks.') for name in torch.load(ours)['state_dict'])
     before, after = (load(path, device='cpu')(IMAGE) for path in (published, ours))
@@ -50,9 +55,9 @@ def test_converted_it_is_a_checkpoint_of_this_package(tmp_path):
 
 
 @pytest.mark.nightly
-def test_its_graph_predicts_the_same(tmp_path):
+def test_the_graph_of_a_detector_predicts_the_same(tmp_path):
     trained = load(roboflow_file(tmp_path / 'rf-detr.pth'), device='cpu')
     model = deploy(trained.model)
-    images = inputs(model, 255 * torch.rand(2, 3, 64, 64))
+    images = example_inputs(model, 255 * torch.rand(2, 3, 64, 64))
     graph = trace(model, (64, 64)).module()
     assert model.difference(graph(*images), model(*images)) < 1e-4

@@ -1,4 +1,4 @@
-"""A config in a checkpoint is compared with itself before its model is built."""
+"""The config in a checkpoint is checked before its model is built."""
 
 import mmpretrain.models  # noqa: F401  registers the necks
 import pytest
@@ -10,7 +10,7 @@ from vit_plugin.inference.saved_model import open_model
 
 
 @pytest.mark.parametrize(('width', 'fits'), [(32, True), (64, False)])
-def test_necks_are_those_of_its_framework(tiny, tmp_path, width, fits):
+def test_channels_of_necks_of_the_framework_are_checked(tiny, tmp_path, width, fits):
     model = dict(
         type='ImageClassifier',
         backbone=dict(tiny, type='vit_plugin.VisionTransformer', out_type='featmap'),
@@ -28,7 +28,7 @@ def test_necks_are_those_of_its_framework(tiny, tmp_path, width, fits):
 
 
 def test_a_moved_run_reads_its_own_lists(tiny, tmp_path):
-    """Where its folder was, another run may be by now."""
+    """There may be another run at the folder's former path."""
     model = dict(
         type='ImageClassifier', backbone=dict(tiny, type='vit_plugin.VisionTransformer'), head=None
     )

@@ -1,4 +1,4 @@
-"""Images at URLs, within their bounds."""
+"""Images at URLs, up to a maximum size."""
 
 import threading
 from collections.abc import Iterator
@@ -31,20 +31,20 @@ def server(tmp_path) -> Iterator[str]:
         thread.join()
 
 
-def test_a_url_is_read_within_its_bounds(tmp_path, server, monkeypatch):
+def test_urls_are_read_up_to_the_maximum_size(tmp_path, server, monkeypatch):
     cv2.imwrite(str(tmp_path / 'a photo.png'), np.full((8, 12, 3), 90, np.uint8))
     (tmp_path / 'no.png').write_text('no image')
-    (one,) = find_inputs([f'{server}/a%20photo.png?size=1'])
-    assert one.relative == Path('a photo.png')
-    assert one.read().tolist() == np.full((8, 12, 3), 90).tolist()
+    (image,) = find_inputs([f'{server}/a%20photo.png?size=1'])
+    assert image.relative_path == Path('a photo.png')
+    assert image.read().tolist() == np.full((8, 12, 3), 90).tolist()
     for name, words in (('none.png', '404'), ('no.png', 'no.png. cannot be read')):
         with rejects(f'The image .*{words}'):
             find_inputs([f'{server}/{name}'])[0].read()
     monkeypatch.setattr(streams, 'MAX_DOWNLOAD_BYTES', 20)
     with rejects('has more than 0 MiB'):
-        one.read()
+        image.read()
 
 
-def test_a_server_that_is_not_there_is_a_sentence():
+def test_unreachable_servers_raise():
     with rejects(r'cannot be downloaded \(.*Connection refused\)\.$'):
         find_inputs(['http://127.0.0.1:9/a.png'])[0].read()

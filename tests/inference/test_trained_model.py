@@ -1,6 +1,4 @@
-"""A checkpoint is a model with its classes and pixels; weights alone compute what the code of their
-origin does.
-"""
+"""Checkpoints give models with classes and preprocessing; foreign weights compute as their code."""
 
 import copy
 import multiprocessing
@@ -35,7 +33,7 @@ from vit_plugin.inference.unusual_sizes import SHOWN_SENTENCES
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.report.pictures.pictures import draw_maps
-from vit_plugin.untrusted import IMPORTED
+from vit_plugin.untrusted import IMPORTABLE_MODULES
 from vit_plugin.weights import Checkpoint
 
 pytest.importorskip('mmpretrain')
@@ -52,7 +50,7 @@ def photo(tmp_path) -> str:
 
 @pytest.fixture
 def digits(tmp_path) -> str:
-    """The folder of a run whose classifier finds a seven in everything."""
+    """The folder of a run whose classifier predicts a seven for any image."""
     cfg = read_config(DIGITS)
     model = MODELS.build(dict(cfg.model, type='mmpretrain.ImageClassifier', data_preprocessor=None))
     model.head.layers.head.bias.data[7] = 2
@@ -67,7 +65,7 @@ def digits(tmp_path) -> str:
 
 
 @pytest.mark.parametrize('name', ['', '/epoch_3.pth'])
-def test_a_checkpoint_is_enough(digits, photo, name):
+def test_a_checkpoint_needs_no_config(digits, photo, name):
     model = vit_plugin.load(digits + name, device='cpu')
     assert (model.task, model.classes) == ('classification', NAMES)
     prediction = model(photo)
@@ -78,7 +76,7 @@ def test_a_checkpoint_is_enough(digits, photo, name):
     assert model.features([model.sample(photo)]).shape == (1, model.model.backbone.embed_dims)
 
 
-def test_pixels_are_the_files(tmp_path, digits):
+def test_files_and_pixels_give_the_same_sample(tmp_path, digits):
     pixels = np.random.default_rng(1).integers(0, 256, (8, 8, 3), dtype=np.uint8)
     cv2.imwrite(str(tmp_path / 'a.bmp'), pixels)
     model = load(digits, device='cpu')
@@ -86,8 +84,8 @@ def test_pixels_are_the_files(tmp_path, digits):
     assert torch.equal(*(sample['inputs'] for sample in samples))
 
 
-def test_images_become_as_large_as_those_of_training(digits, capsys):
-    """The pipeline of the recipe keeps their size, and 2,048 pixels would take minutes."""
+def test_images_are_resized_to_the_training_size(digits, capsys):
+    """The recipe's pipeline does not resize, so an image of 2,048 pixels would take minutes."""
     SHOWN_SENTENCES.clear()
     model = load(digits, device='cpu')
     for shape in ((40, 60, 3), (2, 3, 3)):
@@ -95,40 +93,40 @@ def test_images_become_as_large_as_those_of_training(digits, capsys):
     assert capsys.readouterr().err.count('resized to 8 x 8 pixels') == 1
 
 
-def test_what_will_take_minutes_is_said_before(digits, capsys):
+def test_very_large_images_are_announced_once(digits, capsys):
     model = load(digits, device='cpu')
-    del model.cfg.model.backbone['img_size']  # of which the pipeline would make images
-    image, said = np.zeros((33, 32, 3), np.uint8), '32 x 33 pixels go into the model, 16 times'
+    del model.cfg.model.backbone['img_size']  # else images are resized to it
+    image, words = np.zeros((33, 32, 3), np.uint8), '32 x 33 pixels go into the model, 16 times'
     model.features([model.sample(image)])
-    assert f'\n{said} those of 8 x 8' in capsys.readouterr().err
+    assert f'\n{words} those of 8 x 8' in capsys.readouterr().err
     model.predict([image], ['a.png'])
-    assert not capsys.readouterr().err  # the second of them
+    assert not capsys.readouterr().err
     SHOWN_SENTENCES.clear()
     model.predict([image[:8], image], ['b.png', 'c.png'])
-    assert capsys.readouterr().err.startswith(f'c.png: {said}')
+    assert capsys.readouterr().err.startswith(f'c.png: {words}')
 
 
-def test_threads_that_ask_first_build_the_steps_once(digits, monkeypatch):
+def test_concurrent_threads_build_the_pipeline_once(digits, monkeypatch):
     """They share MMEngine's default scope, within which ``PackInputs`` is found."""
-    model, built, together = load(digits, device='cpu'), [], Barrier(4)
-    slow = PipelineTransform.__init__
+    model, built, barrier = load(digits, device='cpu'), [], Barrier(4)
+    init = PipelineTransform.__init__
 
-    def build(self, *args) -> None:
+    def slow_init(self, *args) -> None:
         built.append(self)
-        time.sleep(0.05)  # the others come meanwhile
-        slow(self, *args)
+        time.sleep(0.05)  # so that the other threads need it meanwhile
+        init(self, *args)
 
-    def ask(number: int) -> None:
-        together.wait()
+    def sample(number: int) -> None:
+        barrier.wait()
         model.sample(np.zeros((8, 8, 3), dtype=np.uint8), number)
 
-    monkeypatch.setattr(PipelineTransform, '__init__', build)
+    monkeypatch.setattr(PipelineTransform, '__init__', slow_init)
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(ask, range(4)))
+        list(pool.map(sample, range(4)))
     assert len(built) == 1
 
 
-def test_python_reads_safely_too(tmp_path, monkeypatch):
+def test_load_runs_no_code(tmp_path, monkeypatch):
     """MMEngine would fall back to unpickling what torch refuses."""
     torch.save(dict(state_dict={}, meta=Path(tmp_path, 'x')), tmp_path / 'x.pth')
     before = CheckpointLoader.__dict__['load_checkpoint']
@@ -137,14 +135,14 @@ def test_python_reads_safely_too(tmp_path, monkeypatch):
     assert CheckpointLoader.__dict__['load_checkpoint'] is before
     monkeypatch.setattr(
         'vit_plugin.inference.load.open_model',
-        lambda *args: CheckpointLoader.load_checkpoint('x.pth'),
+        lambda *args, **kwargs: CheckpointLoader.load_checkpoint('x.pth'),
     )
     monkeypatch.chdir(tmp_path)
-    with rejects('could run code'):  # of an init_cfg
+    with rejects('could run code'):  # also where MMEngine reads, as for an init_cfg
         load('x.pth', device='cpu')
 
 
-def test_the_config_wins_over_that_in_the_checkpoint(tmp_path, digits):
+def test_a_given_config_replaces_that_of_the_checkpoint(tmp_path, digits):
     (tmp_path / 'other.py').write_text(
         f"_base_ = '{Path(DIGITS).resolve()}'\nmodel = dict(backbone=dict(arch=dict(num_layers=2)))"
     )
@@ -170,13 +168,13 @@ def test_the_config_wins_over_that_in_the_checkpoint(tmp_path, digits):
         (None, 'holds no config'),
     ],
 )
-def test_a_checkpoint_names_no_code(tmp_path, text, words):
+def test_configs_in_checkpoints_with_code_raise(tmp_path, text, words):
     torch.save(dict(state_dict=dict(a=torch.zeros(1)), meta=dict(cfg=text)), tmp_path / 'x.pth')
     with rejects(f'{words}.*--config'):
         load(tmp_path / 'x.pth', device='cpu')
 
 
-def test_a_model_of_transformers_that_is_not_read_is_named(tmp_path):
+def test_unsupported_models_of_transformers_raise(tmp_path):
     save_file(dict(a=torch.zeros(1)), tmp_path / 'model.safetensors')
     (tmp_path / 'config.json').write_text('{"architectures": ["DetrForObjectDetection"]}')
     with rejects(
@@ -185,42 +183,43 @@ def test_a_model_of_transformers_that_is_not_read_is_named(tmp_path):
         load(tmp_path, device='cpu')
 
 
-def test_a_checkpoint_may_name_what_our_recipes_import(tmp_path, monkeypatch):
-    """Queries need both, and a process that predicts has imported neither."""
+def test_checkpoints_may_import_what_our_recipes_import(tmp_path, monkeypatch):
+    """Detectors with queries need both modules, which prediction does not import by itself."""
     imported = []
     monkeypatch.setattr('vit_plugin.inference.saved_model.import_module', imported.append)
-    for name in IMPORTED:
+    for name in IMPORTABLE_MODULES:
         monkeypatch.setitem(sys.modules, name, sys)
-    kind = 'mmpretrain.ImageClassifier'
-    text = f"model = dict(type='{kind}')\ncustom_imports = dict(imports={[*IMPORTED[::-1]]})"
-    assert saved_config(Checkpoint('x.pth', dict(meta=dict(cfg=text)))).model.type == kind
-    assert imported == ['vit_plugin.detection', 'mmdet.models']  # the ops first
+    model_type = 'mmpretrain.ImageClassifier'
+    imports = [*IMPORTABLE_MODULES[::-1]]
+    text = f"model = dict(type='{model_type}')\ncustom_imports = dict(imports={imports})"
+    assert saved_config(Checkpoint('x.pth', dict(meta=dict(cfg=text)))).model.type == model_type
+    assert imported == ['vit_plugin.detection', 'mmdet.models']  # the ops come first
 
 
-def test_a_name_of_timm_brings_arch_and_normalization(tmp_path):
+def test_names_of_timm_set_arch_and_normalization(tmp_path):
     name = 'test_vit.r160_in1k'
     theirs = timm.create_model(name, pretrained=False).eval()
     torch.save(theirs.state_dict(), tmp_path / 'weights.pth')
     model = load(tmp_path / 'weights.pth', arch=f'timm://{name}', device='cpu', classify=False)
-    seen = model.prepare(np.full((40, 61, 3), (255, 0, 128), dtype=np.uint8), 80)  # BGR
-    assert seen.inputs.shape == (1, 3, 80, 128)  # 122 pixels are 7.6 patches of 16
-    assert seen.covered == (80, 128)
-    assert seen.image.shape == (80, 128, 3)
-    assert seen.image[5, 5].tolist() == [128, 0, 255]  # RGB
+    prepared = model.prepare(np.full((40, 61, 3), (255, 0, 128), dtype=np.uint8), 80)  # BGR
+    assert prepared.inputs.shape == (1, 3, 80, 128)  # 122 pixels are 7.6 patches of 16
+    assert prepared.input_size == (80, 128)
+    assert prepared.image.shape == (80, 128, 3)
+    assert prepared.image[5, 5].tolist() == [128, 0, 255]  # RGB
     expected = (
         torch.tensor([128.0, 0.0, 255.0]) / 255 - torch.tensor(theirs.pretrained_cfg['mean'])
     ) / torch.tensor(theirs.pretrained_cfg['std'])
-    torch.testing.assert_close(seen.inputs[0, :, 7, 9], expected)
+    torch.testing.assert_close(prepared.inputs[0, :, 7, 9], expected)
 
 
-def test_gray_models_get_gray_images(tmp_path, photo):
+def test_models_of_one_channel_get_gray_images(tmp_path, photo):
     options = dict(patch_embed=dict(in_channels=1), img_size=32)
     torch.save(VisionTransformer('Ti/16', **options).state_dict(), tmp_path / 'weights.pth')
     model = load(tmp_path / 'weights.pth', arch='Ti/16', device='cpu', cfg_options=options)
     assert isinstance(model.model, Classifier)
-    seen = model.prepare(photo)
-    assert seen.inputs.shape == (1, 1, 32, 48)
-    assert seen.image.shape == (32, 48, 3)
+    prepared = model.prepare(photo)
+    assert prepared.inputs.shape == (1, 1, 32, 48)
+    assert prepared.image.shape == (32, 48, 3)
     with rejects('no classes to predict'):
         model(photo)
 
@@ -230,40 +229,35 @@ def test_gray_models_get_gray_images(tmp_path, photo):
     [
         'test_vit.r160_in1k',
         'deit_tiny_distilled_patch16_224.fb_in1k',
-        # A norm after its average.
+        # This model has a norm after the average pooling.
         pytest.param('eva02_tiny_patch14_336.mim_in22k_ft_in1k', marks=pytest.mark.nightly),
     ],
 )
-def test_classes_are_timms(tmp_path, photo, name, monkeypatch):
+def test_scores_and_classes_equal_timms(tmp_path, photo, name, monkeypatch):
     theirs = timm.create_model(name, pretrained=False).eval()
     for head in (theirs.head, getattr(theirs, 'head_dist', theirs.head)):
         torch.nn.init.normal_(head.weight)
-    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda _: theirs.state_dict())
+    monkeypatch.setattr('vit_plugin.weights.opening.download_timm', lambda _: theirs.state_dict())
     model = load(f'timm://{name}', device='cpu')
     pixels = timm.data.create_transform(**timm.data.resolve_model_data_config(theirs))
     with torch.no_grad():
-        expected = theirs(pixels(timm_image(photo))[None]).softmax(dim=1)[0]
-    found = model.predict([photo], ['a.png'])[0].sample.pred_score
-    torch.testing.assert_close(found, expected, atol=1e-3, rtol=1e-3)
+        expected = theirs(pixels(Image.open(photo).convert('RGB'))[None]).softmax(dim=1)[0]
+    scores = model.predict([photo], ['a.png'])[0].sample.pred_score
+    torch.testing.assert_close(scores, expected, atol=1e-3, rtol=1e-3)
     assert model.classes[281] == 'tabby, tabby cat'
-
-
-def timm_image(path: str):
-    from PIL import Image
-
-    return Image.open(path).convert('RGB')
 
 
 SMALL = dict(arch='Ti/16', img_size=32)
 
 
-def trained_on(classes: int, **head: int) -> torch.nn.Module:
+def random_classifier(classes: int, **head: int) -> torch.nn.Module:
     model = classifier(SMALL, classes, **head)
     torch.nn.init.normal_(model.head.layers.head.weight)
     return model
 
 
 def save(model: torch.nn.Module, path: Path) -> Path:
+    """Save the tensors of a model, without the extra states."""
     save_file(
         {
             name: value
@@ -276,36 +270,36 @@ def save(model: torch.nn.Module, path: Path) -> Path:
 
 
 def test_pre_logits_are_part_of_the_classifier(tmp_path, photo):
-    theirs = trained_on(1000, hidden_dim=24)
+    theirs = random_classifier(1000, hidden_dim=24)
     ours = load(
         save(theirs, tmp_path / 'theirs.safetensors'),
         arch='Ti/16',
         device='cpu',
         cfg_options=dict(img_size=32),
     )
-    seen = ours.prepare(photo)
-    assert seen.inputs.shape == (1, 3, 32, 48)
+    prepared = ours.prepare(photo)
+    assert prepared.inputs.shape == (1, 3, 32, 48)
     with torch.no_grad():
         torch.testing.assert_close(
-            ours.model(seen.inputs, mode='tensor'), theirs(seen.inputs, mode='tensor')
+            ours.model(prepared.inputs, mode='tensor'), theirs(prepared.inputs, mode='tensor')
         )
 
 
-def test_only_a_trained_classifier_with_known_names_is_one(tmp_path):
+def test_untrained_heads_and_unknown_class_counts_give_no_classes(tmp_path):
     untrained = classifier(SMALL, 1000)
     torch.nn.init.zeros_(untrained.head.layers.head.weight)
-    for model in (untrained, trained_on(512)):
-        found = load(
+    for model in (untrained, random_classifier(512)):
+        loaded = load(
             save(model, tmp_path / 'w.safetensors'),
             arch='Ti/16',
             device='cpu',
             cfg_options=dict(img_size=32),
         )
-        assert isinstance(found.model, Classifier)
-        assert found.classes == []
+        assert isinstance(loaded.model, Classifier)
+        assert loaded.classes == []
 
 
-def test_the_names_are_those_of_the_number_of_classes():
+def test_imagenet_classes_are_chosen_by_their_number():
     assert [len(imagenet_classes(count)) for count in (1000, 11821, 21841, 21843, 999)] == [
         1000,
         11821,
@@ -315,7 +309,7 @@ def test_the_names_are_those_of_the_number_of_classes():
     ]
 
 
-def test_what_cannot_be_a_checkpoint_is_a_sentence(tmp_path):
+def test_invalid_checkpoints_raise(tmp_path):
     for arguments, words in (
         (['x.pth', 'a.py', 'B/16'], 'give one of them'),
         ([DIGITS], 'is a config'),
@@ -341,8 +335,8 @@ def test_what_cannot_be_a_checkpoint_is_a_sentence(tmp_path):
         ([dict(type='CenterCrop', crop_size=40)], (120, 200)),
     ],
 )
-def test_a_photograph_is_shown_completely(tiny, steps, size):
-    """At its own resolution, whatever the steps of the test are, and seen at their scale."""
+def test_pictures_show_the_complete_photograph(tiny, steps, size):
+    """At its own resolution, while the model gets it at the scale of the test pipeline."""
     pipeline = [dict(type='LoadImageFromFile'), *steps, dict(type='PackInputs')]
     cfg = Config(
         dict(
@@ -351,19 +345,19 @@ def test_a_photograph_is_shown_completely(tiny, steps, size):
             test_dataloader=dict(dataset=dict(type='BaseDataset', pipeline=pipeline)),
         )
     )
-    y, x = np.indices((120, 200), dtype=np.uint8)
+    y, x = np.indices((120, 200), dtype=np.uint8)  # each pixel states its position
     prepared = TrainedModel(classifier(tiny), cfg, {}).prepare(np.stack((x, y, y), axis=-1))
-    seen = prepared.photograph[..., ::-1].astype(int)
-    assert prepared.covered == size
-    assert (seen[..., 0] == x).all()
-    assert (seen[..., 1] == y).all()
+    shown = prepared.photograph[..., ::-1].astype(int)
+    assert prepared.input_size == size
+    assert (shown[..., 0] == x).all()
+    assert (shown[..., 1] == y).all()
     figure = draw_maps(prepared, [torch.rand(4, 4)], ['map'])
-    assert figure.axes[1].images[1].get_array().shape == seen.shape[:2]
+    assert figure.axes[1].images[1].get_array().shape == shown.shape[:2]
 
 
 @pytest.fixture
 def trained(tiny) -> TrainedModel:
-    """A classifier with the steps of its test, which are built when they are needed."""
+    """A classifier with a test pipeline, which is built at its first use."""
     steps = [dict(type='Resize', scale=(32, 32)), dict(type='PackInputs')]
     dataset = dict(type='BaseDataset', pipeline=[dict(type='LoadImageFromFile'), *steps])
     cfg = dict(default_scope='mmpretrain', model=dict(backbone={}))
@@ -389,8 +383,8 @@ def test_a_copy_predicts_the_same(trained, photo, copied, state):
 @pytest.mark.nightly
 def test_a_spawned_pool_takes_a_model(trained, photo):
     with multiprocessing.get_context('spawn').Pool(1) as pool:
-        (found,) = pool.map_async(trained, [photo]).get(timeout=120)
-    np.testing.assert_array_equal(found.scores, trained(photo).scores)
+        (prediction,) = pool.map_async(trained, [photo]).get(timeout=120)
+    np.testing.assert_array_equal(prediction.scores, trained(photo).scores)
 
 
 @pytest.mark.parametrize(
@@ -407,12 +401,12 @@ def test_a_spawned_pool_takes_a_model(trained, photo):
         (Image.new('RGB', (8, 8)), 'Image is not an image; give a file, or pixels'),
     ],
 )
-def test_what_is_no_image_is_a_sentence(trained, image, words):
+def test_invalid_images_raise(trained, image, words):
     with rejects(words):
         trained(image)
 
 
-def test_an_image_of_gray_is_one_of_three_equal_colors(trained):
+def test_gray_images_are_repeated_over_the_channels(trained):
     gray = np.random.default_rng(0).integers(0, 256, (8, 8), dtype=np.uint8)
     expected = trained(gray[..., None].repeat(3, axis=2)).scores
     for image in (gray, gray[..., None]):

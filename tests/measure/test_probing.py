@@ -16,39 +16,39 @@ from vit_plugin.measure.probing import (
 
 
 def samples(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Three classes along three axes, with noise."""
+    """Features of three classes, along three axes with noise, and their labels."""
     generator = np.random.default_rng(seed)
     labels = np.arange(count) % 3
     return np.eye(3, 8)[labels] + generator.normal(size=(count, 8), scale=0.1), labels
 
 
 @pytest.mark.parametrize('name', PROBES)
-def test_classes_that_lie_apart_are_told_apart(name):
-    found = probe(samples(90, 0), samples(30, 1), [name], shots=(4, 8), seeds=2)[name]
-    assert found == ({4: [100.0, 100.0], 8: [100.0, 100.0]} if name == 'fewshot' else 100.0)
+def test_probes_separate_distant_classes(name):
+    score = probe(samples(90, 0), samples(30, 1), [name], shots=(4, 8), seeds=2)[name]
+    assert score == ({4: [100.0, 100.0], 8: [100.0, 100.0]} if name == 'fewshot' else 100.0)
 
 
-def test_labels_without_a_reason_are_a_guess():
+def test_random_labels_are_not_learned():
     train, val = samples(300, 0), samples(300, 1)
     shuffled = np.random.default_rng(2).permutation(train[1])
     assert probe((train[0], shuffled), val, ['knn'])['knn'] < 60
 
 
-def test_too_few_neighbors_are_a_sentence():
+def test_too_few_training_images_raise():
     with rejects('knn uses the 20 nearest training images, but there are only 12'):
         probe(samples(12, 0), samples(3, 1), ['knn'])
 
 
-def test_votes_are_those_of_the_paper():
+def test_votes_equal_the_papers_formula():
     cosines = np.array([[0.9, 0.2]])
     np.testing.assert_allclose(vote(1 - cosines), np.exp(cosines / 0.07))
 
 
-def test_draws_have_so_many_of_each_class():
+def test_draws_have_the_same_number_of_each_class():
     labels = np.repeat([0, 1, 5], [4, 3, 8])
-    first, again, other = (draw_shots(labels, 3, seed) for seed in (0, 0, 1))
+    first, same, other = (draw_shots(labels, 3, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(np.bincount(labels[first])[[0, 1, 5]], [3, 3, 3])
-    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, same)
     assert len({*first}) == 9
     assert {*first} != {*other}
     with rejects('--shots 4: class 1 has only 3'):
@@ -56,7 +56,7 @@ def test_draws_have_so_many_of_each_class():
 
 
 class Model(nn.Module):
-    """Features are the input's mean over the pixels, or the tokens."""
+    """Returns the mean of the pixels as features, or all pixels as tokens."""
 
     def __init__(self, tokens: bool = False) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class Model(nn.Module):
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_features_are_those_of_an_evaluation():
+def test_features_are_computed_in_eval_mode():
     from mmpretrain.structures import DataSample
 
     batches = [
@@ -93,7 +93,7 @@ def test_features_are_those_of_an_evaluation():
         compute_features(Model(), batches)
 
 
-def test_training_images_come_as_in_the_validation():
+def test_training_images_get_the_validation_pipeline():
     cfg = read_config('configs/vit/vit-small-p16_8xb128-300e_in1k.py')
     prepare(cfg)
     assert cfg.train_dataloader.dataset.pipeline == cfg.val_dataloader.dataset.pipeline

@@ -1,4 +1,4 @@
-"""The classes of the data and of the heads."""
+"""Compare the classes of the data with those of the heads."""
 
 import pytest
 import torch
@@ -30,7 +30,7 @@ class Head(torch.nn.Module):
         ({'decode_head': Head(2)}, 'model.decode_head.num_classes=2'),
     ],
 )
-def test_classes_are_compared_with_the_data(heads, field):
+def test_heads_for_other_numbers_of_classes_raise(heads, field):
     meta = dict(classes=('a', 'b', 'c'))
     with rejects(rf'{field} does not fit the data with 3 classes: set it to 3'):
         check_classes(torch.nn.ModuleDict(heads), meta, 'the data')
@@ -38,19 +38,19 @@ def test_classes_are_compared_with_the_data(heads, field):
     check_classes(torch.nn.ModuleDict(heads), {}, 'the data')
 
 
-def test_depth_has_no_classes():
+def test_depth_heads_are_not_compared():
     head = Head(1)
     head.task = 'depth'
     check_classes(torch.nn.ModuleDict({'decode_head': head}), dict(classes=('a', 'b')), 'NYU')
 
 
-def test_names_of_classes_are_strings():
+def test_classes_that_are_not_a_list_raise():
     with rejects('The classes of the data must be a list of names, but are 3'):
         check_classes(torch.nn.ModuleDict({'head': Head(3)}), dict(classes=3), 'the data')
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_a_head_for_other_classes_ends_before_the_first_step(digits_config):
+def test_runs_with_a_head_for_other_classes_end_before_the_first_step(digits_config):
     digits_config.merge_from_dict(
         {'model.head.num_classes': 1000, 'model.head.loss.num_classes': 1000}
     )
@@ -58,7 +58,7 @@ def test_a_head_for_other_classes_ends_before_the_first_step(digits_config):
         Runner.from_cfg(digits_config).train()
 
 
-def test_a_classifier_has_a_head(tiny):
+def test_a_classifier_without_a_head_raises(tiny):
     check_head(classifier(tiny))
     with rejects('model.head is None, but ImageClassifier computes losses'):
         check_head(classifier(tiny, classes=0))

@@ -1,6 +1,4 @@
-"""``vit_plugin.create_model``: a plain module, equal to timm's, to MMPretrain's, and without
-MMPretrain.
-"""
+"""``vit_plugin.create_model``: a plain module that equals timm's and MMPretrain's models."""
 
 import numpy as np
 import pytest
@@ -15,7 +13,7 @@ import vit_plugin
 
 
 @pytest.mark.parametrize('name', ['test_vit', 'test_vit3'])
-def test_a_name_of_timm_computes_as_timm_and_takes_its_pixels(name):
+def test_names_of_timm_give_timms_outputs_and_data_config(name):
     theirs = timm.create_model(name, pretrained=False).eval()
     ours = vit_plugin.create_model(f'timm://{name}', pretrained=theirs.state_dict()).eval()
     images = torch.randn(2, 3, *theirs.patch_embed.img_size)
@@ -31,7 +29,7 @@ def test_a_name_of_timm_computes_as_timm_and_takes_its_pixels(name):
     )
 
 
-def test_weights_go_to_mmpretrain_and_back(tiny):
+def test_weights_load_into_mmpretrain_and_back(tiny):
     ours = vit_plugin.create_model(**tiny, num_classes=5)
     torch.nn.init.normal_(ours.head.layers.head.weight)
     with DefaultScope.overwrite_default_scope('mmpretrain'):
@@ -43,18 +41,18 @@ def test_weights_go_to_mmpretrain_and_back(tiny):
             )
         )
     theirs.load_state_dict(ours.state_dict())
-    again = vit_plugin.create_model(**tiny, num_classes=5, pretrained=theirs.state_dict())
+    reloaded = vit_plugin.create_model(**tiny, num_classes=5, pretrained=theirs.state_dict())
     images = torch.randn(2, 3, 32, 32)
-    for model in (ours, theirs, again):
+    for model in (ours, theirs, reloaded):
         model.eval()
     torch.testing.assert_close(theirs(images), ours(images), atol=0, rtol=0)
-    torch.testing.assert_close(again(images), ours(images), atol=0, rtol=0)
-    assert set(again.report.matched) == {
+    torch.testing.assert_close(reloaded(images), ours(images), atol=0, rtol=0)
+    assert set(reloaded.report.matched) == {
         name.removeprefix('backbone.') for name in ours.state_dict()
     } - {'position._extra_state'}
 
 
-def test_it_starts_at_zero_and_learns(tiny):
+def test_a_classifier_starts_at_zero_and_learns(tiny):
     model = vit_plugin.create_model(**tiny, num_classes=3)
     images, labels = torch.randn(6, 3, 32, 32), torch.arange(6) % 3
     assert not model(images).any()
@@ -69,7 +67,7 @@ def test_it_starts_at_zero_and_learns(tiny):
     assert losses[-1] < 0.5 * losses[0]
 
 
-def test_without_classes_it_gives_features(tiny):
+def test_a_model_without_classes_returns_features(tiny):
     model = vit_plugin.create_model(
         **tiny, num_classes=0, patch_embed=dict(in_channels=1), out_type='avg_featmap'
     )
@@ -86,7 +84,7 @@ def test_without_classes_it_gives_features(tiny):
     )
 
 
-def test_a_checkpoint_says_its_own_pixels(tiny, tmp_path):
+def test_data_config_comes_from_the_checkpoint(tiny, tmp_path):
     tiny = {name: value for name, value in tiny.items() if name != 'img_size'}
     model = vit_plugin.create_model(**tiny, num_classes=3, img_size=48)
     text = (
@@ -94,14 +92,13 @@ def test_a_checkpoint_says_its_own_pixels(tiny, tmp_path):
         'std=[25.5])\n'
     )
     torch.save(dict(meta=dict(cfg=text), state_dict=model.state_dict()), tmp_path / 'epoch_1.pth')
-    found = vit_plugin.create_model(
+    data_config = vit_plugin.create_model(
         **tiny, num_classes=3, pretrained=tmp_path / 'epoch_1.pth'
     ).data_config
-    assert (found['input_size'], found['mean'], found['std']) == (
-        (3, 48, 48),
-        (0.2,) * 3,
-        (0.1,) * 3,
-    )
+    assert data_config['input_size'] == (3, 48, 48)
+    # The means and deviations above, divided by 255.
+    assert data_config['mean'] == (0.2,) * 3
+    assert data_config['std'] == (0.1,) * 3
 
 
 @pytest.mark.parametrize(
@@ -127,6 +124,6 @@ def test_a_checkpoint_says_its_own_pixels(tiny, tmp_path):
         (dict(arch='S/16', pretrained='none.npz'), "There is no checkpoint file 'none.npz'"),
     ],
 )
-def test_wrong_input_is_one_sentence(arguments, words):
+def test_invalid_arguments_raise(arguments, words):
     with rejects(words):
         vit_plugin.create_model(**{'arch': 'Ti/16', **arguments})

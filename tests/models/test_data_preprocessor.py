@@ -10,6 +10,7 @@ NORMS = dict(mean=[1.0, 2.0, 3.0], std=[2.0, 2.0, 2.0], to_rgb=True, num_classes
 
 
 def batch(count: int = 12) -> dict:
+    """Different images of 4 x 4 pixels, of three classes."""
     images = (
         torch.arange(count * 48, dtype=torch.float)
         .remainder(256)
@@ -31,18 +32,17 @@ def test_training_batches_are_augmented_then_normalized():
     result = preprocessor(batch(), training=True)['inputs']
     np.random.seed(0)
     flip = RandomFlip(prob=0.5, direction='horizontal')
-    wanted = [
+    flipped = [
         flip(dict(img=image.permute(1, 2, 0).numpy()))['img'][..., ::-1]
         for image in batch()['inputs']
     ]
-    wanted = (
-        torch.from_numpy(np.stack(wanted)).permute(0, 3, 1, 2) - preprocessor.mean
-    ) / preprocessor.std
-    assert torch.equal(result, wanted)
-    assert torch.equal(preprocessor(batch())['inputs'], build()(batch())['inputs'])  # not in a test
+    pixels = torch.from_numpy(np.stack(flipped)).permute(0, 3, 1, 2)
+    assert torch.equal(result, (pixels - preprocessor.mean) / preprocessor.std)
+    # Without training=True nothing is augmented.
+    assert torch.equal(preprocessor(batch())['inputs'], build()(batch())['inputs'])
 
 
-def test_mixup_follows():
+def test_batch_augments_follow_augments():
     preprocessor = build(
         augments=[dict(type='RandomErasing', erase_prob=1.0)],
         batch_augments=dict(augments=[dict(type='Mixup', alpha=0.8)]),
@@ -52,7 +52,7 @@ def test_mixup_follows():
     assert result['inputs'].shape == (12, 3, 4, 4)
 
 
-def test_bad_input():
+def test_augments_that_do_not_take_batches_raise():
     with rejects('augments.*GaussianBlur cannot be applied to batches'):
         build(augments=[dict(type='GaussianBlur', radius=1)])
 
@@ -69,7 +69,7 @@ VIEWS = dict(
 )
 
 
-def test_views_are_made_in_training():
+def test_views_are_made_only_in_training():
     preprocessor = MODELS.build(VIEWS)
     np.random.seed(0)
     views = preprocessor(batch(), training=True)['inputs']
@@ -82,13 +82,13 @@ def test_views_are_made_in_training():
     assert torch.equal(stacked['inputs'], whole['inputs'])
 
 
-def test_a_single_view_is_no_list():
-    one = MODELS.build(dict(VIEWS, views=[dict(augments=[])]))(batch(), training=True)['inputs']
-    assert one.shape == (12, 3, 4, 4)
+def test_a_single_view_is_a_tensor():
+    view = MODELS.build(dict(VIEWS, views=[dict(augments=[])]))(batch(), training=True)['inputs']
+    assert view.shape == (12, 3, 4, 4)
 
 
-def test_bad_views():
-    for views, sentence in (
+def test_invalid_views_raise():
+    for views, words in (
         (
             [dict(augments=[dict(type='GaussianBlur', radius=1)])],
             r'augments: GaussianBlur cannot be applied to batches',
@@ -96,5 +96,5 @@ def test_bad_views():
         ([dict(number=2)], r'views\[0\] needs augments'),
         ([], 'views'),
     ):
-        with rejects(sentence):
+        with rejects(words):
             MODELS.build(dict(VIEWS, views=views))

@@ -1,6 +1,4 @@
-"""Every model on fake CUDA tensors: a constant that stays on the CPU, or a value that is read, is
-an error there.
-"""
+"""Models on fake CUDA tensors, which raise if a constant stays on the CPU or a value is read."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,8 +22,8 @@ STEMS = [name for name in RIGHT if name.endswith('Embed')]
 
 
 def on_fake_cuda(model: nn.Module) -> tuple[nn.Module, FakeTensorMode]:
-    """A module that was moved to a GPU, as far as fake tensors go, and their mode, which takes no
-    real ones.
+    """Make a module's tensors fake tensors on a GPU; also return their mode, which rejects real
+    tensors.
     """
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     overwrites = torch.__future__.get_overwrite_module_params_on_conversion()
@@ -39,19 +37,20 @@ def on_fake_cuda(model: nn.Module) -> tuple[nn.Module, FakeTensorMode]:
     return model, fake
 
 
-def build(name: str, **more: Any) -> nn.Module:
-    return MODELS.build(dict(RIGHT[name], type=f'vit_plugin.{name.partition(" ")[0]}', **more))
+def build(name: str) -> nn.Module:
+    # Keys of RIGHT are names of classes, some with a note after a space.
+    return MODELS.build(dict(RIGHT[name], type=f'vit_plugin.{name.partition(" ")[0]}'))
 
 
-def check(outputs: Any) -> None:
-    found = [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, Tensor)]
-    assert found
-    assert {leaf.device.type for leaf in found} == {'cuda'}
+def assert_on_cuda(outputs: Any) -> None:
+    tensors = [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, Tensor)]
+    assert tensors
+    assert {tensor.device.type for tensor in tensors} == {'cuda'}
 
 
 @pytest.fixture
 def autocast(monkeypatch) -> Iterator[None]:
-    """Autocast for a GPU, which :class:`torch.autocast` leaves out where there is none."""
+    """Autocast for CUDA, which :class:`torch.autocast` disables on a machine without a GPU."""
     before = torch.get_autocast_dtype('cuda')
     torch.set_autocast_enabled('cuda', True)
     torch.set_autocast_dtype('cuda', torch.bfloat16)
@@ -78,7 +77,7 @@ def check_forward(name: str, mode: str) -> None:
         side = getattr(model, 'img_size', 64)
         height, width = (side, side) if isinstance(side, int) else side
         out = model(torch.empty(2, 3, height, width, device='cuda'))
-    check(out[0] if name in STEMS else out)
+    assert_on_cuda(out[0] if name in STEMS else out)
 
 
 TOKENS, MAP = (2, 17, 32), (2, 32, 8, 8)
@@ -97,10 +96,10 @@ SHAPES = {
 
 @pytest.mark.parametrize('name', [name for name in SHAPES if name in RIGHT])
 @pytest.mark.filterwarnings('ignore')
-def test_necks_and_heads(name):
+def test_forward_of_necks_and_heads(name):
     model, fake = on_fake_cuda(build(name))
     with fake:
-        check(model((torch.empty(SHAPES[name], device='cuda'),)))
+        assert_on_cuda(model((torch.empty(SHAPES[name], device='cuda'),)))
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -108,16 +107,16 @@ def test_a_loss_reads_no_value():
     model, fake = on_fake_cuda(build('ViTClsHead'))
     with fake:
         labels = torch.empty(2, dtype=torch.int64, device='cuda')
-        check(model.loss_module(model((torch.empty(2, 32, device='cuda'),)), labels))
+        assert_on_cuda(model.loss_module(model((torch.empty(2, 32, device='cuda'),)), labels))
 
 
-def test_a_value_that_is_read_fails():
+def test_reading_a_value_raises():
     model, fake = on_fake_cuda(nn.Linear(2, 2))
     with fake, pytest.raises(DataDependentOutputException):
         model(torch.empty(2, 2, device='cuda')).sum().item()
 
 
-def test_a_constant_on_the_cpu_fails():
+def test_a_constant_on_the_cpu_raises():
     constant = torch.ones(2)
     model, fake = on_fake_cuda(nn.Linear(2, 2))
     with fake, pytest.raises(AssertionError, match='convert all Tensors to FakeTensors'):
@@ -125,7 +124,7 @@ def test_a_constant_on_the_cpu_fails():
 
 
 @pytest.mark.parametrize('name', BACKBONES)
-def test_shapes_on_the_meta_device(name):
+def test_forward_on_the_meta_device(name):
     with torch.device('meta'):
         model = build(name).eval()
         side = getattr(model, 'img_size', 64)

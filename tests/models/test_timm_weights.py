@@ -1,4 +1,4 @@
-"""Weights of timm's models in files with other names, in stems, and with parts that are missing."""
+"""Weights of timm's CNNs in stems, from files with other names or with missing parts."""
 
 import pytest
 import timm
@@ -14,7 +14,8 @@ BLOCKS = dict(TINY_SIZES, num_layers=1)
 CNNS = ('test_resnet', 'test_efficientnet', 'test_convnext')
 
 
-def whole(name: str, **options) -> torch.nn.Module:
+def random_cnn(name: str, **options) -> torch.nn.Module:
+    """A model of timm with random weights and statistics."""
     torch.manual_seed(1)
     model = timm.create_model(name, **options).eval()
     for value in model.state_dict().values():
@@ -24,9 +25,11 @@ def whole(name: str, **options) -> torch.nn.Module:
 
 
 def renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Names of another library, in the order of timm's."""
     return {f'_layer{i}.{key.rpartition(".")[2]}': weights[key] for i, key in enumerate(weights)}
 
 
+# How the weights of a CNN may be stored in a file.
 FILES = {
     'of timm': dict,
     'wrapped': lambda weights: {f'module.model.{key}': value for key, value in weights.items()},
@@ -49,8 +52,8 @@ def hybrid(name: str, **stem) -> VisionTransformer:
 
 @pytest.mark.parametrize('file', FILES)
 @pytest.mark.parametrize('name', CNNS)
-def test_a_file_of_the_cnn_is_loaded_into_the_stem(tmp_path, name, file):
-    theirs = whole(name, num_classes=7)
+def test_a_file_of_a_cnn_is_loaded_into_the_stem(tmp_path, name, file):
+    theirs = random_cnn(name, num_classes=7)
     path = tmp_path / 'cnn.pth'
     torch.save(FILES[file](theirs.state_dict()), path)
     source = dict(type='Pretrained', checkpoint=str(path))
@@ -63,8 +66,8 @@ def test_a_file_of_the_cnn_is_loaded_into_the_stem(tmp_path, name, file):
         maps = model.patch_embed.features(torch.ones(1, 3, 64, 64))
         assert torch.equal(maps[-1], expected[-1])
     assert torch.equal(of_backbone.blocks[0].attn.qkv.weight, blocks)
-    known = {**report.matched, **report.initialized}
-    assert known.keys() == of_backbone.state_dict().keys()
+    reported = {**report.matched, **report.initialized}
+    assert reported.keys() == of_backbone.state_dict().keys()
     assert report.initialized['cls_token'] == 'the checkpoint is of the CNN of the stem alone'
     assert 'of its classifier' in report.ignored.values()
     assert (IN_ORDER in report.notes) == (file == 'in the order of timm')
@@ -73,7 +76,7 @@ def test_a_file_of_the_cnn_is_loaded_into_the_stem(tmp_path, name, file):
 def test_load_from_converts_the_cnn_of_a_classifier(tmp_path):
     from mmengine.runner import load_checkpoint
 
-    theirs = whole('test_resnet')
+    theirs = random_cnn('test_resnet')
     torch.save(theirs.state_dict(), tmp_path / 'cnn.pth')
     stem = dict(type='TimmEmbed', model_name='test_resnet')
     model = classifier(dict(arch=BLOCKS, patch_embed=stem), classes=0)
@@ -83,7 +86,7 @@ def test_load_from_converts_the_cnn_of_a_classifier(tmp_path):
 
 
 def test_stem_and_blocks_come_from_two_files(tmp_path):
-    cnn, plain = whole('test_resnet'), VisionTransformer(arch=dict(BLOCKS, patch_size=8))
+    cnn, plain = random_cnn('test_resnet'), VisionTransformer(arch=dict(BLOCKS, patch_size=8))
     torch.save(cnn.state_dict(), tmp_path / 'cnn.pth')
     torch.save(plain.state_dict(), tmp_path / 'plain.pth')
     model = VisionTransformer(
@@ -103,27 +106,27 @@ def test_stem_and_blocks_come_from_two_files(tmp_path):
     assert all(torch.equal(value, cnn.state_dict()[key]) for key, value in stem.items())
 
 
-def test_the_stem_of_another_hybrid_is_loaded_alone(tmp_path):
-    given = VisionTransformer(arch=dict(BLOCKS, resnet=dict(stage_depths=(1,), width=32)))
-    torch.save({f'backbone.{k}': v for k, v in given.state_dict().items()}, tmp_path / 'run.pth')
+def test_a_stem_is_loaded_from_another_hybrid(tmp_path):
+    source = VisionTransformer(arch=dict(BLOCKS, resnet=dict(stage_depths=(1,), width=32)))
+    torch.save({f'backbone.{k}': v for k, v in source.state_dict().items()}, tmp_path / 'run.pth')
     stem = dict(init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'run.pth')))
     model = VisionTransformer(
         arch=dict(BLOCKS, num_layers=2, resnet=dict(stage_depths=(1,), width=32, **stem))
     )
     model.init_weights()
     for key, value in model.patch_embed.state_dict().items():
-        assert torch.equal(value, given.patch_embed.state_dict()[key])
+        assert torch.equal(value, source.patch_embed.state_dict()[key])
 
 
-def test_a_tensor_that_timm_does_not_have_is_an_error():
-    weights = {**whole('test_resnet').state_dict(), 'layer9.weight': torch.rand(3)}
+def test_tensors_that_timm_does_not_have_raise():
+    weights = {**random_cnn('test_resnet').state_dict(), 'layer9.weight': torch.rand(3)}
     stem = TimmEmbed(model_name='test_resnet', embed_dims=32)
     with rejects("layer9.weight, which the model 'test_resnet' of timm does not have"):
         fit_timm(stem.backbone, 'test_resnet', weights)
 
 
-def test_a_file_of_another_cnn_changes_nothing(tmp_path):
-    torch.save(whole('test_convnext').state_dict(), tmp_path / 'other.pth')
+def test_a_file_of_another_cnn_raises_and_changes_nothing(tmp_path):
+    torch.save(random_cnn('test_convnext').state_dict(), tmp_path / 'other.pth')
     model = hybrid(
         'test_resnet', init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'other.pth'))
     )
@@ -135,8 +138,8 @@ def test_a_file_of_another_cnn_changes_nothing(tmp_path):
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
 
 
-def test_what_a_file_of_the_cnn_does_not_take_is_an_error():
-    weights = whole('test_resnet').state_dict()
+def test_skip_with_a_file_of_a_cnn_raises():
+    weights = random_cnn('test_resnet').state_dict()
     with rejects('is of the CNN of the stem alone, for which there is no skip or source_grid'):
         load_weights(hybrid('test_resnet'), weights, skip=['patch_embed.{rest}'])
 
@@ -144,6 +147,6 @@ def test_what_a_file_of_the_cnn_does_not_take_is_an_error():
 def test_blocks_on_the_meta_device_are_noted():
     with torch.device('meta'):
         model = hybrid('test_resnet')
-    report = load_weights(model, whole('test_resnet').state_dict())
+    report = load_weights(model, random_cnn('test_resnet').state_dict())
     assert not model.patch_embed.backbone.conv1[0].weight.is_meta
     assert any('are still on the meta device: give them values' in note for note in report.notes)

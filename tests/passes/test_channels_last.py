@@ -20,8 +20,8 @@ TINY = dict(
 @pytest.mark.parametrize(
     ('latest', 'changes'), [('AMX', True), ('AVX-512', False), ('AVX2', False), ('', False)]
 )
-def test_by_instruction_set(monkeypatch, latest, changes):
-    """The format of the maps changes, and no value; afterward everything is as it was."""
+def test_the_memory_format_depends_on_the_instruction_set(monkeypatch, latest, changes):
+    """Values do not change, and the pass is undone."""
     monkeypatch.setattr(processor, 'instruction_set', lambda: latest)
     torch.manual_seed(0)
     model, images = VisionTransformer(**TINY).eval(), torch.randn(2, 3, 64, 64)
@@ -34,8 +34,8 @@ def test_by_instruction_set(monkeypatch, latest, changes):
         )
     )
     with torch.no_grad():
-        wanted = model(images)[0]
-        torch.testing.assert_close(optimize(model)(images)[0], wanted)
+        expected = model(images)[0]
+        torch.testing.assert_close(optimize(model)(images)[0], expected)
     assert formats == [False, changes]
     assert kernel.is_contiguous(memory_format=torch.channels_last) == changes
     assert kernel is restore(model).patch_embed.backbone.stages[0].blocks[0].conv2.weight
@@ -43,7 +43,7 @@ def test_by_instruction_set(monkeypatch, latest, changes):
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
-def test_a_format_of_the_user_stays(monkeypatch):
+def test_a_memory_format_set_by_the_user_is_kept(monkeypatch):
     monkeypatch.setattr(processor, 'instruction_set', lambda: 'AVX2')
     model = VisionTransformer(**TINY).eval().to(memory_format=torch.channels_last)
     restore(optimize(model))

@@ -1,5 +1,7 @@
 import copy
 import pickle
+from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,11 +14,11 @@ from vit_plugin.models.layers import StdConv2d
 from vit_plugin.passes import onednn, optimize
 from vit_plugin.passes.fold import Folded, fold, unfold
 
-IMAGES = (1, 3, 40, 32)  # another grid than the native one
+IMAGES = (1, 3, 40, 32)  # shape of images with another grid than the native one
 
 
 def hybrid(cfg: dict, **changes) -> VisionTransformer:
-    """With relative positions besides, so that everything that can be folded is there."""
+    """A model with everything that can be folded: kernels, and absolute and relative positions."""
     model = VisionTransformer(
         **cfg, **{'pos_embed': dict(type='learned', relative=True), 'out_type': 'raw', **changes}
     )
@@ -26,21 +28,22 @@ def hybrid(cfg: dict, **changes) -> VisionTransformer:
     return model.eval()
 
 
-def only_process() -> None:
+def init_process_group() -> None:
     if not distributed.is_initialized():
         distributed.init_process_group('gloo', store=distributed.HashStore(), rank=0, world_size=1)
 
 
 def broadcast(model: nn.Module, name: str, new: torch.Tensor) -> None:
-    """As DDP writes to every rank but the first: a collective's copy into the storage."""
-    only_process()
+    """Write into the storage, as DDP's broadcast does on all ranks except the first."""
+    init_process_group()
     distributed.broadcast(new, 0)
     parameter = model.get_parameter(name)
     parameter.untyped_storage().copy_(new.untyped_storage())
 
 
 def all_reduce(model: nn.Module, name: str, new: torch.Tensor) -> None:
-    only_process()
+    """Change a parameter past autograd and all-reduce it. The result is also written to ``new``."""
+    init_process_group()
     parameter = model.get_parameter(name)
     with torch.inference_mode():
         parameter.data.mul_(3.0).add_(1.0)
@@ -53,6 +56,7 @@ def replace(model: nn.Module, name: str, new: torch.Tensor) -> None:
     setattr(model.get_submodule(owner), leaf, nn.Parameter(new))
 
 
+# Ways of changing a parameter.
 WRITES = {
     'in place': lambda model, name, new: model.get_parameter(name).copy_(new),
     'data replaced': lambda model, name, new: setattr(
@@ -75,16 +79,16 @@ PARAMETERS = [
 ]
 
 
-# Changes that a frozen model sees, too.
-SEEN = {'in place', 'data replaced', 'parameter replaced', 'loaded'}
+# Changes that are noticed without reading the parameters, as for a frozen model.
+NOTICED_IF_FROZEN = {'in place', 'data replaced', 'parameter replaced', 'loaded'}
 
 
 @pytest.mark.parametrize(
     ('write', 'frozen'),
-    [(write, frozen) for write in WRITES for frozen in {False, write in SEEN}],
+    [(write, frozen) for write in WRITES for frozen in {False, write in NOTICED_IF_FROZEN}],
 )
 @pytest.mark.parametrize('name', PARAMETERS)
-def test_it_follows_every_write(tiny_hybrid, name, write, frozen):
+def test_outputs_follow_every_change_of_a_parameter(tiny_hybrid, name, write, frozen):
     model, images = hybrid(tiny_hybrid), torch.randn(IMAGES)
     fold(model, frozen)
     with torch.no_grad():
@@ -98,24 +102,27 @@ def test_it_follows_every_write(tiny_hybrid, name, write, frozen):
     assert not torch.equal(before, after)
 
 
-def test_it_is_computed_once_while_the_grid_stays(tiny_hybrid):
-    model, calls = hybrid(tiny_hybrid), []
-    for module in model.modules():
-        if isinstance(module, StdConv2d):
-            kernel = module.kernel
-            module.kernel = Folded(lambda weight, kernel=kernel: calls.append(0) or kernel(weight))
-    table = model.position.table
-    model.position.table = Folded(lambda *args: calls.append(1) or table(*args))
+def test_folded_values_are_computed_once_per_grid(tiny_hybrid):
+    model, calls = hybrid(tiny_hybrid), Counter()
+
+    def counted(name: str, function: Callable) -> Folded:
+        def call(*args):
+            calls[name] += 1
+            return function(*args)
+
+        return Folded(call)
+
+    convolutions = [module for module in model.modules() if isinstance(module, StdConv2d)]
+    for convolution in convolutions:
+        convolution.kernel = counted('kernel', convolution.kernel)
+    model.position.table = counted('table', model.position.table)
     with torch.no_grad():
         for side in (32, 32, 40, 40):
             model(torch.randn(1, 3, 32, side))
-    assert (calls.count(0), calls.count(1)) == (
-        sum(isinstance(m, StdConv2d) for m in model.modules()),
-        2,
-    )
+    assert calls == dict(kernel=len(convolutions), table=2)
 
 
-def test_the_parameters_of_a_frozen_model_are_not_read(tiny_hybrid, monkeypatch):
+def test_parameters_of_a_frozen_model_are_not_compared(tiny_hybrid, monkeypatch):
     model, images = hybrid(tiny_hybrid), torch.randn(IMAGES)
     fold(model, frozen=True)
     with torch.no_grad():
@@ -124,15 +131,14 @@ def test_the_parameters_of_a_frozen_model_are_not_read(tiny_hybrid, monkeypatch)
         assert (model(images)[0] == first).all()
 
 
-def test_names_and_state_stay_and_it_is_undone(tiny_hybrid):
+def test_folding_keeps_names_and_is_undone(tiny_hybrid):
     model, images = hybrid(tiny_hybrid), torch.randn(IMAGES)
-    state, attributes = (
-        model.state_dict(),
-        {name: set(vars(module)) for name, module in model.named_modules()},
-    )
+    state = model.state_dict()
+    attributes = {name: set(vars(module)) for name, module in model.named_modules()}
     with torch.no_grad():
         plain = model(images)[0]
-        fold(model), fold(model)
+        fold(model)
+        fold(model)  # a second call changes nothing
         assert torch.equal(model(images)[0], plain)
     assert model.state_dict().keys() == state.keys()
     assert any(
@@ -143,21 +149,21 @@ def test_names_and_state_stay_and_it_is_undone(tiny_hybrid):
 
 
 @pytest.mark.parametrize(
-    'copied', [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))]
+    'copy_model', [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))]
 )
-def test_a_copy_is_its_own(tiny_hybrid, copied):
+def test_copies_are_independent(tiny_hybrid, copy_model):
     model, images = hybrid(tiny_hybrid), torch.randn(IMAGES)
     fold(model)
     with torch.no_grad():
         before = model(images)[0]
-        other = copied(model)
-        for parameter in other.parameters():
+        copied = copy_model(model)
+        for parameter in copied.parameters():
             parameter.zero_()
         assert torch.equal(model(images)[0], before)
-        assert not torch.equal(other(images)[0], before)
+        assert not torch.equal(copied(images)[0], before)
 
 
-def test_what_learns_gets_its_gradient(tiny_hybrid):
+def test_folded_models_learn(tiny_hybrid):
     model = hybrid(tiny_hybrid)
     fold(model)
     with torch.inference_mode():
@@ -166,9 +172,9 @@ def test_what_learns_gets_its_gradient(tiny_hybrid):
     assert_all_learn(model)
 
 
-# vmap over attention and the max-pool warns.
+# Raised by vmap over attention and max-pooling.
 @pytest.mark.filterwarnings('ignore:There is a performance drop')
-def test_ensembles(tiny_hybrid):
+def test_folded_models_are_stacked_by_vmap(tiny_hybrid):
     images = torch.randn(IMAGES)
     models = [hybrid(tiny_hybrid) for _ in range(2)]
     for model in models:
@@ -181,7 +187,7 @@ def test_ensembles(tiny_hybrid):
         torch.testing.assert_close(outs[1], models[1](images)[0], atol=1e-4, rtol=1e-4)
 
 
-def test_moved_and_cast(tiny_hybrid):
+def test_folded_models_are_cast(tiny_hybrid):
     model, images = hybrid(tiny_hybrid), torch.randn(IMAGES)
     fold(model)
     with torch.no_grad():
@@ -191,8 +197,8 @@ def test_moved_and_cast(tiny_hybrid):
         )
 
 
-def test_threads_of_all_sizes_at_once(tiny_hybrid, monkeypatch):
-    """One grid is kept, so that threads throw away what others read; with all passes."""
+def test_concurrent_threads_get_correct_outputs(tiny_hybrid, monkeypatch):
+    """Only one grid is kept, so threads discard what others read. With all passes."""
     monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
     model = optimize(hybrid(tiny_hybrid))
     images = [

@@ -18,8 +18,8 @@ OPERATOR = 'mkldnn::_linear_pointwise'
 pytestmark = pytest.mark.skipif(not onednn.is_available(), reason='torch has no oneDNN here')
 
 
-def test_the_private_operator_is_there():
-    """On the torch that the tests install. Without it, the pass leaves the MLPs alone."""
+def test_the_private_operator_has_the_expected_arguments():
+    """In the torch that the tests install. Without the operator, the pass does nothing."""
     schema = torch.ops.mkldnn._linear_pointwise.default._schema
     assert [argument.name for argument in schema.arguments] == [
         'X',
@@ -49,7 +49,7 @@ def x() -> torch.Tensor:
 
 
 def activated(mlp: Mlp, x: torch.Tensor) -> torch.Tensor:
-    """What its second layer gets."""
+    """The input of its second layer."""
     second, mlp.fc2 = mlp.fc2, nn.Identity()
     out = mlp(x)
     mlp.fc2 = second
@@ -62,23 +62,23 @@ def is_fused(call) -> bool:
     return OPERATOR in {event.key for event in record.key_averages()}
 
 
-def close(ours, theirs) -> None:
+def assert_close(ours, theirs) -> None:
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize('approximate', ['none', 'tanh'])
 @pytest.mark.parametrize('bias', [True, False])
 @pytest.mark.parametrize('shape', [(8,), (3, 8), (0, 8), (2, 1, 3, 8), (37, 8)])
-def test_it_is_torchs_linear_and_gelu(approximate, bias, shape):
+def test_outputs_equal_torchs_linear_and_gelu(approximate, bias, shape):
     mlp, x = Mlp(8, 16, dict(type='GELU', approximate=approximate), bias=bias), torch.randn(shape)
     with torch.no_grad():
         expected = mlp(x)
         convert_mlps(mlp)
         assert is_fused(lambda: mlp(x))
-        close(mlp(x), expected)
+        assert_close(mlp(x), expected)
 
 
-def test_not_below_the_size_from_which_it_is_faster(mlp, monkeypatch):
+def test_small_inputs_are_not_fused(mlp, monkeypatch):
     with torch.no_grad():
         monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 3 * 8 * 16)
         assert is_fused(lambda: mlp(torch.randn(3, 8)))
@@ -86,7 +86,7 @@ def test_not_below_the_size_from_which_it_is_faster(mlp, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ('capability', 'flags', 'kind'),
+    ('capability', 'flags', 'expected'),
     [
         ('AVX512', 'avx512bw amx_tile', OneDnnMlp),
         ('AVX512', 'avx512bw', OneDnnMlp),
@@ -94,21 +94,21 @@ def test_not_below_the_size_from_which_it_is_faster(mlp, monkeypatch):
         ('DEFAULT', '', Mlp),
     ],
 )
-def test_where_it_is_faster(monkeypatch, capability, flags, kind):
+def test_mlps_are_converted_by_instruction_set(monkeypatch, capability, flags, expected):
     monkeypatch.setattr(torch.backends.cpu, 'get_cpu_capability', lambda: capability)
     monkeypatch.setattr(processor, '_cpuinfo', lambda: dict(flags=flags))
     processor.instruction_set.cache_clear()
     mlp = Mlp(8, 16, dict(type='GELU'))
     use_onednn(mlp)
     processor.instruction_set.cache_clear()
-    assert type(mlp) is kind
+    assert type(mlp) is expected
 
 
 @torch.no_grad()
 @pytest.mark.skipif(
     not processor.computes_in_bfloat16(), reason='this CPU does not compute in bfloat16'
 )
-def test_bfloat16(mlp, x):
+def test_bfloat16_is_fused(mlp, x):
     mlp, x = mlp.bfloat16(), x.bfloat16()
     assert is_fused(lambda: mlp(x))
     exact = F.gelu(
@@ -117,15 +117,15 @@ def test_bfloat16(mlp, x):
     torch.testing.assert_close(activated(mlp, x).double(), exact, rtol=1e-2, atol=1e-2)
 
 
-def test_gradients_are_torchs(mlp, x):
+def test_training_is_not_fused(mlp, x):
     assert not is_fused(lambda: mlp(x).sum().backward())
     mlp.requires_grad_(False)
-    assert not is_fused(lambda: mlp(x))  # in a training, frozen layers too
+    assert not is_fused(lambda: mlp(x))  # also frozen layers, while gradients are enabled
 
 
 @torch.no_grad()
-@pytest.mark.filterwarnings('ignore:TF32 acceleration', 'ignore:`torch.jit')  # torch's own
-def test_who_knows_only_torchs_own_operators_gets_them(mlp, x):
+@pytest.mark.filterwarnings('ignore:TF32 acceleration', 'ignore:`torch.jit')  # of torch
+def test_tracers_and_autocast_get_torchs_operators(mlp, x):
     assert is_fused(lambda: mlp(x))
     with torch.backends.mkldnn.flags(enabled=False):
         assert not is_fused(lambda: mlp(x))
@@ -138,9 +138,9 @@ def test_who_knows_only_torchs_own_operators_gets_them(mlp, x):
 
 
 @torch.no_grad()
-# Torch's own, at its first forward gradient.
+# Raised by torch at the first forward gradient.
 @pytest.mark.filterwarnings('ignore:`torch.jit.script` is deprecated')
-def test_transforms(mlp, x):
+def test_function_transforms_equal_torchs(mlp, x):
     plain = Mlp(8, 16, dict(type='GELU', approximate='tanh'))
     plain.load_state_dict(mlp.state_dict())
     for transform in (
@@ -153,7 +153,7 @@ def test_transforms(mlp, x):
         ours, theirs = (
             transform(lambda x, model=model: model(x))(x[0, :2]) for model in (mlp, plain)
         )
-        close(ours, theirs)
+        assert_close(ours, theirs)
     parameters = {
         name: value[None].repeat(3, *[1] * value.dim()) for name, value in mlp.named_parameters()
     }
@@ -161,9 +161,9 @@ def test_transforms(mlp, x):
         func.vmap(lambda p, model=model: func.functional_call(model, p, (x,)))(parameters)
         for model in (mlp, plain)
     )
-    close(ours, theirs)
+    assert_close(ours, theirs)
     with forward_ad.dual_level():
-        close(
+        assert_close(
             *(
                 forward_ad.unpack_dual(model(forward_ad.make_dual(x, x))).tangent
                 for model in (mlp, plain)
@@ -172,7 +172,7 @@ def test_transforms(mlp, x):
 
 
 @torch.no_grad()
-def test_names_and_parameters_stay_and_it_is_undone():
+def test_conversion_keeps_names_and_is_undone():
     mlp, x = Mlp(8, 16, dict(type='GELU')), torch.randn(1, 5, 8)
     before, names, expected = vars(mlp).keys(), list(mlp.state_dict()), mlp(x)
     convert_mlps(mlp)
@@ -188,37 +188,37 @@ def test_names_and_parameters_stay_and_it_is_undone():
 
 
 @torch.no_grad()
-def test_hooks_see_what_they_always_see(mlp, x):
-    seen = []
+def test_hooks_get_the_usual_inputs_and_outputs(mlp, x):
+    calls = []
     for layer in (mlp.fc1, mlp.act):
-        handle = layer.register_forward_hook(lambda module, args, out: seen.append((module, out)))
+        handle = layer.register_forward_hook(lambda module, args, out: calls.append((module, out)))
         mlp(x)
         handle.remove()
-    assert [module for module, _ in seen] == [mlp.fc1, mlp.act]
-    close(seen[0][1], F.linear(x, mlp.fc1.weight, mlp.fc1.bias))
+    assert [module for module, _ in calls] == [mlp.fc1, mlp.act]
+    assert_close(calls[0][1], F.linear(x, mlp.fc1.weight, mlp.fc1.bias))
     handle = mlp.fc1.register_forward_pre_hook(lambda module, args: (2 * args[0],))
-    close(
+    assert_close(
         activated(mlp, x), F.gelu(F.linear(2 * x, mlp.fc1.weight, mlp.fc1.bias), approximate='tanh')
     )
     handle.remove()
     with FlopCounterMode(display=False) as counter:
         mlp(x)
-    assert counter.get_total_flops() == 2 * 2 * 10 * 8 * 16
+    assert counter.get_total_flops() == 2 * 2 * 10 * 8 * 16  # two layers, 2 FLOPs per multiply-add
     assert is_fused(lambda: mlp(x))
 
 
 @torch.no_grad()
-@pytest.mark.parametrize('other', [nn.SiLU(), nn.Sequential(nn.GELU())])
-def test_other_activations(mlp, x, other):
-    mlp.act = other
-    close(activated(mlp, x), other(F.linear(x, mlp.fc1.weight, mlp.fc1.bias)))
+@pytest.mark.parametrize('activation', [nn.SiLU(), nn.Sequential(nn.GELU())])
+def test_other_activations_are_used(mlp, x, activation):
+    mlp.act = activation
+    assert_close(activated(mlp, x), activation(F.linear(x, mlp.fc1.weight, mlp.fc1.bias)))
 
 
 @torch.no_grad()
-def test_a_layer_of_another_class(mlp, x):
-    """As LoRA adds, whose low-rank product comes before the activation."""
+def test_layers_of_another_class_are_called(mlp, x):
+    """For example LoRA's, which add their product before the activation."""
     mlp.fc1 = nn.Sequential(mlp.fc1, nn.Hardtanh(-0.1, 0.1))
-    close(
+    assert_close(
         activated(mlp, x),
         F.gelu(F.linear(x, *mlp.fc1[0].parameters()).clamp(-0.1, 0.1), approximate='tanh'),
     )
@@ -227,10 +227,11 @@ def test_a_layer_of_another_class(mlp, x):
 @pytest.mark.parametrize(
     ('rows', 'padded'), [(0, 0), (1, 1), (31, 31), (33, 34), (197, 200), (512, 512), (788, 800)]
 )
-def test_padded_rows(rows, padded):
+def test_rows_are_padded(rows, padded):
     assert padded_rows(rows) == padded
 
 
+# Prints the growth of the resident memory in MiB over 450 sizes of inputs.
 GROWTH = """
 import sys, torch
 from benchmarks.measuring.one_image import peak_resident
@@ -250,7 +251,7 @@ print((peak_resident() - before) / 2**20)
 
 
 @pytest.mark.nightly
-def test_many_sizes_take_no_more_memory_than_without_the_pass():
+def test_many_input_sizes_take_no_more_memory_than_without_the_pass():
     plain, fused = (
         float(subprocess.check_output([sys.executable, '-c', GROWTH, form]))
         for form in ('plain', 'fused')
@@ -261,23 +262,24 @@ def test_many_sizes_take_no_more_memory_than_without_the_pass():
 @torch.no_grad()
 def test_many_rows_are_computed_in_parts(mlp, monkeypatch):
     x = torch.randn(3, 7, 8)
-    whole = mlp(x)
-    monkeypatch.setattr(onednn, 'MOST_ROWS', 4)
-    close(mlp(x), whole)
+    expected = mlp(x)
+    monkeypatch.setattr(onednn, 'MAX_ROWS', 4)
+    assert_close(mlp(x), expected)
     with profile(activities=[ProfilerActivity.CPU]) as record:
         mlp(x)
-    assert sum(event.name == OPERATOR for event in record.events()) == 6  # of at most 4 of 21
+    num_parts = sum(event.name == OPERATOR for event in record.events())
+    assert num_parts == 6  # 21 rows in parts of at most 4
 
 
-def test_few_shapes_and_little_padding():
-    """Each shape costs memory for good."""
+def test_rows_are_padded_to_few_sizes_and_by_little():
+    """oneDNN keeps memory for each size."""
     assert len({padded_rows(rows) for rows in range(256, 512)}) == 17
     assert len({padded_rows(rows) for rows in range(256, 65536)}) == 8 * 16 + 1
     assert all(rows <= padded_rows(rows) <= rows * 17 / 16 for rows in range(1, 5000))
 
 
 @torch.no_grad()
-def test_results_do_not_depend_on_what_came_before(mlp, x):
+def test_results_do_not_depend_on_earlier_inputs(mlp, x):
     before = mlp(x)
     for rows in range(1, 600, 7):
         mlp(torch.randn(rows, 8))

@@ -18,7 +18,7 @@ def snapshot(model: torch.nn.Module) -> dict:
 
 
 @pytest.mark.parametrize('out_type', ['cls_token', 'pyramid'])
-def test_it_changes_nothing_that_is_computed_and_is_undone(tiny_hybrid, out_type, monkeypatch):
+def test_optimizing_changes_no_result_and_is_undone(tiny_hybrid, out_type, monkeypatch):
     monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
     model = VisionTransformer(**tiny_hybrid, drop_rate=0.2, out_type=out_type).eval()
     plain, images, before = copy.deepcopy(model), torch.randn(2, 3, 40, 48), snapshot(model)
@@ -30,9 +30,9 @@ def test_it_changes_nothing_that_is_computed_and_is_undone(tiny_hybrid, out_type
             torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
             assert ours.is_contiguous()
     assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
-    for one in (model, plain):  # dropout too
-        torch.manual_seed(1)
-        one.train()(images)[0].square().mean().backward()
+    for trained in (model, plain):
+        torch.manual_seed(1)  # for dropout
+        trained.train()(images)[0].square().mean().backward()
     for ours, theirs in zip(model.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(ours.grad, theirs.grad, atol=1e-6, rtol=1e-4)
     plain.eval()
@@ -41,8 +41,9 @@ def test_it_changes_nothing_that_is_computed_and_is_undone(tiny_hybrid, out_type
     assert torch.equal(model(images)[0], plain(images)[0])
 
 
-def test_what_is_done_where(tiny_hybrid):
-    def done(training: bool, device: str | None = None) -> tuple[bool, bool]:
+def test_passes_depend_on_mode_and_device(tiny_hybrid):
+    def applied(training: bool, device: str | None = None) -> tuple[bool, bool]:
+        """Whether kernels are folded, and MLPs fused."""
         modules = list(optimize(VisionTransformer(**tiny_hybrid).train(training), device).modules())
         return (
             any(
@@ -54,11 +55,11 @@ def test_what_is_done_where(tiny_hybrid):
         )
 
     fuses = onednn.is_available() and processor.instruction_set() in onednn.ONEDNN_INSTRUCTION_SETS
-    assert done(training=False) == (True, fuses)
-    assert done(training=True) == done(training=False, device='cuda') == (False, False)
+    assert applied(training=False) == (True, fuses)
+    assert applied(training=True) == applied(training=False, device='cuda') == (False, False)
 
 
-def test_a_model_that_trains_again(tiny_hybrid):
+def test_optimizing_in_training_removes_the_passes(tiny_hybrid):
     model = optimize(VisionTransformer(**tiny_hybrid).eval())
     optimize(model.train())
     assert not any(

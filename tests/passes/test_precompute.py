@@ -28,7 +28,7 @@ def build(cfg: dict, **changes) -> VisionTransformer:
 
 
 def facts(model: nn.Module) -> dict[str, tuple]:
-    """Every parameter by its identity, and every attribute set on a module itself."""
+    """The names of attributes of each module, and the identities of its parameters."""
     return {
         name: (
             set(vars(module)),
@@ -41,19 +41,19 @@ def facts(model: nn.Module) -> dict[str, tuple]:
 @torch.no_grad()
 @pytest.mark.parametrize('size', [SIZE, (32, 32)], ids=str)
 @pytest.mark.parametrize('pos_embed', POSITIONS, ids=str)
-def test_the_same_is_computed_and_all_is_undone(tiny_hybrid, pos_embed, size):
+def test_precomputed_models_give_the_same_outputs_and_are_restored(tiny_hybrid, pos_embed, size):
     model, images = build(tiny_hybrid, pos_embed=pos_embed), torch.randn(2, 3, *size)
-    before, wanted = facts(model), model(images)[0]
+    before, expected = facts(model), model(images)[0]
     with precomputed(model, size):
-        assert torch.equal(model(images)[0], wanted)
-        # Standardized.
+        assert torch.equal(model(images)[0], expected)
+        # The kernel is standardized.
         assert model.patch_embed.backbone.stem.conv.weight.mean((1, 2, 3)).abs().max() < 1e-6
-    assert torch.equal(model(images)[0], wanted)
+    assert torch.equal(model(images)[0], expected)
     assert facts(model) == before
 
 
 @torch.no_grad()
-def test_for_any_size_only_what_does_not_depend_on_it(tiny_hybrid):
+def test_without_a_size_only_independent_values_are_precomputed(tiny_hybrid):
     model = build(
         tiny_hybrid,
         pos_embed=dict(type='learned', relative=True),
@@ -62,14 +62,15 @@ def test_for_any_size_only_what_does_not_depend_on_it(tiny_hybrid):
     )
     shapes = [block.attn.rel_pos_h.shape for block in model.blocks]
     with precomputed(model):
-        assert model.blocks[0].attn.rel_pos_h.shape == (3, 3, 16)  # of the windows
+        # Windows have a fixed size.
+        assert model.blocks[0].attn.rel_pos_h.shape == (3, 3, 16)
         assert model.blocks[1].attn.rel_pos_h.shape == shapes[1]
-        inside = [model(torch.ones(1, 3, *size))[0] for size in (SIZE, (32, 32))]
-    for x, size in zip(inside, (SIZE, (32, 32)), strict=True):
-        assert torch.equal(model(torch.ones(1, 3, *size))[0], x)
+        precomputed_outputs = [model(torch.ones(1, 3, *size))[0] for size in (SIZE, (32, 32))]
+    for output, size in zip(precomputed_outputs, (SIZE, (32, 32)), strict=True):
+        assert torch.equal(model(torch.ones(1, 3, *size))[0], output)
 
 
-def test_it_is_undone_after_an_error(tiny_hybrid):
+def test_the_model_is_restored_after_an_error(tiny_hybrid):
     model = build(tiny_hybrid, pos_embed='sincos2d')
     before = facts(model)
 

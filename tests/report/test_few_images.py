@@ -1,4 +1,4 @@
-"""A score of few images comes with its interval."""
+"""Scores on few images are printed with a confidence interval."""
 
 import pytest
 
@@ -6,14 +6,15 @@ from vit_plugin.report.few_images import note_on_few_images, wilson_interval
 
 
 @pytest.mark.parametrize(
-    ('right', 'count', 'expected'),  # as scipy.stats.binomtest(...).proportion_ci(method='wilson')
+    # From scipy.stats.binomtest(...).proportion_ci(method='wilson').
+    ('right', 'count', 'expected'),
     [(5, 6, (0.4365, 0.9699)), (0, 10, (0.0, 0.2775)), (10, 10, (0.7225, 1.0))],
 )
-def test_the_interval_is_wilsons(right, count, expected):
+def test_interval_equals_wilsons(right, count, expected):
     assert wilson_interval(right / count, count) == pytest.approx(expected, abs=1e-4)
 
 
-def test_few_images_are_said_to_decide_little():
+def test_few_validation_images_are_noted():
     history = {'accuracy/top1': [(1, 50.0), (2, 500 / 6), (3, 50.0)]}
     assert note_on_few_images(6, history) == (
         '6 validation images decide little, so compare models on more: 83 % top-1 of them can be '

@@ -12,12 +12,7 @@ from vit_plugin.report.pictures import pictures
 pytestmark = pytest.mark.filterwarnings('ignore')
 
 
-@pytest.fixture(autouse=True, scope='module')
-def no_pictures() -> None:
-    """Here they are tested."""
-
-
-def test_pictures_and_report_are_images_in_the_logs(tmp_path):
+def test_pictures_and_the_report_are_logged_as_images(tmp_path):
     events = pytest.importorskip('tensorboard.backend.event_processing.event_accumulator')
     pytest.importorskip('tensorboard', reason='tensorboard is not installed')
     cfg = tiny_cfg(
@@ -39,8 +34,8 @@ def test_pictures_and_report_are_images_in_the_logs(tmp_path):
     )
     build(cfg).train()
     folder = next(tmp_path.rglob('events.out.tfevents*')).parent
-    found = events.EventAccumulator(str(folder)).Reload()
-    tags = found.Tags()
+    log = events.EventAccumulator(str(folder)).Reload()
+    tags = log.Tags()
     assert set(tags['images']) == {
         'features_1',
         'rollout_1',
@@ -49,23 +44,23 @@ def test_pictures_and_report_are_images_in_the_logs(tmp_path):
         'learning_curve',
         'confusion_matrix',
     }
-    # The first and the third of three.
-    assert [event.step for event in found.Images('features_1')] == [4, 12]
+    # After the first and the third of three epochs.
+    assert [event.step for event in log.Images('features_1')] == [4, 12]
     assert 'accuracy/top1' in tags['scalars']
 
 
-def test_it_draws_the_weights_that_were_validated(tmp_path, monkeypatch):
+def test_pictures_show_the_validated_weights(tmp_path, monkeypatch):
     validated, drawn = [], []
 
     def weights_of(model: nn.Module) -> list[torch.Tensor]:
         return [value.clone() for value in model.state_dict().values()]
 
-    class Look(Hook):
+    class Validated(Hook):
         def after_val_iter(self, runner, batch_idx, data_batch=None, outputs=None):
             if batch_idx == 0:
                 validated.append(weights_of(runner.model))
 
-    def draw(model: nn.Module, seen: object) -> Figure:
+    def draw(model: nn.Module, prepared: object) -> Figure:
         drawn.append(weights_of(model))
         return Figure()
 
@@ -79,14 +74,14 @@ def test_it_draws_the_weights_that_were_validated(tmp_path, monkeypatch):
             ],
         )
     )
-    runner.register_hook(Look())
+    runner.register_hook(Validated())
     runner.train()
     assert len(drawn) == len(validated) == 3
-    for one, other in zip(drawn, validated, strict=True):
-        assert all(map(torch.equal, one, other))
+    for drawn_weights, validated_weights in zip(drawn, validated, strict=True):
+        assert all(map(torch.equal, drawn_weights, validated_weights))
 
 
-def test_bad_input_is_one_sentence(tmp_path):
+def test_invalid_arguments_raise(tmp_path):
     with rejects("no picture 'attentions'; give some of attention, rollout"):
         PicturesHook(pictures=['attentions'])
     cfg = tiny_cfg(tmp_path, custom_hooks=[dict(type='vit_plugin.PicturesHook', samples=[10**6])])

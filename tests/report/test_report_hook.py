@@ -16,13 +16,8 @@ from vit_plugin.report.report_hook import _next_command
 from vit_plugin.tasks.classification.class_outcomes import ClassOutcomes
 
 
-@pytest.fixture(autouse=True, scope='module')
-def no_pictures() -> None:
-    """Here they are tested."""
-
-
 @pytest.mark.filterwarnings('ignore')
-def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config):
+def test_a_resumed_run_continues_the_record(digits_config):
     cfg = digits_config
     folder = Path(cfg.work_dir)
     Runner.from_cfg(cfg).train()
@@ -55,10 +50,11 @@ def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config
     assert [step for step, _ in resumed['clock']] == [
         step for step, _ in resumed['history']['accuracy/top1']
     ]
-    assert resumed['clock'][:2] == record['clock'][:2]  # the checkpoint is from before the third
+    # The checkpoint was saved before the third validation.
+    assert resumed['clock'][:2] == record['clock'][:2]
 
     cfg.experiment_name = 'finished'
-    Runner.from_cfg(cfg).train()  # there is nothing left to train
+    Runner.from_cfg(cfg).train()  # the training is already complete
     finished = json.loads((folder / 'metrics.json').read_text())
     assert all(
         finished[name] == resumed[name]
@@ -68,7 +64,7 @@ def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config
 
 @pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
-def test_a_run_by_iterations(digits_config):
+def test_a_run_by_iterations_is_recorded(digits_config):
     cfg = digits_config
     cfg.train_dataloader.sampler.type = 'InfiniteSampler'
     cfg.param_scheduler = None
@@ -80,8 +76,8 @@ def test_a_run_by_iterations(digits_config):
     assert [step for step, _ in record['history']['accuracy/top1']] == [2, 4, 6]
 
 
-def reported(work_dir, pictures=True, **options):
-    """A tiny run of an epoch with the hook."""
+def tiny_run(work_dir, pictures=True, **options):
+    """A runner of one epoch with the hook."""
     hooks = [dict(type='vit_plugin.ReportHook', pictures=pictures)]
     return build(
         tiny_cfg(
@@ -91,9 +87,9 @@ def reported(work_dir, pictures=True, **options):
     )
 
 
-def test_each_epoch_has_a_row_and_some_a_validation(tmp_path):
+def test_each_epoch_has_a_row_also_without_validation(tmp_path):
     options = {'train_cfg.max_epochs': 3, 'train_cfg.val_interval': 2}
-    reported(tmp_path, pictures=False, **options).train()
+    tiny_run(tmp_path, pictures=False, **options).train()
     rows = list(csv.DictReader((tmp_path / 'results.csv').read_text().splitlines()))
     assert [row['epoch'] for row in rows] == ['1', '2', '3']
     assert [bool(row['accuracy/top1']) for row in rows] == [False, True, True]
@@ -102,37 +98,37 @@ def test_each_epoch_has_a_row_and_some_a_validation(tmp_path):
     assert [epoch for epoch, _ in record['clock']] == [2, 3]
 
 
-def test_a_run_without_validation_has_its_losses_and_says_what_is_next(tmp_path):
-    none = dict.fromkeys(('val_cfg', 'val_dataloader', 'val_evaluator'))
-    reported(tmp_path, pictures=False, **none).train()
+def test_a_run_without_validation_records_losses_and_prints_the_next_command(tmp_path):
+    no_validation = dict.fromkeys(('val_cfg', 'val_dataloader', 'val_evaluator'))
+    tiny_run(tmp_path, pictures=False, **no_validation).train()
     assert (tmp_path / 'results.csv').read_text().startswith('epoch,iter,seconds,train/lr,')
     assert (tmp_path / 'learning_curve.png').is_file()
     assert f'Next: vit-plugin test {tmp_path}' in next(tmp_path.rglob('*.log')).read_text()
 
 
-def test_what_is_next_names_an_image_of_the_data(tmp_path):
+def test_the_next_command_names_an_image_of_the_data(tmp_path):
     image = tmp_path / "a cat's.png"
     image.touch()
     data = SimpleNamespace(get_data_info=lambda _: dict(img_path=str(image)))
     loader = SimpleNamespace(dataset=data)
     runner = SimpleNamespace(train_dataloader=loader, _val_loop=None, work_dir='work dirs/a')
-    assert shlex.split(_next_command(runner)) == [
-        *('infer', 'work dirs/a', str(image), '--out', 'pictures')
-    ]
+    words = shlex.split(_next_command(runner))
+    assert words == ['infer', 'work dirs/a', str(image), '--out', 'pictures']
 
 
 @pytest.fixture
 def few_images(monkeypatch):
-    """Lets a page have four images, since it takes long to draw many."""
+    """Reduce the number of images per figure, since drawing takes long."""
     monkeypatch.setattr('vit_plugin.report.pictures.data_pictures.SHOWN_SAMPLES', 4)
     monkeypatch.setattr('vit_plugin.report.outcomes.outcomes.PANELS', 4)
 
 
 def files_of_the_page() -> set[str]:
-    """The patterns of files in the first column of the table."""
+    """The patterns in the first column of the table in docs/tools.md."""
     text = Path('docs/tools.md').read_text().partition('## Logs')[2].partition('\n### ')[0]
     cells = [line.split('|')[1] for line in text.splitlines() if line.startswith('| `')]
     names = [re.findall('`([^`]+)`', cell) for cell in cells]
+    # `classes.json`, `.csv` stands for classes.json and classes.csv.
     return {
         name if not name.startswith('.') else Path(first).stem + name
         for first, *others in names
@@ -142,31 +138,31 @@ def files_of_the_page() -> set[str]:
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures('few_images')
-def test_the_table_of_the_page_is_what_a_run_writes(tmp_path):
-    reported(tmp_path, **{'default_hooks.checkpoint.save_best': 'auto'}).train()
+def test_docs_list_the_files_of_a_run(tmp_path):
+    tiny_run(tmp_path, **{'default_hooks.checkpoint.save_best': 'auto'}).train()
     written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*') if path.is_file()}
     time = next(tmp_path.rglob('*.log')).stem
     patterns = {
         name.replace('<time>', time).replace('<config>', time) for name in files_of_the_page()
     }
     assert {name for name in written if not any(map(Path(name).match, patterns))} == set()
-    missing = {name for name in patterns if not any(Path(one).match(name) for one in written)}
-    assert missing == {'precision_recall.png'}  # which is of detectors
+    missing = {name for name in patterns if not any(Path(path).match(name) for path in written)}
+    assert missing == {'precision_recall.png'}  # only detectors have it
 
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures('few_images')
-def test_pictures_change_nothing_of_a_training(tmp_path):
+def test_pictures_do_not_change_the_training(tmp_path):
     weights = []
     for pictures in (True, False):
-        model = reported(tmp_path / f'{pictures}', pictures).train()
+        model = tiny_run(tmp_path / f'{pictures}', pictures).train()
         weights.append(list(model.state_dict().values()))
         for picture in ('labels', 'train_batch', 'val_predictions', 'val_worst', 'val_best'):
             assert (tmp_path / f'{pictures}/{picture}.png').exists() == pictures
     assert all(map(torch.equal, *weights))
 
 
-def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
+def test_failing_pictures_do_not_end_the_training(tmp_path, monkeypatch):
     def fail(*_):
         raise ZeroDivisionError('by nought')
 
@@ -175,7 +171,7 @@ def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ClassOutcomes, 'add', fail)
     monkeypatch.setattr('vit_plugin.report.report_hook.data_figures', lack)
-    reported(tmp_path).train()
+    tiny_run(tmp_path).train()
     text = next(tmp_path.rglob('*.log')).read_text()
     assert 'INFO - Drawing needs supervision. The run goes on without images to train on.' in text
     assert (
@@ -186,8 +182,8 @@ def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
     assert 'accuracy/top1' in record['last']
 
 
-def train_on_a_rank(folder):
-    reported(
+def train_on_rank(folder):
+    tiny_run(
         folder, **{'val_dataloader.dataset.indices': 13, 'val_dataloader.batch_size': 4}
     ).train()
 
@@ -195,8 +191,8 @@ def train_on_a_rank(folder):
 @pytest.mark.nightly
 @pytest.mark.usefixtures('few_images')
 def test_processes_report_each_image_once(tmp_path):
-    """13 images on two processes are 7 each, so that one is validated twice."""
-    on_ranks(2, tmp_path, train_on_a_rank, tmp_path / 'work')
+    """Two processes validate 7 images each of 13, so one image comes twice."""
+    on_ranks(2, tmp_path, train_on_rank, tmp_path / 'work')
     record = json.loads((tmp_path / 'work/metrics.json').read_text())
     assert sum(map(sum, record['confusion_matrix'])) == 13
     right = sum(record['confusion_matrix'][i][i] for i in range(10))

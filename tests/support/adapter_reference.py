@@ -1,10 +1,10 @@
-"""ViT-Adapter written out, by the authors' names: what the tests compare with.
+"""A plain implementation of ViT-Adapter on weights with the authors' names, for comparison.
 
 The source is czczup/ViT-Adapter `detection/mmdet_custom/models/backbones/vit_adapter.py` and
 `adapter_modules.py`, and facebookresearch/dinov3
 `dinov3/eval/segmentation/models/backbone/dinov3_adapter.py`. Samples are taken by the definition of
-bilinear interpolation. All places are in pixels, which is the same as the authors' fractions of the
-image where the sides are multiples of 32.
+bilinear interpolation. All positions are in pixels, which equals the authors' fractions of the
+image if its sides are multiples of 32.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,6 +20,7 @@ Map = tuple[Tensor, int]  # (C, h, w), and its stride
 
 
 def inside(weights: Weights, prefix: str) -> Weights:
+    """The weights below a prefix, without it."""
     return {
         name.removeprefix(prefix): value
         for name, value in weights.items()
@@ -36,13 +37,13 @@ def layer_norm(x: Tensor, weights: Weights, name: str) -> Tensor:
 
 
 def batch_norm(x: Tensor, weights: Weights, name: str) -> Tensor:
-    """Of maps (1, C, h, w), in eval mode."""
-    of = inside(weights, f'{name}.')
-    return F.batch_norm(x, of['running_mean'], of['running_var'], of['weight'], of['bias'])
+    """Normalize maps (1, C, h, w) by the running statistics."""
+    norm = inside(weights, f'{name}.')
+    return F.batch_norm(x, norm['running_mean'], norm['running_var'], norm['weight'], norm['bias'])
 
 
 def centers(size: Sequence[int], stride: int) -> Tensor:
-    """(h*w, 2), y before x, in pixels."""
+    """Centers of the cells of a grid, (h*w, 2), y before x, in pixels."""
     return torch.tensor(
         [((i + 0.5) * stride, (j + 0.5) * stride) for i in range(size[0]) for j in range(size[1])],
         dtype=torch.float64,
@@ -55,9 +56,20 @@ def tokens(x: Tensor) -> Tensor:
 
 
 def deformable(
-    weights: Weights, queries: Tensor, places: Tensor, maps: Sequence[Map], heads: int
+    weights: Weights, queries: Tensor, references: Tensor, maps: Sequence[Map], heads: int
 ) -> Tensor:
-    """Arxiv 2010.04159, Eq. 2 and 3, head by head and map by map: (queries, C) -> (queries, C)."""
+    """Deformable attention, arXiv 2010.04159, Eq. 2 and 3, head by head and map by map.
+
+    Args:
+        weights: the weights of the attention.
+        queries: (queries, C).
+        references: reference points (queries, 2), y before x, in pixels.
+        maps: the maps with the values.
+        heads: number of heads.
+
+    Returns:
+        (queries, C).
+    """
     offsets = linear(queries, weights, 'sampling_offsets').unflatten(1, (heads, len(maps), -1, 2))
     shares = (
         linear(queries, weights, 'attention_weights')
@@ -72,13 +84,15 @@ def deformable(
             value = linear(tokens(x), weights, 'value_proj').chunk(heads, dim=1)[head]
             image = value.t().unflatten(1, x.shape[1:])
             # (queries, points, 2), y before x.
-            at = places[:, None] / stride - 0.5 + offsets[:, head, k].flip(-1)
-            total = total + (sample(image, *at.unbind(-1)) * shares[:, head, k, :, None]).sum(1)
+            points = references[:, None] / stride - 0.5 + offsets[:, head, k].flip(-1)
+            values = sample(image, *points.unbind(-1))
+            total = total + (values * shares[:, head, k, :, None]).sum(1)
         out.append(total)
     return linear(torch.cat(out, dim=1), weights, 'output_proj')
 
 
 def injected(weights: Weights, patches: Map, pyramid: Sequence[Map], heads: int) -> Tensor:
+    """The injector: patches (C, h, w) that attend to the pyramid."""
     x, stride = patches
     queries = layer_norm(tokens(x), weights, 'query_norm')
     normed = [(layer_norm(tokens(y), weights, 'feat_norm').t().view_as(y), s) for y, s in pyramid]
@@ -89,6 +103,7 @@ def injected(weights: Weights, patches: Map, pyramid: Sequence[Map], heads: int)
 
 
 def extracted(weights: Weights, pyramid: Sequence[Map], patches: Map, heads: int) -> list[Map]:
+    """The extractor: the maps of the pyramid attend to the patches, then a CFFN if it has one."""
     x, stride = patches
     normed = layer_norm(tokens(x), weights, 'feat_norm').t().view_as(x)
     out = []
@@ -117,7 +132,7 @@ def extracted(weights: Weights, pyramid: Sequence[Map], patches: Map, heads: int
 
 
 def prior(weights: Weights, image: Tensor) -> list[Tensor]:
-    """Of an image (1, 3, H, W), maps (C, h, w) of strides 4 to 32."""
+    """The spatial prior of an image (1, 3, H, W): maps (C, h, w) of strides 4 to 32."""
     x, maps = image, []
     for conv, norm, stride in (
         ('stem.0', 'stem.1', 2),
@@ -137,7 +152,7 @@ def prior(weights: Weights, image: Tensor) -> list[Tensor]:
 
 
 def resampled(x: Tensor, stride: int, new_stride: int, size: Sequence[int]) -> Tensor:
-    """A map at the centers of another grid. Beyond its outer elements it goes on as there."""
+    """A map (C, h, w) at the centers of another grid; beyond its border, its border values."""
     y, z = (
         ((torch.arange(side, dtype=x.dtype) + 0.5) * new_stride / stride - 0.5).clamp(0, last - 1)
         for side, last in zip(size, x.shape[1:], strict=True)
@@ -156,40 +171,40 @@ def adapter(
     norm: Callable[[Tensor], Tensor] = lambda x: x,
     each: bool = False,
 ) -> list[Tensor]:
-    """The four maps (C, h, w).
+    """The four output maps (C, h, w) of a ViT-Adapter.
 
     Args:
         weights: the weights by the authors' names.
         image: (1, 3, H, W).
         x: tokens (prefix + h*w, C) with positions.
         grid: (h, w).
-        stride: of the patches.
-        groups: of the transformer's blocks, tokens -> tokens.
-        heads: of the deformable attention.
-        norm: of tokens, before they are extracted.
-        each: whether each map is added to the tokens of another group.
+        stride: of the patches, in pixels.
+        groups: groups of the transformer's blocks, each tokens -> tokens.
+        heads: number of heads of the deformable attention.
+        norm: normalizes the tokens after each group.
+        each: whether map k gets the tokens after group k added; otherwise, all get the last.
     """
     c1, *others = prior(inside(weights, 'spm.'), image)
     pyramid = [
         (y + embed[:, None, None], s)
         for y, embed, s in zip(others, weights['level_embed'], STRIDES, strict=True)
     ]
-    number, outs = grid[0] * grid[1], []
+    num_patches, outs = grid[0] * grid[1], []
     for i, group in enumerate(groups):
-        of = inside(weights, f'interactions.{i}.')
-        if 'injector.gamma' in of:
+        interaction = inside(weights, f'interactions.{i}.')
+        if 'injector.gamma' in interaction:
             patches = injected(
-                inside(of, 'injector.'),
-                (x[-number:].t().unflatten(1, grid), stride),
+                inside(interaction, 'injector.'),
+                (x[-num_patches:].t().unflatten(1, grid), stride),
                 pyramid,
                 heads,
             )
-            x = torch.cat((x[:-number], tokens(patches)))
+            x = torch.cat((x[:-num_patches], tokens(patches)))
         x = group(x)
-        outs.append(norm(x)[-number:].t().unflatten(1, grid))
+        outs.append(norm(x)[-num_patches:].t().unflatten(1, grid))
         for name in ('extractor.', 'extra_extractors.0.', 'extra_extractors.1.'):
-            if inside(of, name):
-                pyramid = extracted(inside(of, name), pyramid, (outs[-1], stride), heads)
+            if inside(interaction, name):
+                pyramid = extracted(inside(interaction, name), pyramid, (outs[-1], stride), heads)
     c2, c3, c4 = (y for y, _ in pyramid)
     c1 = (
         c1

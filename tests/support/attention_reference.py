@@ -6,7 +6,7 @@ from vit_plugin.models.layers import Attention, BlockCfg
 
 
 def small(embed_dims: int, num_heads: int, **options) -> BlockCfg:
-    """The config of a block of this width."""
+    """The config of a block whose MLP has twice its width."""
     return BlockCfg(
         embed_dims=embed_dims, num_heads=num_heads, feedforward_channels=2 * embed_dims, **options
     )
@@ -15,7 +15,7 @@ def small(embed_dims: int, num_heads: int, **options) -> BlockCfg:
 def reference(
     layer: Attention, x: torch.Tensor, grid: tuple[int, int]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Output and weights by the formula, with the N x N bias written out."""
+    """Output and attention weights by the formula, with the relative bias added pair by pair."""
     b, n, c = x.shape
     heads, dims = layer.num_heads, c // layer.num_heads
     q, k, v = (t.reshape(b, n, heads, dims).transpose(1, 2) for t in layer.qkv(x).chunk(3, dim=-1))

@@ -1,4 +1,4 @@
-"""Golden files: weights of the authors' code, and what it computes with them."""
+"""Golden files, which hold weights of the authors' code and its outputs, and comparisons."""
 
 import json
 from collections.abc import Callable
@@ -51,16 +51,16 @@ def relative_error(ours: Tensor, theirs: Tensor) -> tuple[float, float]:
 
 
 def assert_alike(outputs: Callable[[Tensor], tuple[Tensor, Tensor]]) -> None:
-    """What images give by ours and by theirs is the same."""
+    """Assert that ``outputs`` of random images are a pair of equal tensors: ours and theirs."""
     with torch.no_grad():
         assert_same(*outputs(torch.randn(2, 3, 32, 32)))
 
 
 def assert_same(ours: Tensor, theirs: Tensor) -> None:
-    """Equal but for the rounding of float32.
+    """Assert that two outputs are equal up to rounding in float32.
 
-    The largest difference cannot be held to 1e-6 too: on the golden hybrids, our network in float64
-    is up to 3.2e-6 from the authors' float32, so that much is the rounding of the reference itself.
+    The bound on the largest difference is higher because the reference is rounded, too: on the
+    golden hybrids, our network in float64 differs from the authors' float32 by up to 3.2e-6.
     """
     mean, largest = relative_error(ours, theirs)
     assert mean < 1e-6

@@ -1,7 +1,7 @@
-"""Calls of the tools that cannot work, and a word that the sentence about each must hold.
+"""Calls of the tools that cannot work, and a word that the error message of each must contain.
 
-The calls are made of tables: what is wrong with a file, a setting, a flag or the machine, for each
-tool that takes it.
+Tables list what is wrong with files and settings. Each entry makes a call of every tool that takes
+such a file or setting; wrong flags and a full disk are added for each tool.
 """
 
 import pickle
@@ -27,6 +27,16 @@ SHORT = [
 
 
 class Call(NamedTuple):
+    """A call of a tool.
+
+    Attributes:
+        tool: name of the tool.
+        arguments: its command line.
+        word: what the error message must contain.
+        environment: further environment variables. ``'{taken}'`` stands for a port in use.
+        full_disk: whether files cannot grow during the call.
+    """
+
     tool: str
     arguments: list[str]
     word: str
@@ -34,13 +44,15 @@ class Call(NamedTuple):
     full_disk: bool = False
 
     def __str__(self) -> str:
-        said = ' '.join(
+        words = [
             str(argument).rpartition('/')[2] for argument in self.arguments if argument not in SHORT
-        )
-        return f'{self.tool} {said}{" with a full disk" * self.full_disk}'[:150]
+        ]
+        if self.full_disk:
+            words.append('with a full disk')
+        return ' '.join([self.tool, *words])[:150]
 
 
-# Contents of configs, and a word of the sentence.
+# For the name of each wrong config: its content, and a word of the error message.
 CONFIGS = {
     'syntax': ('model = dict(type=', 'syntax'),
     'name': ('model = undefined', 'undefined'),
@@ -54,7 +66,7 @@ CONFIGS = {
     'key_twice': ("_base_ = '{digits}'\nmodel = 3", 'model'),
 }
 
-# Settings of the digits' recipe for training, and a word of the sentence.
+# Wrong settings of the recipe for digits, and a word of the error message.
 SETTINGS = {
     'train_cfg.max_epochs=0': 'max_epochs',
     'train_cfg.max_epochs=-3': 'max_epochs',
@@ -150,7 +162,7 @@ SETTINGS = {
 
 
 def prepare(folder: Path) -> None:
-    """Files that are right, and files that are wrong."""
+    """Write valid and damaged checkpoints, images and configs, which the calls refer to."""
     cfg = read_config(DIGITS)
     init_default_scope(cfg.default_scope)
     model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor))
@@ -188,8 +200,9 @@ def prepare(folder: Path) -> None:
     (folder / 'config.txt').write_text('model = 3')
 
 
-# Weights that no model predicts with.
+# Checkpoints that can be read, but not used for predictions, and a word of the error message.
 NOT_TO_PREDICT = {'other.pth': 'other.pth', 'nan.pth': 'NaN', 'meta.pth': 'meta'}
+# Files that cannot be read as a checkpoint or have no weights, and a word of the error message.
 BAD_WEIGHTS = {
     'none.pth': 'none.pth',
     'cut.pth': 'cut.pth',
@@ -204,21 +217,22 @@ BAD_WEIGHTS = {
 
 
 def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
+    """The calls of some tools, with the files that :func:`prepare` wrote into a folder."""
     good = str(folder / 'good.pth')
     short = ['--cfg-options', *SHORT]
     work = ['--work-dir', str(folder / 'work')]
 
-    def train(*arguments: str, word: str, options: tuple[str, ...] = (), **more: object) -> Call:
+    def train(*arguments: str, word: str, options: tuple[str, ...] = (), **fields: object) -> Call:
         config = [] if arguments and arguments[0].endswith(('.py', '.txt')) else [DIGITS]
         return Call(
             'train',
             [*config, *arguments, *([] if '--work-dir' in arguments else work), *short, *options],
             word,
-            **more,
+            **fields,
         )
 
-    def test(*arguments: str, word: str, **more: object) -> Call:
-        return Call('test', [*arguments, *work, *short], word, **more)
+    def test(*arguments: str, word: str, **fields: object) -> Call:
+        return Call('test', [*arguments, *work, *short], word, **fields)
 
     def infer(
         *images: str,
@@ -227,10 +241,10 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
         config: str = DIGITS,
         out: str = str(folder / 'out'),
         extra: tuple[str, ...] = (),
-        **more: object,
+        **fields: object,
     ) -> Call:
         return Call(
-            'infer', [checkpoint, *images, '--config', config, '--out', out, *extra], word, **more
+            'infer', [checkpoint, *images, '--config', config, '--out', out, *extra], word, **fields
         )
 
     image = str(folder / 'good.png')

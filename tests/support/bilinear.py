@@ -1,4 +1,4 @@
-"""Bilinear interpolation by its definition: what the tests of the detection ops compare with."""
+"""Bilinear interpolation by its definition, with which tests compare operators."""
 
 import torch
 
@@ -6,14 +6,16 @@ import torch
 def sample(image: torch.Tensor, y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Values (..., C) of an image (C, H, W) at coordinates (...); the image is zero outside."""
     rows, columns = (torch.arange(size, dtype=image.dtype) for size in image.shape[1:])
-    hats = [
-        (1 - (at[..., None] - grid).abs()).clamp(min=0) for at, grid in ((y, rows), (x, columns))
-    ]
-    return torch.einsum('chw,...h,...w->...c', image, *hats)
+    row_weights = (1 - (y[..., None] - rows).abs()).clamp(min=0)
+    column_weights = (1 - (x[..., None] - columns).abs()).clamp(min=0)
+    return torch.einsum('chw,...h,...w->...c', image, row_weights, column_weights)
 
 
 def assert_same_with_gradients(ours, reference, inputs: list[torch.Tensor]) -> None:
-    """Two functions have the same value and the same gradients by all inputs."""
+    """Assert that two functions have the same value and gradients with respect to all inputs.
+
+    No reference gradient may be zero everywhere.
+    """
     inputs = [tensor.detach().requires_grad_() for tensor in inputs]
     values = ours(*inputs), reference(*inputs)
     torch.testing.assert_close(*values)

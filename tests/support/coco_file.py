@@ -1,4 +1,4 @@
-"""A file of COCO annotations, as campaigns write them for the images that they draw."""
+"""A file of COCO annotations, which benchmarks write for the images that they draw."""
 
 import json
 from collections.abc import Sequence
@@ -24,26 +24,26 @@ class CocoFile:
         self.images.append(dict(id=number, file_name=name, width=width, height=height))
 
     def add(self, label: int, box: Sequence[float], **others: Any) -> None:
-        """Add an object of the last image.
+        """Add an object of the image that was added last.
 
         Args:
             label: number of its class, from 0.
             box: left, top, width and height in pixels.
-            **others: further entries, or another area than that of the box.
+            **others: further entries. ``area`` and ``iscrowd`` replace the area of the box and 0.
         """
-        known = dict(area=box[2] * box[3], iscrowd=0)
+        defaults = dict(area=box[2] * box[3], iscrowd=0)
         self.annotations.append(
             dict(
                 id=len(self.annotations) + 1,
                 image_id=self.images[-1]['id'],
                 category_id=label + 1,
                 bbox=list(box),
-                **{**known, **others},
+                **{**defaults, **others},
             )
         )
 
     def write(self, path: Path) -> None:
-        """Write the file, and its folder."""
+        """Write the file, and create its folder."""
         path.parent.mkdir(parents=True, exist_ok=True)
         content = dict(info={}, licenses=[], images=self.images, annotations=self.annotations)
         path.write_text(json.dumps(dict(content, categories=self.categories)))

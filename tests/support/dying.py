@@ -1,4 +1,4 @@
-"""A run that ends before its time."""
+"""A hook that ends a run early, as a crash would."""
 
 from mmengine.hooks import Hook
 
@@ -6,7 +6,13 @@ from benchmarks.exactness import StoppedError
 
 
 class DieHook(Hook):
-    """Ends the run, saving nothing, after an iteration or in a validation."""
+    """Ends the run without saving.
+
+    Args:
+        iteration: number of the last iteration, from 1.
+        moment: ``'step'`` for after that iteration, or ``'validation'`` for the validation that
+            follows it.
+    """
 
     def __init__(self, iteration: int, moment: str) -> None:
         self.iteration, self.moment = iteration, moment

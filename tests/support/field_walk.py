@@ -1,6 +1,7 @@
-"""Every field of a class of configs in transformers at a second value, and without a value.
+"""Changes each field of a config of transformers to a second value, and removes it.
 
-The model here computes the same, or its reader names the field in a sentence.
+In each case, the model here must compute the same as that of transformers, or its reader must raise
+an error that names the field.
 """
 
 import json
@@ -18,15 +19,17 @@ from benchmarks.detectors_reference import doubled
 from vit_plugin.errors import ConfigError
 
 Outputs = Callable[[Tensor], Sequence[Tensor]]
-TOLERANCE = 1e-7  # of the largest output, in float64; some of theirs are computed in float32
-# Second values of fields that several classes have. Numbers and switches need none.
+# Largest difference relative to the largest output, in float64; transformers computes some values
+# in float32.
+TOLERANCE = 1e-7
+# Second values of fields that several classes have. A number is doubled, and a bool inverted.
 SECOND: Mapping[str, Any] = dict(
     architectures=['AnotherModel'],
     dtype='float16',
     hidden_act='relu',
     id2label={0: 'cat', 1: 'dog', 2: 'owl'},
     label2id={'owl': 0, 'dog': 1, 'cat': 2},
-    layer_norm_eps=0.25,  # so that it shows
+    layer_norm_eps=0.25,  # so large that outputs change
     num_channels=1,
     out_features=['stage1'],
     out_indices=[1],
@@ -36,23 +39,23 @@ SECOND: Mapping[str, Any] = dict(
     problem_type='regression',
     transformers_version='4.0.0',
 )
-UNUSED = ('num_batches_tracked', 'mask_token')
-HOWS = ('rebuilt', 'edited', 'missing')
-# Fields that are not named where they contradict another one, which is.
-INSTEAD = dict(is_hybrid='backbone_config neck_hidden_sizes')
+UNUSED = ('num_batches_tracked', 'mask_token')  # ends of names; they do not change outputs
+CHANGES = ('rebuilt', 'edited', 'missing')  # see Walked.changed
+# A field that contradicts others, and those fields, which an error may name instead of it.
+INSTEAD = dict(is_hybrid=('backbone_config', 'neck_hidden_sizes'))
 
 
 class Walked(NamedTuple):
-    """A small model of transformers, and how both compute.
+    """A small model of transformers, and how it and the model here compute outputs.
 
     Attributes:
-        config: its class of configs.
-        model: its class.
-        given: its config's values.
-        second: second values of fields, those of a config in a field by ``field.name``.
-        size: of its images (height, width).
-        theirs: a model of transformers -> its outputs.
-        ours: a folder -> the same of the model here.
+        config: the class of its config.
+        model: the class of the model.
+        given: the values of its config.
+        second: second values of fields; ``outer.inner`` names a field of a nested config.
+        size: height and width of its images in pixels.
+        theirs: given a model of transformers, a function from images to its outputs.
+        ours: given a folder, the same function for the model here.
     """
 
     config: Any
@@ -64,18 +67,18 @@ class Walked(NamedTuple):
     ours: Callable[[Path], Outputs]
 
     def names(self) -> Iterator[str]:
-        """The fields, and in place of a config in a field its own ones."""
+        """The names of all fields; a nested config is replaced by the fields only it has."""
         config = self.config(**self.given)
         for name in _fields(self.config):
             if hasattr(part := getattr(config, name, None), 'model_type'):
-                own = [inside for inside in _fields(type(part)) if inside not in shared()]
-                yield from (f'{name}.{inside}' for inside in own)
+                inner_names = [inner for inner in _fields(type(part)) if inner not in shared()]
+                yield from (f'{name}.{inner}' for inner in inner_names)
             else:
                 yield name
 
-    def hows(self, name: str) -> tuple[str, ...]:
-        """What to do with a field: those that all classes share determine no shape."""
-        return ('edited',) if name in shared() else HOWS
+    def changes(self, name: str) -> tuple[str, ...]:
+        """How to change a field. Those that all classes share determine no shape."""
+        return ('edited',) if name in shared() else CHANGES
 
     def value(self, name: str) -> Any:
         """A second value of a field."""
@@ -92,92 +95,98 @@ class Walked(NamedTuple):
         return 2 * first or 1
 
     def faults(self, path: Path) -> dict[str, str]:
-        """What is wrong, by the field and what was done with it.
+        """What is wrong for each field and change of it; empty if all is right.
 
         Args:
             path: a folder for the files.
         """
         base = self.folder(path / 'base')
-        found = {'as it is': self.fault(base)}
+        faults = {'as it is': self.fault(base)}
         for name in self.names():
-            for how in self.hows(name):
+            for how in self.changes(name):
                 folder = path / f'{name}_{how}'
                 try:
                     self.changed(base, folder, name, how)
-                except Exception:  # transformers refuses the value
+                except Exception:  # transformers rejects the value
                     continue
-                found[f'{name}, {how}'] = self.fault(folder, name, how)
+                faults[f'{name}, {how}'] = self.fault(folder, name, how)
                 shutil.rmtree(folder)
-        return {name: words for name, words in found.items() if words}
+        return {name: text for name, text in faults.items() if text}
 
     def folder(self, path: Path, **changes: Any) -> Path:
-        """A folder as it is saved, with random weights and these values of fields."""
+        """Save a model with random weights and these values of fields; return its folder."""
         from transformers.utils import logging
 
-        logging.set_verbosity_error()  # of what an edited config does not fit
+        logging.set_verbosity_error()  # no warnings about weights that do not fit an edited config
         logging.disable_progress_bar()
         torch.manual_seed(0)
-        given: dict[str, Any] = dict(self.given)
+        values: dict[str, Any] = dict(self.given)
         for name, value in changes.items():
             part, _, last = name.rpartition('.')
             if part:
-                given[part] = {**given[part], last: value}
+                values[part] = {**values[part], last: value}
             else:
-                given[last] = value
-        model = self.model(self.config(**given))
-        kept = {name: value.clone() for name, value in model.named_buffers()}
+                values[last] = value
+        model = self.model(self.config(**values))
+        original = {name: value.clone() for name, value in model.named_buffers()}
         randomize(model, std=0.2)
         for name, value in model.named_buffers():
-            if name.endswith(('.n_points_scale', '.num_points_scale')):  # from the config
-                value.copy_(kept[name])
-            if name.endswith('attn_mask_probs'):  # another value would be a random mask
+            if name.endswith(('.n_points_scale', '.num_points_scale')):  # follows from the config
+                value.copy_(original[name])
+            if name.endswith('attn_mask_probs'):  # a probability below 1 makes the mask random
                 nn.init.ones_(value)
         model.save_pretrained(path)
         return path
 
     def fault(self, path: Path, name: str = '', how: str = '') -> str:
-        """Nothing, or what is wrong with the model in a folder, of which a field was changed."""
+        """What is wrong with the model in a folder, or ``''``.
+
+        Args:
+            path: the folder.
+            name: the field that was changed, or ``''`` if none was.
+            how: how it was changed.
+        """
         try:
-            mine = self.ours(path)
+            our_model = self.ours(path)
         except ConfigError as error:
-            last = name.rpartition('.')[2] or 'nothing'
-            words = [last, *INSTEAD.get(last, '').split()]
-            return '' if any(word in str(error) for word in words) else f'not named: {error}'
+            last = name.rpartition('.')[2]
+            names = [last, *INSTEAD.get(last, ())] if last else []
+            return '' if any(field in str(error) for field in names) else f'not named: {error}'
         try:
             model, loading = self.model.from_pretrained(
                 path, output_loading_info=True, dtype=torch.float64
             )
-        except Exception:  # of any kind
+        except Exception:
             return ''  # transformers does not read it
-        # Random, but for counters of norms and a token of masks, which change nothing.
-        lost = [key for key in loading['missing_keys'] if not key.endswith(UNUSED)]
-        if lost:
-            return '' if how == 'missing' else f'transformers lacks {lost}'
-        model.config.return_dict = True  # of outputs, which is not their values
+        # Missing weights would be random, so outputs could not be compared.
+        missing = [key for key in loading['missing_keys'] if not key.endswith(UNUSED)]
+        if missing:
+            return '' if how == 'missing' else f'transformers lacks {missing}'
+        model.config.return_dict = True  # theirs() reads outputs by name
         images = torch.rand(1, 3, *self.size, dtype=torch.float64)
         with torch.no_grad(), doubled():
             try:
-                wanted = self.theirs(model.eval())(images)
+                their_outputs = self.theirs(model.eval())(images)
             except Exception:
-                return ''  # transformers does not compute it
-            found = mine(images)
-        for one, other in zip(wanted, found, strict=True):
-            if one.shape != other.shape:
-                return f'{tuple(other.shape)} in place of {tuple(one.shape)}'
-            largest, distance = one.abs().max().item(), (one - other).abs().max().item()
-            if not distance <= TOLERANCE * largest:
+                return ''  # transformers cannot compute with it
+            our_outputs = our_model(images)
+        for theirs, ours in zip(their_outputs, our_outputs, strict=True):
+            if theirs.shape != ours.shape:
+                return f'{tuple(ours.shape)} in place of {tuple(theirs.shape)}'
+            largest, distance = theirs.abs().max().item(), (theirs - ours).abs().max().item()
+            if not distance <= TOLERANCE * largest:  # also if it is NaN
                 return f'it differs by {distance:.1e} of {largest:.1e}'
         return ''
 
     def changed(self, base: Path, path: Path, name: str, how: str) -> Path:
-        """The folder ``base`` with a field at its second value, or without it.
+        """Write a folder in which one field has its second value, or is missing.
 
         Args:
-            base: as :meth:`folder` writes it.
+            base: the folder of the unchanged model, as :meth:`folder` writes it.
             path: the new folder.
-            name: of the field.
-            how: ``'rebuilt'``: another model; ``'edited'``: the same weights with another
-                config; ``'missing'``: the same without the field.
+            name: the field.
+            how: ``'rebuilt'``: a new model with the second value; ``'edited'``: the weights of
+                ``base`` with the second value; ``'missing'``: those without the field.
         """
         if how == 'rebuilt':
             return self.folder(path, **{name: self.value(name)})

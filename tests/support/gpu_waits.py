@@ -1,4 +1,4 @@
-"""What a step on a GPU would wait for, counted on the processor."""
+"""Operators of a step that would make the CPU wait for a GPU, recorded on a CPU."""
 
 from typing import Any
 
@@ -8,7 +8,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Waits(TorchDispatchMode):
-    """Names what a GPU would wait for: copies to the processor, and sizes that it decides."""
+    """Records the names of operators for which the CPU would wait for a GPU.
+
+    These copy a value to the CPU, or have an output whose size depends on values.
+    """
 
     OPERATORS = ('_local_scalar_dense', 'nonzero', 'unique', 'masked_select', 'equal')
 
@@ -18,11 +21,11 @@ class Waits(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.name()
-        if any(one in name for one in self.OPERATORS):
+        if any(operator in name for operator in self.OPERATORS):
             self.names.append(name)
         if name.startswith('aten::index') and any(
-            isinstance(one, Tensor) and one.dtype == torch.bool
-            for one in (args[1] if isinstance(args[1], (list, tuple)) else ())
+            isinstance(index, Tensor) and index.dtype == torch.bool
+            for index in (args[1] if isinstance(args[1], (list, tuple)) else ())
         ):
             self.names.append(f'{name} by booleans')
         return func(*args, **(kwargs or {}))

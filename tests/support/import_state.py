@@ -1,7 +1,8 @@
-"""Run by test_import.py: what a process has before and after the modules of each room are imported,
-as JSON.
+"""Run by test_import.py: prints, as JSON, what importing modules of the package changes.
 
-The libraries that the package stands on are imported first, so that only what ours change shows.
+The arguments are names of modules, sorted. The state of the process is compared before and after
+the modules of each top-level package. Libraries that the package uses are imported first, so that
+only changes by our modules remain.
 """
 
 import importlib
@@ -57,6 +58,7 @@ from torch.utils.flop_counter import flop_registry  # noqa: E402
 
 
 def registries():
+    """MMEngine's registries and the frameworks' children of them, with names."""
     for name, root in vars(mmengine.registry).items():
         if isinstance(root, Registry):
             yield f'mmengine {name}', root
@@ -66,6 +68,7 @@ def registries():
 
 
 def named(callables):
+    """A mapping with the full name of each value, which can be compared and printed."""
     return {
         str(key): f'{getattr(value, "__module__", "")}.{getattr(value, "__qualname__", value)}'
         for key, value in dict(callables).items()
@@ -73,8 +76,8 @@ def named(callables):
 
 
 def patched():
-    """Functions of other libraries that ours have taken the place of."""
-    found = []
+    """Functions and classes of other libraries that objects of vit_plugin have replaced."""
+    replaced = []
     for module in list(sys.modules.values()):
         name = getattr(module, '__name__', '')
         if name.partition('.')[0] not in (
@@ -93,11 +96,12 @@ def patched():
         ):
             for key, value in list(vars(owner).items()):
                 if str(getattr(value, '__module__', '')).startswith('vit_plugin'):
-                    found.append(f'{name}.{getattr(owner, "__name__", "")}.{key}')
-    return sorted(set(found))
+                    replaced.append(f'{name}.{getattr(owner, "__name__", "")}.{key}')
+    return sorted(set(replaced))
 
 
 def state():
+    """Global state of the process that an import might change."""
     module, optimizer = sys.modules['torch.nn.modules.module'], sys.modules['torch.optim.optimizer']
     hooks = {
         name: named(value)
@@ -120,7 +124,7 @@ def state():
         schemes={
             prefix: loader
             for prefix, loader in named(CheckpointLoader._schemes).items()
-            # Ours may come beside theirs, not in their place.
+            # The package may add loaders, but not replace others.
             if not loader.startswith('vit_plugin.')
         },
         packages=dict(MODULE2PACKAGE),
@@ -160,14 +164,17 @@ def state():
 
 before = state()
 changed = {}
-for room, names in groupby(sys.argv[1:], key=lambda name: name.split('.')[1]):
+for top_level, names in groupby(sys.argv[1:], key=lambda name: name.split('.')[1]):
     for name in names:
         with suppress(ImportError):  # an extra that is not installed
             importlib.import_module(name)
     after = state()
     for key in after:
         if before[key] != after[key]:
-            changed.setdefault(room, {})[key] = (str(before[key])[-300:], str(after[key])[-300:])
+            changed.setdefault(top_level, {})[key] = (
+                str(before[key])[-300:],
+                str(after[key])[-300:],
+            )
     before = after
 if patched():
     changed['vit_plugin'] = {'functions of other libraries': patched()}

@@ -1,4 +1,4 @@
-"""Run programs in the process of the test, which spares their start and imports."""
+"""Run programs in the process of the test, which saves the time of their start and imports."""
 
 import sys
 import warnings
@@ -24,12 +24,12 @@ def run_in_process(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture,
 ) -> Done:
-    """Call a program that may end the process, and capture what it prints."""
-    monkeypatch.setattr(sys, 'argv', sys.argv)  # which a command sets
-    # The launcher's flag sets it, and does not take it back.
+    """Call a program that may raise SystemExit, and capture what it prints."""
+    # Commands set both; monkeypatch restores them after the test.
+    monkeypatch.setattr(sys, 'argv', sys.argv)
     monkeypatch.setenv('LOCAL_RANK', '0')
-    for kind in (MessageHub, Visualizer, *Visualizer.__subclasses__()):
-        kind._instance_dict.clear()  # of an earlier run, whose folder they write to
+    for cls in (MessageHub, Visualizer, *Visualizer.__subclasses__()):
+        cls._instance_dict.clear()  # instances of an earlier run write to its folder
     capsys.readouterr()
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')

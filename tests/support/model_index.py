@@ -22,7 +22,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from anyfolder.complete import write_text
 
 ROOT = Path(__file__).parents[2]
-# The folders of the index, and what the index says of their models in common.
+# The folders of the index, and what their models have in common.
 PAPER = dict(
     Title='An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale',
     URL='https://arxiv.org/abs/2010.11929',
@@ -52,9 +52,9 @@ FIGURE = re.compile(r'(Published[^:.]*|Ours, [\d-]+): ([\d.]+) % top-1')
 
 
 def recipes(folder: str) -> list[Path]:
-    """The recipes of one folder of the index, in the order of their names.
+    """The recipes of a folder of the index, sorted by name.
 
-    One to choose variants by is not a model.
+    Recipes with ``-choice`` in their name are left out: they serve to choose a variant.
     """
     return sorted(
         path for path in ROOT.joinpath('configs', folder).glob('*.py') if '-choice' not in path.stem
@@ -62,7 +62,7 @@ def recipes(folder: str) -> list[Path]:
 
 
 def entry(path: Path) -> dict[str, Any]:
-    """The entry of a recipe."""
+    """The entry of a recipe in the index."""
     text = ' '.join((ast.get_docstring(ast.parse(path.read_text())) or '').split())
     data = next(name for key, name in DATASETS.items() if f'_{key}' in path.stem)
     source, figure = (FIGURE.findall(text) or [('not measured, and none published', None)])[-1]
@@ -83,11 +83,11 @@ def entry(path: Path) -> dict[str, Any]:
 
 
 def complexity(model: Mapping[str, Any]) -> dict[str, int]:
-    """Operations and parameters of a classifier's config, without its memory.
+    """Count operations and parameters of a classifier without allocating its weights.
 
     Returns:
-        ``FLOPs``: multiplications with additions of one image of the native size, as MMPretrain
-        counts them. ``Parameters``: the number of parameters.
+        ``FLOPs``: multiply-adds for one image of the native size, as MMPretrain counts them.
+        ``Parameters``: the number of parameters.
     """
     with torch.device('meta'), DefaultScope.overwrite_default_scope('mmpretrain'):
         classifier = MODELS.build(dict(model, data_preprocessor=None)).eval()
@@ -104,7 +104,7 @@ def complexity(model: Mapping[str, Any]) -> dict[str, int]:
 
 
 def written() -> dict[str, str]:
-    """The files of the index, by their paths."""
+    """The text of each file of the index, by its path."""
     files = {}
     for folder, collection in COLLECTIONS.items():
         content = dict(Collections=[collection], Models=[entry(path) for path in recipes(folder)])

@@ -1,3 +1,5 @@
+"""Assertions about the state and the gradients of models."""
+
 from collections.abc import Mapping
 
 import torch
@@ -7,13 +9,14 @@ State = nn.Module | Mapping[str, Tensor]
 
 
 def assert_same_state(part: State, whole: State) -> None:
-    """All arrays of the part are in the whole, to the last bit."""
-    ours, theirs = (
-        one.state_dict() if isinstance(one, nn.Module) else one for one in (part, whole)
-    )
-    assert not [name for name, value in ours.items() if not torch.equal(theirs[name], value)]
+    """Assert that every tensor of the part is in the whole, bit for bit."""
+    part_state = part.state_dict() if isinstance(part, nn.Module) else part
+    whole_state = whole.state_dict() if isinstance(whole, nn.Module) else whole
+    assert not [
+        name for name, value in part_state.items() if not torch.equal(whole_state[name], value)
+    ]
 
 
 def assert_all_learn(model: nn.Module) -> None:
-    """Every parameter has a gradient."""
+    """Assert that every parameter has a gradient."""
     assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]

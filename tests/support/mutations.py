@@ -1,4 +1,4 @@
-"""Checkpoints with something wrong in them, seeded."""
+"""Damaged checkpoints, as a function of a seed."""
 
 import random
 import re
@@ -15,7 +15,7 @@ BLOCK = r'(blocks|layers|layer)\.\d+\.|encoderblock_\d+/'  # of every format
 def _on_tensor(
     change: Callable[[Tensor, random.Random], Any],
 ) -> Callable[[State, random.Random], Any]:
-    """A change of one tensor as a change of a checkpoint."""
+    """Turn a change of a tensor into a change of a checkpoint: of one random tensor in it."""
 
     def mutate(state: State, chance: random.Random) -> Any:
         key = chance.choice(sorted(state))
@@ -25,14 +25,16 @@ def _on_tensor(
 
 
 def _renamed(state: State, chance: random.Random, name: Callable[[str], Any]) -> State:
+    """Rename one random key."""
     key = chance.choice(sorted(state))
     return {name(key) if other == key else other: value for other, value in state.items()}
 
 
 def _one_block_less(state: State, chance: random.Random) -> State:
+    """Remove all keys of a random block."""
     blocks = sorted({match[0] for key in state if (match := re.search(BLOCK, key))})
-    lost = chance.choice(blocks)
-    return {key: value for key, value in state.items() if lost not in key}
+    removed = chance.choice(blocks)
+    return {key: value for key, value in state.items() if removed not in key}
 
 
 def _all_integers(state: State, chance: random.Random) -> State:
@@ -41,12 +43,14 @@ def _all_integers(state: State, chance: random.Random) -> State:
 
 
 def _cycle(state: State, chance: random.Random) -> State:
+    """A checkpoint that contains itself."""
     content: State = {chance.choice(('epoch', 'args')): 3}
     content[chance.choice(('state_dict', 'model', 'module', 'teacher'))] = content
     return content
 
 
 def _long_cycle(state: State, chance: random.Random) -> State:
+    """A checkpoint that contains itself four levels deep."""
     inner: State = {}
     content: State = {'state_dict': {'model': {'module': inner}}}
     inner['teacher'] = content
@@ -54,13 +58,14 @@ def _long_cycle(state: State, chance: random.Random) -> State:
 
 
 def _nested(state: State, chance: random.Random) -> Any:
+    """The state inside of many dictionaries."""
     content: Any = state
     for _ in range(chance.choice((1, 2, 5, 200))):
         content = {chance.choice(('state_dict', 'model', 'module', 'teacher')): content}
     return content
 
 
-# Changes of a tensor, then those of a whole checkpoint.
+# Changes of a tensor.
 TENSORS = {
     'sparse': lambda x, chance: x.to_sparse(),
     'scalar': lambda x, chance: x.flatten()[0].clone(),
@@ -85,6 +90,7 @@ TENSORS = {
     'no tensor': lambda x, chance: chance.choice((None, 3, 'text', [1, 2], {'a': 1}, b'bytes')),
     'not finite': lambda x, chance: torch.full_like(x, chance.choice((float('nan'), float('inf')))),
 }
+# Changes of a checkpoint, which include those of one tensor in it.
 CHECKPOINTS = {
     'cycle': _cycle,
     'long cycle': _long_cycle,
@@ -130,8 +136,11 @@ CHECKPOINTS = {
 
 
 def mutations(states: dict[str, State], count: int, seed: int = 0) -> Iterator[tuple[str, Any]]:
-    """That many damaged copies of the states, with a name that tells what was done."""
+    """Yield ``count`` damaged copies of random states, each with a name that tells the damage.
+
+    All changes are used in turn.
+    """
     for i in range(count):
         chance = random.Random(f'{seed}-{i}')
-        form, kind = chance.choice(sorted(states)), list(CHECKPOINTS)[i % len(CHECKPOINTS)]
-        yield f'{i}: {kind} of {form}', CHECKPOINTS[kind](states[form], chance)
+        form, change = chance.choice(sorted(states)), list(CHECKPOINTS)[i % len(CHECKPOINTS)]
+        yield f'{i}: {change} of {form}', CHECKPOINTS[change](states[form], chance)

@@ -1,8 +1,10 @@
-"""Run by test_one_process.py: load models in one process and print what each predicts, as JSON.
+"""Run by test_one_process.py: loads models in one process and prints a digest of their predictions.
 
     python one_process.py HOW MODELS [MODULE ...]
 
-MODELS is JSON: names and paths. The modules are imported first, if they can be.
+HOW is in_order, in_threads, in_all_orders, in_fork or in_spawn. MODELS is a JSON object of names
+and paths; so is the output, with digests in place of the paths. Modules that can be imported are
+imported first.
 """
 
 import hashlib
@@ -24,11 +26,11 @@ IMAGE = np.random.default_rng(0).integers(0, 256, (48, 80, 3), np.uint8)
 
 
 def digest(model) -> str:
-    """A short text of all that a model, or that in a file, predicts of the image."""
+    """A short hash of all that a model, or the model in a file, predicts for the image."""
     import vit_plugin
 
-    found = model if callable(model) else vit_plugin.load(model, device='cpu')
-    prediction = found(IMAGE)
+    loaded = model if callable(model) else vit_plugin.load(model, device='cpu')
+    prediction = loaded(IMAGE)
     text = hashlib.sha256(repr(prediction.names).encode())
     for name in ('labels', 'scores', 'boxes', 'masks', 'map', 'depth'):
         value = getattr(prediction, name, None)
@@ -37,17 +39,21 @@ def digest(model) -> str:
 
 
 def in_order(models: dict[str, str]) -> dict[str, str]:
+    """Load and run one model after another."""
     return {name: digest(path) for name, path in models.items()}
 
 
 def in_threads(models: dict[str, str]) -> dict[str, str]:
-    """All at the same time."""
+    """Load and run all models at the same time."""
     with ThreadPoolExecutor(len(models)) as pool:
         return dict(zip(models, pool.map(digest, models.values()), strict=True))
 
 
 def in_pool(method: str, models: dict[str, str]) -> dict[str, str]:
-    """From a process that has loaded and used them; the children load one more each."""
+    """Run models in a child process, after this process has loaded and used them.
+
+    The child gets the loaded models and loads each again. Both must predict the same.
+    """
     import torch
 
     import vit_plugin
@@ -57,27 +63,34 @@ def in_pool(method: str, models: dict[str, str]) -> dict[str, str]:
     for model in loaded:
         digest(model)
     with multiprocessing.get_context(method).Pool(1) as pool:
-        found = pool.map_async(digest, [*loaded, *models.values()]).get(timeout=200)
-    assert found[: len(models)] == found[len(models) :]
-    return dict(zip(models, found, strict=False))
+        digests = pool.map_async(digest, [*loaded, *models.values()]).get(timeout=200)
+    assert digests[: len(models)] == digests[len(models) :]
+    return dict(zip(models, digests, strict=False))
 
 
 def in_all_orders(models: dict[str, str]) -> dict[str, str]:
-    """The orders share their beginnings: a process forks for each model that may come next."""
-    import vit_plugin.inference.load  # noqa: F401  what all need, without a framework
+    """Load the models in all orders; each must predict the same as when it is loaded first.
+
+    Orders with the same beginning share a process, which forks for each model that may come next.
+    """
+    import vit_plugin.inference.load  # noqa: F401  all children need it; it imports no framework
 
     with tempfile.TemporaryFile('a+') as lines:  # a pipe would be full before it is read
         fork_for_each(models, (), lines)
         lines.seek(0)
-        found = {tuple(order): one for order, one in map(json.loads, lines)}
-    assert {order for order in found if len(order) == len(models)} == {*permutations(models)}
-    differ = [order for order, one in found.items() if one != found[order[-1:]]]
-    assert not differ, differ
-    return {name: found[name,] for name in models}
+        # The digest of the last model of each order.
+        digests = {tuple(order): text for order, text in map(json.loads, lines)}
+    assert {order for order in digests if len(order) == len(models)} == {*permutations(models)}
+    different = [order for order, text in digests.items() if text != digests[order[-1:]]]
+    assert not different, different
+    return {name: digests[name,] for name in models}
 
 
 def fork_for_each(models: dict[str, str], done: tuple[str, ...], lines: TextIO) -> None:
-    """Load each other model in a child, where the same is done for those that are left."""
+    """Load each model that is not done in a child of its own, which does so for the others.
+
+    Each child writes a line with its order and the digest of its last model.
+    """
     for name in models.keys() - {*done}:
         if child := os.fork():
             assert os.waitpid(child, 0)[1] == 0, (*done, name)
@@ -98,6 +111,6 @@ if __name__ == '__main__':
         with suppress(Exception):
             importlib.import_module(module)
     ways = dict(in_order=in_order, in_threads=in_threads, in_all_orders=in_all_orders)
-    method = how.removeprefix('in_')
-    read = json.loads(models)
-    print(json.dumps(ways[how](read) if how in ways else in_pool(method, read)))
+    paths = json.loads(models)
+    digests = ways[how](paths) if how in ways else in_pool(how.removeprefix('in_'), paths)
+    print(json.dumps(digests))

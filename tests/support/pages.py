@@ -1,6 +1,4 @@
-"""README and docs/ as the tests read them: fenced blocks, commands, links, and how a page is run
-from top to bottom.
-"""
+"""Reads fenced blocks, commands and links of README and docs/, and runs a page."""
 
 import os
 import re
@@ -18,9 +16,9 @@ FENCE = re.compile(
     r'^(?P<indent> *)```(?P<language>[\w-]*)\n(?P<text>.*?)^(?P=indent)```$',
     re.DOTALL | re.MULTILINE,
 )
-# One, on however many lines.
+# One command, with its continued lines or its here-document.
 COMMAND = re.compile(r"(?:.*<<'(?P<end>\w+)'\n(?:.*\n)*?(?P=end)|(?:.*\\\n)*.*)(?:\n|$)")
-# Words in capitals that are numbers.
+# Numbers for placeholders in capitals.
 NUMBERS = dict(N='2', GIB='80', GPUS='2', PIXELS='224', SCORE='0.3', SEED='1')
 
 # Pages whose commands a test runs in their order, with run_page.
@@ -32,8 +30,8 @@ RUN_PAGES = {
 }
 # Pages whose Python programs need the programs before them on the page.
 IN_ORDER = ('docs/first_steps.md', 'docs/pytorch.md', 'docs/walkthrough.md')
-# Commands that a test runs on small data and in every form, by a pattern of their beginning, and
-# the test.
+# Patterns of the beginnings of commands that a test runs on small data and in every form, and the
+# test. `{}` stands for the first group of the pattern.
 RUN_BY = {
     r'(?:python tools/|vit-plugin )(?:train|test)\b': 'tests/commands/test_train_and_test.py',
     r'(?:python tools/|vit-plugin )'
@@ -58,13 +56,14 @@ RUN_BY = {
     r'(\.ci/check|ruff check|mypy|pre-commit)': '.ci/check',
     r'(coverage run)': '.github/workflows/nightly.yml',
 }
-# Commands and Python programs that no test runs, by a pattern of their beginning, and why. Flags
-# are parsed, and paths and names are looked for all the same.
+# Patterns of the beginnings of commands and Python programs that no test of a page runs, and why.
+# Tests still parse their flags, and check their paths and names.
 NOT_RUN = {
     r'(python3 -m venv|pip |unzip -j efficientnet|git clone|.*MMCV_WITH_OPS=1)': (
         'from the network: .ci/run, benchmarks/wheel.py'
     ),
     r'python benchmarks (focus|continue_dinov3|transfer)': 'needs a wheel from the network',
+    r'python benchmarks exported --rounds': "needs another program's file",
     r'docker ': 'needs a daemon: .github/workflows/nightly.yml',
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
     r'vit-plugin pretrain --data photos': 'downloads weights, for photographs that nobody has here',
@@ -99,12 +98,13 @@ class Block:
     def commands(self) -> list[str]:
         """The commands of a bash block.
 
-        Continued lines and here-documents are one command; comments stay.
+        Continued lines and here-documents are one command. Lines of comments are left out;
+        comments after a command stay.
         """
         return [
-            found[0].rstrip('\n')
-            for found in COMMAND.finditer(self.text)
-            if found[0].strip() and not found[0].startswith('#')
+            command[0].rstrip('\n')
+            for command in COMMAND.finditer(self.text)
+            if command[0].strip() and not command[0].startswith('#')
         ]
 
 
@@ -119,12 +119,12 @@ def pages() -> list[str]:
 def blocks(page: str, *languages: str) -> Iterator[Block]:
     """The fenced blocks of a page in these languages; without any, all of them."""
     text = (ROOT / page).read_text()
-    for found in FENCE.finditer(text):
-        if not languages or found['language'] in languages:
-            indent = len(found['indent'])
-            content = ''.join(line[indent:] for line in found['text'].splitlines(keepends=True))
+    for match in FENCE.finditer(text):
+        if not languages or match['language'] in languages:
+            indent = len(match['indent'])
+            content = ''.join(line[indent:] for line in match['text'].splitlines(keepends=True))
             yield Block(
-                page, text.count('\n', 0, found.start('text')) + 1, found['language'], content
+                page, text.count('\n', 0, match.start('text')) + 1, match['language'], content
             )
 
 
@@ -135,14 +135,17 @@ def prose(page: str) -> str:
 
 def inline_commands(page: str) -> list[str]:
     """Whole command lines in the prose of a page, such as ``python tools/x.py --flag``."""
-    code = [' '.join(found.split()) for found in re.findall(r'`([^`]+)`', prose(page))]
+    code = [' '.join(text.split()) for text in re.findall(r'`([^`]+)`', prose(page))]
     program = re.compile(r'(python (-m|(tools|tests)/\S+)|vit-plugin [a-z]+|tools/\S+) \S')
     return [text for text in code if program.match(text)]
 
 
 def forms(command: str) -> list[str]:
-    """The command lines of a form such as ``x CONFIG [--resume | --amp] --to {a,b}``."""
-    choice = re.search(r'(?<!\S)\[(?P<some>[^][]*)\]|\{(?P<one>[^{}]*)\}', command)
+    """The command lines that a synopsis such as ``x CONFIG [--resume | --amp] --to {a,b}`` allows.
+
+    There is one for each choice in brackets or braces; optional parts are always there.
+    """
+    choice = re.search(r'(?<!\S)\[(?P<brackets>[^][]*)\]|\{(?P<braces>[^{}]*)\}', command)
     if not choice:
         return [
             re.sub(
@@ -151,9 +154,10 @@ def forms(command: str) -> list[str]:
                 command.replace(' ...', ''),
             )
         ]
-    options = (
-        choice['some'].split(' | ') if choice['some'] is not None else choice['one'].split(',')
-    )
+    if choice['brackets'] is not None:
+        options = choice['brackets'].split(' | ')
+    else:
+        options = choice['braces'].split(',')
     return [
         form
         for option in options
@@ -162,9 +166,7 @@ def forms(command: str) -> list[str]:
 
 
 def words(command: str) -> list[list[str]]:
-    """The words of each program of a command line, without comments and settings of the
-    environment.
-    """
+    """The words of each program of a command line, without comments and environment variables."""
     programs = [
         shlex.split(part, comments=True) for part in command.replace('\\\n', ' ').split(' && ')
     ]
@@ -175,7 +177,7 @@ def words(command: str) -> list[list[str]]:
 
 
 def why_not_run(command: str) -> str | None:
-    """What :data:`NOT_RUN` says of a command."""
+    """The reason of :data:`NOT_RUN` for a command, if it has one."""
     return next((why for pattern, why in NOT_RUN.items() if re.match(pattern, command)), None)
 
 
@@ -183,44 +185,44 @@ def run_by(command: str) -> str | None:
     """The test that :data:`RUN_BY` names for a command."""
     program = re.sub(r'^([A-Z_]+=\S+ |\\\n *)+', '', command)
     for pattern, test in RUN_BY.items():
-        if found := re.match(pattern, program):
-            return test.format(*found.groups())
+        if match := re.match(pattern, program):
+            return test.format(*match.groups())
     return None
 
 
 def links(page: str) -> list[str]:
-    """Where the links and pictures of a page lead, addresses left out."""
-    found = re.findall(
+    """The targets of the links and pictures of a page, except web addresses."""
+    # One of the two groups is empty.
+    pairs = re.findall(
         r'\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"', re.sub(r'`[^`\n]*`', '', prose(page))
     )
-    return [target for pair in found for target in pair if target and not re.match(r'\w+:', target)]
+    return [target for pair in pairs for target in pair if target and not re.match(r'\w+:', target)]
 
 
 def anchors(page: Path) -> set[str]:
     """The anchors that GitHub gives the headings of a page."""
-    found: list[str] = []
+    slugs: list[str] = []
     for title in re.findall(r'^#+ +(.+?) *$', FENCE.sub('', page.read_text()), re.MULTILINE):
         title = re.sub(r'\[([^]]*)\]\([^)]*\)', r'\1', title)
         slug = re.sub(r'[^\w\- ]', '', title.lower()).replace(' ', '-')
         earlier = sum(
-            re.fullmatch(re.escape(slug) + r'(-\d+)?', other) is not None for other in found
+            re.fullmatch(re.escape(slug) + r'(-\d+)?', other) is not None for other in slugs
         )
-        found.append(f'{slug}-{earlier}' if earlier else slug)
-    return set(found)
+        slugs.append(f'{slug}-{earlier}' if earlier else slug)
+    return set(slugs)
 
 
 def script(block: Block, values: Mapping[str, str]) -> str:
-    """A block as lines of bash.
+    """A block as lines of bash, with values for words in capitals.
 
-    A Python block runs as a program of its own. If its first line is a comment with the name of a
-    file, such as ``# mine.py``, it becomes that file.
+    A Python block runs in a Python of its own. If its first line is a comment with the name of a
+    file, such as ``# mine.py``, it is written to that file instead.
     """
     text = re.sub(r'\b[A-Z][A-Z_0-9]+\b', lambda word: values.get(word[0], word[0]), block.text)
     if block.language == 'python':
         named = re.match(r'# ([\w./-]+\.py)\n', text)
-        text = (
-            f"{f'cat > {named[1]}' if named else 'python -'} <<'END_OF_BLOCK'\n{text}END_OF_BLOCK\n"
-        )
+        program = f'cat > {named[1]}' if named else 'python -'
+        text = f"{program} <<'END_OF_BLOCK'\n{text}END_OF_BLOCK\n"
     else:
         run = [command for command in Block('', 0, '', text).commands() if not why_not_run(command)]
         text = '\n'.join(run) + '\n'
@@ -232,7 +234,7 @@ def run_page(
 ) -> str:
     """Run the bash and Python blocks of a page in their order, in one shell, as a reader would.
 
-    What :data:`NOT_RUN` names is left out.
+    Commands and programs that :data:`NOT_RUN` excuses are left out.
 
     Args:
         page: path relative to the root, such as ``'docs/first_steps.md'``.
@@ -241,7 +243,7 @@ def run_page(
         timeout: seconds for the whole page.
 
     Returns:
-        What the commands have printed. If one fails, the test fails with the last of it.
+        What the commands print. If one fails, the test fails with the end of it.
     """
     run = [
         block

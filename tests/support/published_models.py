@@ -1,4 +1,4 @@
-"""Files of published detectors, in the layout of the libraries that write them, but small."""
+"""Small files in the layout of published detectors, as the libraries of these write them."""
 
 import json
 from argparse import Namespace
@@ -10,16 +10,18 @@ from authors import FOLDER, recorded
 from safetensors.torch import save_file
 from torch import Tensor
 
+# Sizes of the small RF-DETR. SIDE is in patches, PATCH in pixels; WIDTH is that of the backbone,
+# DIMS that of the decoder, and ROWS the number of outputs for classes.
 PATCH, SIDE, WINDOWS, QUERIES, GROUPS = 16, 4, 2, 5, 2
 BLOCKS, WIDTH, DIMS, ROWS = 12, 64, 32, 91
-HEADS_OF_EOMT = 2  # as the golden files have
-SQUARE = 2  # patches along a side
+HEADS_OF_EOMT = 2  # in the golden files
+SQUARE = 2  # patches along a side of EoMT's images
 
 
 def roboflow_weights(rows: int = ROWS, seed: int = 0, masks: bool = False) -> dict[str, Tensor]:
-    """Random weights of a small RF-DETR, by Roboflow's names, or of an RF-DETR-Seg.
+    """Random weights of a small RF-DETR, or with ``masks`` RF-DETR-Seg, by Roboflow's names.
 
-    Names and shapes are those of ``rfdetr``'s Nano, but for the widths and the decoder's one layer.
+    Names and shapes are those of ``rfdetr``'s Nano with smaller widths and one decoder layer.
     """
     generator = torch.Generator().manual_seed(seed)
     encoder = 'backbone.0.encoder.encoder'
@@ -75,10 +77,13 @@ def roboflow_weights(rows: int = ROWS, seed: int = 0, masks: bool = False) -> di
     norm('transformer.decoder.norm', DIMS)
     linear('transformer.decoder.ref_point_head.layers.0', DIMS, 2 * DIMS)
     linear('transformer.decoder.ref_point_head.layers.1', DIMS, DIMS)
-    for start in ('', *(f'transformer.enc_out_{{}}.{group}' for group in range(GROUPS))):
-        boxes, classes = (
-            start.format(f'{kind}_embed') or f'{kind}_embed' for kind in ('bbox', 'class')
-        )
+    # The branches of the decoder, and those of the encoder for each group.
+    branches = [('bbox_embed', 'class_embed')]
+    branches += [
+        (f'transformer.enc_out_bbox_embed.{group}', f'transformer.enc_out_class_embed.{group}')
+        for group in range(GROUPS)
+    ]
+    for boxes, classes in branches:
         linear(classes, rows, DIMS)
         for i, out in enumerate((DIMS, DIMS, 4)):
             linear(f'{boxes}.layers.{i}', out, DIMS)
@@ -109,9 +114,9 @@ def roboflow_file(path: Path, rows: int = ROWS, masks: bool = False, **content: 
 
 
 def transformers_folder(folder: Path, kind: str) -> Path:
-    """A recorded model of transformers as its ``save_pretrained`` writes it.
+    """Write a recorded model of transformers as its ``save_pretrained`` does.
 
-    ``kind`` is ``'RfDetr'`` or ``'LwDetr'``. What transformers computes with it is recorded, too.
+    ``kind`` is ``'RfDetr'`` or ``'LwDetr'``. The golden file also has the outputs of transformers.
     """
     arrays = recorded(FOLDER / f'lw_detr/{kind}.npz')
     folder.mkdir()
@@ -123,14 +128,12 @@ def transformers_folder(folder: Path, kind: str) -> Path:
         },
         folder / 'model.safetensors',
     )
-    more, own = (
-        (
-            dict(pretrain_image_size=64, window_block_indices=[0, 2], num_windows=4),
-            dict(projector_scale_factors=[2.0, 0.5]),
-        )
-        if kind == 'LwDetr'
-        else (dict(num_windows=2, image_size=64), dict(layer_norm_eps=1e-5))
-    )
+    if kind == 'LwDetr':
+        backbone = dict(pretrain_image_size=64, window_block_indices=[0, 2], num_windows=4)
+        detector = dict(projector_scale_factors=[2.0, 0.5])
+    else:
+        backbone = dict(num_windows=2, image_size=64)
+        detector = dict(layer_norm_eps=1e-5)
     config = dict(
         model_type=f'{kind[:2].lower()}_detr',
         backbone_config=dict(
@@ -140,7 +143,7 @@ def transformers_folder(folder: Path, kind: str) -> Path:
             num_hidden_layers=4,
             out_indices=[2, 4],
             patch_size=8,
-            **more,
+            **backbone,
         ),
         d_model=8,
         decoder_cross_attention_heads=2,
@@ -151,16 +154,23 @@ def transformers_folder(folder: Path, kind: str) -> Path:
         group_detr=2,
         id2label={'0': 'cat', '1': 'dog', '2': 'owl'},
         num_queries=5,
-        **own,
+        **detector,
     )
     (folder / 'config.json').write_text(json.dumps(config))
-    size = dict(size=dict(height=64, width=64), image_mean=[0.5] * 3, image_std=[0.25] * 3)
-    (folder / 'preprocessor_config.json').write_text(json.dumps(size))
+    processor = dict(size=dict(height=64, width=64), image_mean=[0.5] * 3, image_std=[0.25] * 3)
+    (folder / 'preprocessor_config.json').write_text(json.dumps(processor))
     return folder
 
 
 def eomt_folder(folder: Path, name: str, classes: int = 5, **processor: Any) -> Path:
-    """The same of EoMT: ``name`` is that of a file in ``tests/golden/eomt``."""
+    """Write a recorded EoMT as transformers' ``save_pretrained`` does.
+
+    Args:
+        folder: where it is written.
+        name: the beginning of the name of a file in ``tests/golden/eomt``.
+        classes: number of classes in the config.
+        **processor: the content of its ``preprocessor_config.json``.
+    """
     arrays = recorded(FOLDER / f'eomt/{name}ForUniversalSegmentation.npz')
     weights = {
         key.removeprefix('params/'): torch.from_numpy(value).contiguous()
@@ -168,7 +178,7 @@ def eomt_folder(folder: Path, name: str, classes: int = 5, **processor: Any) -> 
         if key.startswith('params/')
     }
     table, size = 'embeddings.position_embeddings.weight', arrays['images'].shape[-1]
-    if table in weights:  # the recorded one is of a rectangle, and transformers' own are square
+    if table in weights:  # recorded for a rectangle; transformers saves tables of square images
         weights[table] = weights[table][: SQUARE**2].contiguous()
         size = SQUARE * weights['embeddings.patch_embeddings.projection.weight'].shape[-1]
     folder.mkdir()

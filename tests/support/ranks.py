@@ -1,4 +1,4 @@
-"""Run a function on several processes of this machine, which share the imports of the tests."""
+"""Run a function in several processes of this machine, forked from that of the tests."""
 
 import faulthandler
 import gc
@@ -10,16 +10,16 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing
 
-# At the first backward autograd starts a thread for each device that is known then, and with
-# threads it does not run in a forked process. On a CPU it needs none, but sharding a model on the
-# meta device makes torch know of more devices.
+# In the first backward pass, autograd starts a thread for each kind of device known by then, and
+# once it has threads it does not work in a forked process. For the CPU it needs none, but sharding
+# a model on the meta device registers more devices. So the first backward pass happens here.
 torch.ones(1, requires_grad=True).sum().backward()
 
 
 def on_ranks(count: int, folder: Path, function: Callable[..., None], *args: Any) -> None:
     """Call ``function(*args)`` in ``count`` processes with a group of gloo.
 
-    An error in one of them is raised here.
+    An error in one of them is raised here. All processes have ended when this returns.
 
     Args:
         count: number of processes.
@@ -37,8 +37,7 @@ def on_ranks(count: int, folder: Path, function: Callable[..., None], *args: Any
 
 
 def _rank(rank: int, count: int, folder: str, function: Callable[..., None], args: tuple) -> None:
-    # Objects of other tests are not destroyed here, where the threads of their extensions do not
-    # run.
+    # Never destroy objects of other tests: the threads of their extensions do not run here.
     gc.freeze()
     rendezvous = f'file://{folder}/rendezvous_of_{function.__name__}'
     with Path(folder, f'crash_of_rank_{rank}.txt').open('w') as trace:

@@ -1,4 +1,4 @@
-"""Tiny real-time detectors, their state as the authors' files have it, and their outputs."""
+"""Tiny real-time detectors, their state as in the authors' files, and a comparison of outputs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +25,7 @@ HGNET_CHANNELS = [8, 16, 24]
 
 
 def built(settings: dict[str, Any]) -> nn.Module:
-    """A detector with random weights that keep the scale of its maps, and random statistics."""
+    """A detector with random weights and statistics, which keep the scale of its maps."""
     import mmdet.models  # noqa: F401
     from mmengine.registry import MODELS, init_default_scope
 
@@ -41,28 +41,36 @@ def built(settings: dict[str, Any]) -> nn.Module:
 
 
 def authors_state(model: nn.Module, points: Sequence[int]) -> dict[str, Tensor]:
-    """The state by the authors' names, with the reciprocals of the points of two layers."""
-    found = recognize(model.state_dict())
-    assert found.is_own
-    state, left = AUTHORS.export(dict(found), heads=1)
-    assert not left
+    """The state by the authors' names, with the ``num_points_scale`` of two decoder layers.
+
+    ``points`` are the numbers of sampling points of each level.
+    """
+    recognized = recognize(model.state_dict())
+    assert recognized.is_own
+    state, unexported = AUTHORS.export(dict(recognized), heads=1)
+    assert not unexported
     shares = torch.tensor([1 / number for number in points for _ in range(number)])
     for i in range(2):
         state[f'decoder.decoder.layers.{i}.cross_attn.num_points_scale'] = shares
     return state
 
 
-def assert_same_outputs(found: nn.Module, model: nn.Module) -> None:
-    """Check logits, boxes and masks on a rectangle."""
+def assert_same_outputs(loaded: nn.Module, model: nn.Module) -> None:
+    """Assert that two detectors give the same logits, boxes and masks for a rectangular image."""
     images = torch.rand(1, 3, 128, 192)
     with torch.no_grad():
-        both = zip(_outputs(found, images), _outputs(model, images), strict=True)
-    for one, other in both:
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+        pairs = zip(_outputs(loaded, images), _outputs(model, images), strict=True)
+    for actual, expected in pairs:
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
 
 
 def _outputs(model: nn.Module, images: Tensor) -> tuple[Tensor, ...]:
+    """Logits and boxes of the last layer, and masks if the head has them."""
     maps = model.extract_feat(images)
-    found = model.bbox_head(maps)
+    output = model.bbox_head(maps)
     masks = getattr(model.bbox_head, 'masks_of', None)
-    return found.logits[-1], found.boxes[-1], *([masks(maps, found.features[-1])] if masks else [])
+    return (
+        output.logits[-1],
+        output.boxes[-1],
+        *([masks(maps, output.features[-1])] if masks else []),
+    )

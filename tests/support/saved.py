@@ -1,4 +1,4 @@
-"""Models as their own libraries save them, for tests of the names in files."""
+"""Saves models as their own libraries do, for tests of the names in files."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -8,7 +8,7 @@ from torch import nn
 
 
 def saved(model: nn.Module, folder: Path) -> str:
-    """A file with a model's weights, by the saving of the library that the model is of."""
+    """Save a model's weights as its library does (MMEngine for ours), and return the file."""
     library = type(model).__module__.partition('.')[0]
     return str(
         {'transformers': _transformers, 'timm': _timm}.get(library, _mmengine)(model, folder)

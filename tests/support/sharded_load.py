@@ -1,4 +1,4 @@
-"""What each of two processes does in a test of `load_weights`, into a model that they share."""
+"""Run on two ranks by a test of loading weights into a model that is sharded over them."""
 
 import sys
 from pathlib import Path
@@ -14,6 +14,7 @@ from vit_plugin.weights import open_checkpoint
 
 
 def load(rank: int, config: dict, folder: str) -> None:
+    """Load theirs.npz into a sharded model in three ways; it must then equal ours.pth."""
     dist.init_process_group(
         'gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=2
     )

@@ -1,4 +1,4 @@
-"""Sizes of tiny models, random weights for them, and what is built on such backbones."""
+"""Sizes of tiny models, random weights for them, and models built on such backbones."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -13,12 +13,13 @@ from vit_plugin.config.task_model import ModelFacts
 Model = TypeVar('Model', bound=nn.Module)
 TINY_SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
 TINY = dict(TINY_SIZES, patch_size=8)
-CENTRED = dict(type='none', rotary=dict(form='centred', planes='halves'))  # DINOv3's
+CENTRED = dict(type='none', rotary=dict(form='centred', planes='halves'))  # as in DINOv3
 
 
 def randomize(model: Model, std: float = 0.05) -> Model:
-    """Random weights and statistics, since zeros and ones hide mistakes. None is close to zero in a
-    vector, so that scales and variances pass something on.
+    """Set random weights and statistics in place, since zeros and ones hide mistakes.
+
+    Vectors, such as scales and variances, get values from 0.5 to 1.5, so that no output vanishes.
     """
     for value in (*model.parameters(), *model.buffers()):
         if value.is_floating_point():
@@ -29,11 +30,11 @@ def randomize(model: Model, std: float = 0.05) -> Model:
 def classifier(
     backbone: Mapping[str, Any], classes: int = 3, neck: dict | None = None, **head: Any
 ) -> nn.Module:
-    """MMPretrain's classifier on a VisionTransformer, in the mode of predictions.
+    """MMPretrain's classifier on a VisionTransformer, in eval mode.
 
     Args:
         backbone: arguments of the VisionTransformer.
-        classes: number of classes; without any there is no head.
+        classes: number of classes; with 0 there is no head.
         neck: config of a neck.
         **head: other arguments of the head, which is a ViTClsHead unless they have a type.
     """
@@ -50,12 +51,12 @@ def classifier(
 
 
 def model_facts(arguments: Mapping[str, Any], size: tuple[int, int], **facts: Any) -> ModelFacts:
-    """Facts for a model of three classes, whose backbone is built on the meta device.
+    """Facts of a model for three classes, whose ``build`` makes its backbone on the meta device.
 
     Args:
         arguments: those of the backbone, with its type unless it is a VisionTransformer.
         size: height and width of the images in pixels.
-        **facts: others.
+        **facts: further facts, or others than these.
     """
 
     def build(**changes: Any) -> nn.Module:

@@ -1,4 +1,4 @@
-"""Tiny trained models, as the commands have them."""
+"""A tiny model in the form in which commands load trained ones."""
 
 from collections.abc import Sequence
 
@@ -11,6 +11,6 @@ NAMES = ('crane', 'cat', 'crane')
 
 
 def tiny_classifier(tiny: dict, classes: Sequence[str] = NAMES, **more: object) -> TrainedModel:
-    """A classifier of three classes, without the steps of a test."""
+    """A classifier of three classes, without a test pipeline; ``more`` are backbone arguments."""
     model = classifier(dict(tiny, **more))
     return TrainedModel(model, Config(dict(default_scope='mmpretrain')), dict(classes=classes))

@@ -1,4 +1,4 @@
-"""TransUNet from its equations, on a state dict by its authors' names.
+"""TransUNet by its equations, on a state dict with its authors' names.
 
 It was compared with the authors' code (Beckschen/TransUNet at 02ef001) in float64, on random
 weights of R50-ViT-B_16 and ViT-B_16 with two blocks: at 224 and 320 px, with one and three skips.
@@ -15,6 +15,7 @@ EMBEDDINGS = 'transformer.embeddings.'
 
 
 def part(state: State, prefix: str) -> dict[str, Tensor]:
+    """The entries below a prefix, without it."""
     return {
         key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)
     }
@@ -57,7 +58,8 @@ def encoder(state: State, x: Tensor, heads: int) -> Tensor:
         return F.layer_norm(x, x.shape[-1:], state[f'{name}.weight'], state[f'{name}.bias'], 1e-6)
 
     i = 0
-    while f'{(block := f"transformer.encoder.layer.{i}")}.attention_norm.weight' in state:
+    while f'transformer.encoder.layer.{i}.attention_norm.weight' in state:
+        block = f'transformer.encoder.layer.{i}'
         y = norm(f'{block}.attention_norm', x)
         q, k, v = (
             layer(f'{block}.attn.{name}', y).unflatten(-1, (heads, -1)).transpose(1, 2)
@@ -72,7 +74,11 @@ def encoder(state: State, x: Tensor, heads: int) -> Tensor:
 
 
 def resnet(state: State, images: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """The last map, and the skips of strides 2, 4 and 8. Only skips are filled with zeros."""
+    """The last map, and the skips of strides 2, 4 and 8.
+
+    The skips are padded with zeros to these strides, since the pooling has no padding; the last
+    map is not.
+    """
 
     def conv(name: str, x: Tensor, stride: int = 1) -> Tensor:
         w = state[f'{name}.weight']

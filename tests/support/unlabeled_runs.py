@@ -1,4 +1,4 @@
-"""What tests of pre-training share: the tiny run without labels, and the place of a step in it."""
+"""Settings for tiny runs of pre-training, and the progress that their models read."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,10 @@ from mmengine.logging import MessageHub
 def unlabeled(
     model: Mapping[str, Any], view: Mapping[str, Any], steps: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Settings of ``tiny_cfg`` that train a model on views of its images, with further steps."""
+    """Changes of ``tiny_cfg`` that train a model on views of its images, without validation.
+
+    ``steps`` come before the packing in the pipeline.
+    """
     preprocessor = dict(
         type='vit_plugin.MultiViewPreprocessor', mean=[127.5], std=[127.5], views=[view]
     )
@@ -26,7 +29,7 @@ def unlabeled(
 
 
 def at_first_step() -> MessageHub:
-    """The run's place, which averages and the temperature ask for: at the first of ten steps."""
+    """Set the run's progress, which averages and temperatures read, to the first of ten steps."""
     hub = MessageHub.get_current_instance()
     hub.update_info('max_iters', 10)
     hub.update_info('iter', 0)

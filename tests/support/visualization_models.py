@@ -1,6 +1,4 @@
-"""A small model of every kind whose attention, positions and filters can be drawn, on a grid of 4 x
-4 patches.
-"""
+"""Small models of all kinds whose attention, positions and filters can be drawn (4 x 4 patches)."""
 
 from vit_plugin.models import VisionTransformer
 
@@ -37,5 +35,5 @@ KINDS: dict[str, dict] = {
 
 
 def build(kind: str, tiny: dict, **more: object) -> VisionTransformer:
-    """The model of a kind, given the arch of the fixture ``tiny`` or ``tiny_hybrid``."""
+    """The model of a kind with the arguments of the fixture ``tiny`` or ``tiny_hybrid``."""
     return VisionTransformer(**{**tiny, **KINDS[kind], **more}).eval()

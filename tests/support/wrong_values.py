@@ -1,7 +1,8 @@
-"""Wrong values for every argument of every registered class, and what came of them.
+"""Calls every registered class with a wrong value for each of its arguments.
 
-``python tests/support/wrong_values.py`` prints the counts and whatever is not one sentence. A value
-that is accepted counts as right if the object then works on a tiny input; see :data:`WORKS`.
+``python tests/support/wrong_values.py`` prints a count for each outcome, and every call that does
+not end with an error in one sentence. An accepted value counts as right if the object then works
+on a tiny input; see :data:`WORKS`.
 """
 
 import warnings
@@ -26,7 +27,7 @@ def optimizer() -> torch.optim.Optimizer:
     return torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1)
 
 
-# A right and tiny call of each class, nested options that are worth spoiling included.
+# Valid arguments of a tiny object of each class, with the nested options that are to be spoilt.
 RIGHT: dict[str, dict[str, Any]] = {
     'VisionTransformer': dict(
         arch=TINY,
@@ -617,14 +618,15 @@ RIGHT: dict[str, dict[str, Any]] = {
 
 
 def registered() -> set[str]:
-    kinds = [kind for kind in vars(registry).values() if isinstance(kind, registry.Registry)]
-    for kind in kinds:
-        kind.import_from_location()
-    return {name for kind in kinds for name in (*kind.module_dict, *kind.later)}
+    """The names of all classes in our registries, with those that are imported later."""
+    registries = [root for root in vars(registry).values() if isinstance(root, registry.Registry)]
+    for root in registries:
+        root.import_from_location()
+    return {name for root in registries for name in (*root.module_dict, *root.lazy_modules)}
 
 
 KNOWN = registered()
-# A project may be left out.
+# A project's folder may have been removed.
 RIGHT = {name: call for name, call in RIGHT.items() if name.partition(' ')[0] in KNOWN}
 
 VALUES: tuple[Any, ...] = (
@@ -655,7 +657,7 @@ VALUES: tuple[Any, ...] = (
 
 
 def wrong_calls() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Class, the argument that is spoilt, and all arguments."""
+    """Yield the class, what is spoilt, and all arguments, for each wrong call."""
     for name, right in RIGHT.items():
         yield from ((name, field, kwargs) for field, kwargs in spoilt(right))
         for key in Signature.of(cls_of(name)).required:
@@ -667,14 +669,15 @@ def wrong_calls() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def spoilt(right: dict[str, Any], path: str = '') -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield copies of a call, each with one wrong value, misspelled name or unknown argument."""
     for key, value in right.items():
         for wrong in VALUES:
             if isinstance(wrong, bool) and isinstance(value, bool):
                 continue
             yield f'{path}{key}={wrong!r}', {**right, key: wrong}
-        rest = {other: kept for other, kept in right.items() if other != key}
-        yield f'{path}{key} misspelled', {**rest, f'{key[:-1]}': value}
-        # Else another class checks it.
+        others = {name: kept for name, kept in right.items() if name != key}
+        yield f'{path}{key} misspelled', {**others, key[:-1]: value}
+        # The options of another framework's class are checked by that class.
         if isinstance(value, dict) and '.' not in value.get('type', ''):
             yield from (
                 (field, {**right, key: inner}) for field, inner in spoilt(value, f'{path}{key}.')
@@ -683,11 +686,13 @@ def spoilt(right: dict[str, Any], path: str = '') -> Iterator[tuple[str, dict[st
 
 
 def cls_of(name: str) -> type:
+    """The class of a name in RIGHT, whose words after the first are a remark."""
     name = name.partition(' ')[0]
     return next(
         value.get(name)
         for value in vars(registry).values()
-        if isinstance(value, registry.Registry) and name in {*value.module_dict, *value.later}
+        if isinstance(value, registry.Registry)
+        and name in {*value.module_dict, *value.lazy_modules}
     )
 
 
@@ -701,7 +706,7 @@ def tensors(value: Any) -> Iterator[Tensor]:
         yield from tensors(list(value.values()))
 
 
-# Each object gets a tiny input.
+# Computes something with an object of each class and a tiny input; other classes are only built.
 TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)
 DEPTHS = torch.rand(2, 1, 8, 8)
 WORKS: dict[str, Callable[[Any], Any]] = {
@@ -783,8 +788,10 @@ WORKS: dict[str, Callable[[Any], Any]] = {
 
 
 def outcome(name: str, kwargs: dict[str, Any]) -> tuple[str, str]:
-    """``sentence``, ``other exception``, ``works``, or ``broken`` where it was accepted and does
-    not work.
+    """The result of a call, and the text of its error if it has one.
+
+    ``sentence`` for an error of ours in one line; ``other exception``; for an accepted call
+    ``works``, or ``broken`` if its object raises or computes NaN or infinity.
     """
     kwargs = {key: value() if value is optimizer else value for key, value in kwargs.items()}
     try:

@@ -1,4 +1,4 @@
-"""A task that docs/extending.md shows, in a copy of the package: trained, asked and exported."""
+"""The task of docs/extending.md trains, predicts and exports in a copy of the package."""
 
 import json
 import os
@@ -19,7 +19,7 @@ RUN = 'work_dirs/squares'
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """The copy, and images of squares with their sides."""
+    """A folder with the copy, and images of squares whose sides are the labels."""
     ignored = shutil.ignore_patterns('__pycache__', '.mim')
     for part in ('vit_plugin', 'configs', 'tools'):
         shutil.copytree(part, tmp_path / 'copy' / part, ignore=ignored)
@@ -44,6 +44,7 @@ def folder(tmp_path) -> Path:
 
 
 def vit_plugin(folder: Path, *words: str) -> str:
+    """Run a command of the copy, and return what it prints."""
     path = os.pathsep.join(
         [str(folder / 'copy'), str(Path.cwd()), os.environ.get('PYTHONPATH', '')]
     )
@@ -60,7 +61,7 @@ def vit_plugin(folder: Path, *words: str) -> str:
 
 
 @pytest.mark.nightly
-def test_the_task_of_a_reader_is_trained_asked_and_exported(folder):
+def test_the_example_task_trains_predicts_and_exports(folder):
     pytest.importorskip('mmpretrain')
     assert 'number' in vit_plugin(folder, 'train', '--help')
     vit_plugin(
@@ -69,16 +70,16 @@ def test_the_task_of_a_reader_is_trained_asked_and_exported(folder):
     )
     metrics = json.loads((folder / RUN / 'metrics.json').read_text())
     assert metrics['best']['R2'] > 0.3
-    asked = ['squares/0.png', 'squares/1.png']
-    lines = vit_plugin(folder, 'infer', RUN, *asked, '--out', 'pictures').splitlines()
-    found = [float(line.split(': ')[1].split(';')[0]) for line in lines[:2]]
+    images = ['squares/0.png', 'squares/1.png']
+    lines = vit_plugin(folder, 'infer', RUN, *images, '--out', 'pictures').splitlines()
+    predicted = [float(line.split(': ')[1].split(';')[0]) for line in lines[:2]]
     rows = (folder / 'squares/numbers.csv').read_text().splitlines()[:2]
     true = [float(row.split(',')[1]) for row in rows]
-    assert found == pytest.approx(true, abs=12)
+    assert predicted == pytest.approx(true, abs=12)
     assert len([*folder.glob('pictures/*.png')]) == 2
-    vit_plugin(folder, 'infer', RUN, *asked, '--out', 'numbers.csv')
+    vit_plugin(folder, 'infer', RUN, *images, '--out', 'numbers.csv')
     assert (folder / 'numbers.csv').read_text().startswith('image,number')
     pytest.importorskip('onnxruntime')
     vit_plugin(folder, 'export', RUN, '--out', 'number.onnx')
-    lines = vit_plugin(folder, 'infer', 'number.onnx', *asked).splitlines()
-    assert [float(line.split(': ')[1]) for line in lines[:2]] == pytest.approx(found, abs=0.02)
+    lines = vit_plugin(folder, 'infer', 'number.onnx', *images).splitlines()
+    assert [float(line.split(': ')[1]) for line in lines[:2]] == pytest.approx(predicted, abs=0.02)

@@ -1,4 +1,4 @@
-"""A config from a checkpoint names what the table has, and nothing else."""
+"""A config from a checkpoint may name only what the table lists."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -19,6 +19,9 @@ from vit_plugin.untrusted.table import NOTHING, PATHS, PLACES
 
 pytest.importorskip('mmpretrain')
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks' imports
+
+# An admissible config, with settings that are never taken from a checkpoint: default_hooks,
+# work_dir, load_from and init_cfg.
 CONFIG: dict[str, Any] = dict(
     default_scope='mmpretrain',
     default_hooks=dict(x=dict(type='os.system')),
@@ -54,26 +57,28 @@ CONFIG: dict[str, Any] = dict(
 
 
 def changed(place: str, value: Any) -> dict[str, Any]:
+    """Set one value of a copy of CONFIG, by its dotted path."""
     cfg = deepcopy(CONFIG)
-    *path, last = place.split('.')
-    at: Any = cfg
-    for name in path:
-        at = at[int(name)] if isinstance(at, list) else at[name]
-    at[int(last) if isinstance(at, list) else last] = value
+    *parents, last = place.split('.')
+    container: Any = cfg
+    for name in parents:
+        container = container[int(name)] if isinstance(container, list) else container[name]
+    container[int(last) if isinstance(container, list) else last] = value
     return cfg
 
 
-def test_what_predicts_is_kept_and_the_rest_left_out():
-    found = validate_untrusted(CONFIG, 'x.pth')
-    assert found.keys() == {'default_scope', 'model', 'test_dataloader'}
-    assert 'init_cfg' not in found['model']
-    assert found['model']['head'] == CONFIG['model']['head']
+def test_only_settings_for_prediction_are_kept():
+    admitted = validate_untrusted(CONFIG, 'x.pth')
+    assert admitted.keys() == {'default_scope', 'model', 'test_dataloader'}
+    assert 'init_cfg' not in admitted['model']
+    assert admitted['model']['head'] == CONFIG['model']['head']
     data = CONFIG['test_dataloader']['dataset']
     kept = {key: data[key] for key in ('type', 'metainfo', 'pipeline')}
-    assert found['test_dataloader'] == dict(dataset=kept)
+    assert admitted['test_dataloader'] == dict(dataset=kept)
 
 
-def test_settings_of_a_training_that_a_detector_cannot_be_built_without_are_none():
+def test_train_cfg_of_a_model_becomes_none():
+    """Detectors need the argument to be built, but not its content."""
     cfg = changed('model.train_cfg', dict(rcnn=dict(sampler=dict(type='os.system'))))
     assert validate_untrusted(cfg, 'x.pth')['model']['train_cfg'] is None
 
@@ -82,15 +87,15 @@ def test_settings_of_a_training_that_a_detector_cannot_be_built_without_are_none
     'numerics', ['timm', dict(base='timm', norm_cfg=dict(eps=1e-5), act_cfg=dict(type='SiLU'))]
 )
 def test_numerics_are_kept_in_both_forms(numerics):
-    """As ``zoo --as-config`` prints them."""
+    """A name, and a dict as ``zoo --as-config`` prints it."""
     cfg = changed('model.backbone.numerics', numerics)
     assert validate_untrusted(cfg, 'x.pth')['model']['backbone']['numerics'] == numerics
 
 
-def test_a_test_reads_its_data_and_its_averages():
-    found = validate_untrusted(CONFIG, 'x.pth', 'test')
-    assert found['test_dataloader'] == CONFIG['test_dataloader']
-    assert found['custom_hooks'] == [dict(type='EMAHook')]
+def test_the_use_test_keeps_the_data_and_the_ema_hook():
+    admitted = validate_untrusted(CONFIG, 'x.pth', 'test')
+    assert admitted['test_dataloader'] == CONFIG['test_dataloader']
+    assert admitted['custom_hooks'] == [dict(type='EMAHook')]
     with rejects("'LocalVisBackend' as a visualizer, which is not in"):
         validate_untrusted(changed('visualizer', dict(type='LocalVisBackend')), 'x.pth', 'test')
 
@@ -136,7 +141,7 @@ STEP = f'{DATASET}.pipeline.0'
     ],
 )
 @pytest.mark.parametrize('use', ['predict', 'test'])
-def test_everything_else_is_refused_with_its_place(place, value, words, use):
+def test_names_outside_the_table_are_refused_with_their_place(place, value, words, use):
     with pytest.raises(ConfigError) as error:
         validate_untrusted(changed(place, value), 'x.pth', use)
     assert words in str(error.value)
@@ -178,11 +183,11 @@ def test_everything_else_is_refused_with_its_place(place, value, words, use):
         ('lora', dict(targets=['/x'])),
     ],
 )
-def test_a_test_reads_only_lists_and_images_and_writes_nothing(place, value):
-    at = place.removesuffix('.ann_file')
-    with rejects(rf'names at {at}.* which is not in the table'):
+def test_the_use_test_refuses_other_files_and_writers(place, value):
+    named_place = place.removesuffix('.ann_file')  # some messages name the whole dataset
+    with rejects(rf'names at {named_place}.* which is not in the table'):
         validate_untrusted(changed(place, value), 'x.pth', 'test')
-    validate_untrusted(CONFIG, 'x.pth', 'test')
+    validate_untrusted(CONFIG, 'x.pth', 'test')  # without the change it is admitted
 
 
 @pytest.mark.parametrize(
@@ -195,55 +200,56 @@ def test_a_test_reads_only_lists_and_images_and_writes_nothing(place, value):
         (f'{DATASET}.pipeline', 'x'),
     ],
 )
-def test_what_is_no_part_is_refused(place, value):
+def test_values_of_wrong_types_are_refused(place, value):
     with rejects(rf'names at {place}'):
         validate_untrusted(changed(place, value), 'x.pth', 'test')
 
 
-def test_what_says_where_results_go_is_left_out():
+def test_output_folders_of_metrics_are_left_out():
     metric = dict(type='Accuracy', collect_dir='x', topk=(1,))
-    found = validate_untrusted(changed('test_evaluator.0', metric), 'x.pth', 'test')
-    assert found['test_evaluator'] == [dict(type='Accuracy', topk=(1,))]
+    admitted = validate_untrusted(changed('test_evaluator.0', metric), 'x.pth', 'test')
+    assert admitted['test_evaluator'] == [dict(type='Accuracy', topk=(1,))]
 
 
 HOSTILE = ('/x.pkl', 'http://127.0.0.1/x.pkl', b'x.pkl', '__import__("os")', '../x.txt', 'x y')
 
 
 @pytest.mark.parametrize('name', ['model', 'transform', 'dataset', 'metric', 'sampler', 'hook'])
-def test_no_argument_of_a_registered_class_is_a_file_an_address_or_code(name):
-    """For MMPretrain's classes; benchmarks/hostile_configs.py builds those of all."""
-    place, tried = PLACES[name], 0
+def test_no_argument_of_a_registered_class_takes_files_addresses_or_code(name):
+    """For MMPretrain's classes; benchmarks/hostile_configs.py covers all frameworks."""
+    place = PLACES[name]
+    refused = 0
     for registry in place.registries:
         registry.children['mmpretrain'].import_from_location()
-        for kind, found in registry.children['mmpretrain'].module_dict.items():
-            for argument in Signature.of(found).fields:
+        for class_name, cls in registry.children['mmpretrain'].module_dict.items():
+            for argument in Signature.of(cls).fields:
                 for value in HOSTILE:
-                    part = {'type': kind, argument: value}
+                    part = {'type': class_name, argument: value}
                     admission = _Admission('x.pth')
                     try:
-                        part = admission.part(part, place, NOTHING, name, 'mmpretrain')
+                        part = admission.validate_section(part, place, NOTHING, name, 'mmpretrain')
                     except ConfigError:
-                        tried += 1
+                        refused += 1
                         continue
                     assert part.get(argument) is None or place.arguments[argument] in PATHS
                     assert '..' not in str(part) or argument == 'data_root'
                     assert '://' not in str(part)
                     assert not isinstance(part.get(argument), bytes)
-    assert tried
+    assert refused
 
 
-def test_every_word_that_our_own_classes_take_is_in_the_table():
+def test_string_arguments_of_our_classes_are_in_the_table():
     place = PLACES['model']
     arguments, unused = place.arguments, f'{place.unused} {place.emptied}'.split()
-    classes = [MODELS.get(name) for name in (*MODELS.module_dict, *MODELS.later)]
-    for kind in [*classes, EncoderOptions, RotaryOptions]:
-        for argument, annotation in Signature.of(kind).fields.items():
+    classes = [MODELS.get(name) for name in (*MODELS.module_dict, *MODELS.lazy_modules)]
+    for cls in [*classes, EncoderOptions, RotaryOptions]:
+        for argument, annotation in Signature.of(cls).fields.items():
             takes_words = "Literal['" in str(annotation) or fits(annotation, 'word')
             if takes_words and annotation is not Any:
-                assert argument in {*arguments, *unused}, (kind.__name__, argument)
+                assert argument in {*arguments, *unused}, (cls.__name__, argument)
 
 
-THEIRS = {
+FRAMEWORK_CONFIGS = {
     'mmpretrain': (
         'convnext/convnext-tiny_32xb128_in1k',
         'resnet/resnet50_8xb32_in1k',
@@ -273,9 +279,10 @@ THEIRS = {
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ('framework', 'name'), [(key, name) for key, names in THEIRS.items() for name in names]
+    ('framework', 'name'),
+    [(key, name) for key, names in FRAMEWORK_CONFIGS.items() for name in names],
 )
-def test_checkpoints_of_the_frameworks_are_admitted(framework, name):
+def test_configs_of_the_frameworks_are_admitted(framework, name):
     package = pytest.importorskip(framework)
     import vit_plugin.detection  # noqa: F401
 
@@ -284,12 +291,12 @@ def test_checkpoints_of_the_frameworks_are_admitted(framework, name):
         pytest.skip(f'{framework} was installed without its configs')
     cfg = Config.fromfile(file, import_custom_modules=False, format_python_code=False).to_dict()
     for use in ('predict', 'test', 'probe'):
-        found = validate_untrusted(cfg, 'x.pth', use)
-        assert found['model']['type'] == cfg['model']['type']
-    assert found['test_evaluator']
+        admitted = validate_untrusted(cfg, 'x.pth', use)
+        assert admitted['model']['type'] == cfg['model']['type']
+    assert admitted['test_evaluator']
 
 
-def test_no_module_is_imported_to_look_for_a_name(tmp_path, monkeypatch):
+def test_looking_up_names_imports_no_module(tmp_path, monkeypatch):
     for name in ('registry.py', '__init__.py'):
         Path(tmp_path, 'local').mkdir(exist_ok=True)
         Path(tmp_path, 'local', name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")

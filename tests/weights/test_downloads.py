@@ -22,25 +22,24 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings('ignore:.*use of fork:DeprecationWarning')
 @pytest.mark.parametrize('case', cases(), ids=str)
-def test_a_download_is_right_or_one_sentence(case: Case, tmp_path):
-    column, said = attempt(case, tmp_path)
-    assert column == ('one sentence' if case.says else 'right'), said
+def test_downloads_are_correct_or_raise_one_sentence(case: Case, tmp_path):
+    result, message = attempt(case, tmp_path)
+    assert result == ('one sentence' if case.says else 'right'), message
 
 
-def test_a_busy_server_is_asked_again_and_said_to_be_once(cache, monkeypatch):
-    said: list[str] = []
-    monkeypatch.setattr(downloads, 'print_log', lambda text, *_: said.append(text))
-    assert sum(downloads.PAUSE * 2**retry for retry in range(1, downloads.RETRIES)) > 60
-    monkeypatch.setattr(downloads, 'PAUSE', 0.01)
+def test_requests_to_a_busy_server_are_repeated_with_one_message(cache, monkeypatch):
+    printed: list[str] = []
+    monkeypatch.setattr(downloads, 'print_log', lambda text, *_: printed.append(text))
+    # The pauses add up to the minute that the message states.
+    assert sum(downloads.RETRY_PAUSE * 2**retry for retry in range(1, downloads.RETRIES)) > 60
+    monkeypatch.setattr(downloads, 'RETRY_PAUSE', 0.01)
     with serving(content()) as server, rejects('status 503'):
         open_checkpoint(f'{server.address}/503/B_16.npz')
-    assert said[1:] == ['status 503: trying again, for up to a minute.']
+    assert printed[1:] == ['status 503: trying again, for up to a minute.']
 
 
-def test_mmengine_fetches_in_the_same_way(cache):
-    """By ``load_from`` and ``init_cfg`` where checkpoints are read safely, and everywhere for our
-    kinds of files.
-    """
+def test_mmengine_downloads_in_the_same_way(cache):
+    """Within ``reading_safely``, and everywhere for the file formats that we add."""
     model = torch.nn.Linear(500, 40, bias=False)
     with serving(content()) as server:
         with (
@@ -54,7 +53,7 @@ def test_mmengine_fetches_in_the_same_way(cache):
     assert torch.equal(model.weight.detach(), torch.from_numpy(WEIGHTS['weight']).float())
 
 
-def test_a_checkpoint_that_could_run_code_is_not_kept(cache):
+def test_checkpoints_that_could_run_code_are_not_cached(cache):
     file = io.BytesIO()
     torch.save({'state_dict': {'weight': torch.ones(2)}, 'hook': os.getcwd}, file)
     with (
@@ -65,7 +64,7 @@ def test_a_checkpoint_that_could_run_code_is_not_kept(cache):
     assert {path.suffix for path in cache.rglob('*.*')} == {'.lock'}
 
 
-def test_the_file_is_where_it_was_before():
+def test_cached_paths_stay_the_same():
     assert cached_path('https://host/a/R50+ViT-B_16.npz?x=1').parts[-2:] == (
         '366fc5c676dc',
         'R50+ViT-B_16.npz',
@@ -73,7 +72,7 @@ def test_the_file_is_where_it_was_before():
 
 
 @pytest.mark.parametrize('text', ['0', '-1', 'nan', '', 'much'])
-def test_a_timeout_that_is_no_number_above_0_is_one_sentence(text, cache, monkeypatch):
+def test_invalid_timeouts_raise(text, cache, monkeypatch):
     monkeypatch.setenv('VIT_PLUGIN_DOWNLOAD_SECONDS', text)
     with rejects(f'VIT_PLUGIN_DOWNLOAD_SECONDS={text!r} must be a number above 0'):
         open_checkpoint('http://127.0.0.1:1/B_16.npz')
@@ -83,8 +82,8 @@ def test_a_timeout_that_is_no_number_above_0_is_one_sentence(text, cache, monkey
     'error', [TimeoutError('timed out'), RuntimeError('peer closed connection\nmore')]
 )
 @pytest.mark.parametrize('hub', ['hf', 'timm'])
-def test_any_error_of_a_hub_is_one_sentence(hub, error, monkeypatch):
-    """Their libraries ask by another one, whose errors they let through."""
+def test_any_error_of_a_hub_becomes_one_sentence(hub, error, monkeypatch):
+    """The hubs' libraries let errors of their HTTP clients through."""
 
     def fail(*args, **kwargs):
         raise error

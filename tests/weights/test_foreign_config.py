@@ -1,4 +1,4 @@
-"""Each entry of a foreign config is used, changes nothing, has its default, or is named."""
+"""Entries of a foreign config raise unless they are read, known as unused, or at their default."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from vit_plugin.weights.transformers_config import (
     transformers_kind,
 )
 
-INSIDE = ConfigKind(defaults=dict(depth=2), unused={'why': 'seed'})
+INNER = ConfigKind(defaults=dict(depth=2), unused={'a reason': 'seed'})
 KIND = ConfigKind(
     defaults=dict(width=8, act='gelu', eps=1e-6, sizes=(1, 2), flag=True, inside=None, most=None),
     unused={'of a training': 'rate decay'},
@@ -34,7 +34,7 @@ def read(**content) -> ForeignConfig:
         dict(hidden=8),
     ],
 )
-def test_defaults_and_what_changes_nothing_pass(content):
+def test_defaults_and_unused_fields_pass(content):
     read(**content).check()
 
 
@@ -49,19 +49,19 @@ def test_defaults_and_what_changes_nothing_pass(content):
         (dict(width=9, act='relu'), "width=9, act='relu', .* with width=8, with act='gelu'"),
     ],
 )
-def test_what_is_left_is_named_with_its_value(content, words):
+def test_entries_that_nobody_read_raise_with_their_values(content, words):
     with rejects(f'its config.json {words}' if words.startswith('has') else words):
         read(**content).check()
 
 
-def test_what_was_read_is_not_named():
+def test_entries_that_were_read_pass():
     config = read(width=9, act='relu', eps=1, sizes=[3], flag=False)
     assert (config['width'], config['act'], config['eps'], config['flag']) == (9, 'relu', 1, False)
     assert config['sizes'] == [3]
     config.check()
 
 
-def test_an_entry_that_is_not_there_has_the_default_of_its_kind():
+def test_missing_entries_have_the_default_of_their_kind():
     assert (read()['width'], read()['sizes'], read().get('most', int | None)) == (8, (1, 2), None)
 
 
@@ -76,55 +76,55 @@ def test_an_entry_that_is_not_there_has_the_default_of_its_kind():
         (dict(eps=float('nan')), 'eps', float),
     ],
 )
-def test_a_value_of_another_type_is_named(content, name, annotation):
+def test_values_of_other_types_raise(content, name, annotation):
     with rejects(f'its config.json has {name}=.*, where a value such as .* is expected'):
         read(**content).get(name, annotation)
 
 
-def test_two_names_of_a_field():
+def test_aliases_of_a_field_must_agree():
     assert read(hidden=9)['width'] == 9
     assert read(hidden=9, width=9)['width'] == 9
     with rejects('has width=8 and hidden=9, which are the same field'):
         read(hidden=9, width=8)
 
 
-def test_values_that_are_computed():
+def test_only_accepts_the_listed_values():
     config = read(act='relu')
-    config.only('act', 'gelu', 'relu')
+    config.require('act', 'gelu', 'relu')
     config.check()
     with rejects("has act='relu', and models here compute 'gelu' or 'silu'"):
-        config.only('act', 'gelu', 'silu')
+        config.require('act', 'gelu', 'silu')
     with rejects('has flag=1, and'):
-        read(flag=1).only('flag', True)
+        read(flag=1).require('flag', True)
 
 
-def test_values_that_the_weights_show():
+def test_agree_compares_values_with_the_weights():
     config = read(width=9, sizes=[3, 4])
-    config.agree(width=9, sizes=(3, 4), unknown=5)
+    config.check_agreement(width=9, sizes=(3, 4), unknown=5)
     config.check()
     with rejects('has width=9, but its weights show 8; give the complete folder'):
-        config.agree(width=8)
-    read().agree(width=9)  # which the config does not say
+        config.check_agreement(width=8)
+    read().check_agreement(width=9)  # the config does not state it
 
 
-def test_a_config_inside():
+def test_inner_configs_are_checked():
     config = read(inside=dict(model_type='b', depth=3, seed=1))
-    part = config.part('inside', dict(a=KIND, b=INSIDE), {})
+    part = config.part('inside', dict(a=KIND, b=INNER), {})
     with rejects('has inside.depth=3, which no model here computes; give a model with depth=2'):
         config.check()
     assert part['depth'] == 3
     config.check()
-    assert read().part('inside', dict(b=INSIDE), dict(depth=5))['depth'] == 5
+    assert read().part('inside', dict(b=INNER), dict(depth=5))['depth'] == 5
     with rejects("has inside.model_type='c', and models here are built with a or b"):
-        read(inside=dict(model_type='c')).part('inside', dict(a=KIND, b=INSIDE), {})
+        read(inside=dict(model_type='c')).part('inside', dict(a=KIND, b=INNER), {})
     with rejects('has inside=3, where a config is expected'):
         read(inside=3).part('inside', dict(a=KIND), {})
 
 
-def test_a_table_has_each_field_once():
-    kind = transformers_kind(dict(width=8, num_labels=2), {'of a training': 'rate'})
-    assert not {*kind.defaults} & kind.changing_nothing
-    assert {'rate', 'id2label', 'top_k', 'torch_dtype'} <= kind.changing_nothing
+def test_transformers_kind_lists_each_field_once():
+    kind = transformers_kind(dict(width=8, num_labels=2), unused={'of a training': 'rate'})
+    assert not {*kind.defaults} & kind.unused_names
+    assert {'rate', 'id2label', 'top_k', 'torch_dtype'} <= kind.unused_names
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_table_has_each_field_once():
         (dict(out_features=['stage2'], out_indices=[2]), [2]),
     ],
 )
-def test_outputs_of_a_backbone(content, outputs):
+def test_outputs_of_a_backbone_are_read(content, outputs):
     config = ForeignConfig(content, transformers_kind(STAGE_FIELDS))
     assert blocks_before_outputs(config, 4) == outputs
     config.check()
@@ -155,6 +155,6 @@ def test_outputs_of_a_backbone(content, outputs):
         (dict(stage_names=['a', 'b', 'c', 'd', 'e']), 'stage_names'),
     ],
 )
-def test_outputs_that_there_are_not(content, words):
+def test_invalid_outputs_of_a_backbone_raise(content, words):
     with rejects(words):
         blocks_before_outputs(ForeignConfig(content, transformers_kind(STAGE_FIELDS)), 4)

@@ -1,5 +1,5 @@
-"""Every format in and out: the same outputs as the code that the weights come from, and the same
-weights back.
+"""Every format: the same outputs as the code that the weights come from, and the same weights after
+a round trip.
 """
 
 import re
@@ -29,6 +29,7 @@ def randomized(model: nn.Module) -> nn.Module:
 
 
 def golden_classifier(golden: Golden) -> nn.Module:
+    """Our classifier for a recorded model of the authors."""
     has_cls = golden.meta['classifier'] == 'token'
     return classifier(
         dict(
@@ -43,6 +44,7 @@ def golden_classifier(golden: Golden) -> nn.Module:
 
 
 def golden_weights(golden: Golden, prefix: str = '') -> dict[str, Tensor]:
+    """The authors' weights of a recorded model."""
     return {
         prefix + key.removeprefix('params/'): torch.from_numpy(value)
         for key, value in golden.arrays.items()
@@ -63,15 +65,15 @@ def modern(key: str) -> str:
 
 def generations(weights: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
     """The same weights as each generation of the authors' code names them."""
-    new = {modern(key): value for key, value in weights.items()}
+    modern_weights = {modern(key): value for key, value in weights.items()}
     blocks: dict[str, list[Tensor]] = {}
-    for key, value in new.items():
+    for key, value in modern_weights.items():
         if 'encoderblock_' in key:
-            _, _, rest = key.removeprefix('Transformer/encoderblock_').partition('/')
-            blocks.setdefault(f'Transformer/encoderblock/{rest}', []).append(value)
-    scanned = {key: value for key, value in new.items() if 'encoderblock_' not in key} | {
-        key: torch.stack(values) for key, values in blocks.items()
-    }
+            _, _, name = key.removeprefix('Transformer/encoderblock_').partition('/')
+            blocks.setdefault(f'Transformer/encoderblock/{name}', []).append(value)
+    # flax's nn.scan stacks the weights of all blocks.
+    scanned = {key: value for key, value in modern_weights.items() if 'encoderblock_' not in key}
+    scanned |= {key: torch.stack(values) for key, values in blocks.items()}
     return {
         'of 2020': weights,
         'with optimizer': {f'opt/target/{key}': value for key, value in weights.items()}
@@ -80,13 +82,14 @@ def generations(weights: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
             key: value.reshape(1, 1, 1, -1) if '/gn' in f'/{key}' else value
             for key, value in weights.items()
         },
-        'modern': new,
+        'modern': modern_weights,
         'of big_vision before 2022': {
-            f'opt/target/{key}'.replace('posembed_input/', ''): value for key, value in new.items()
+            f'opt/target/{key}'.replace('posembed_input/', ''): value
+            for key, value in modern_weights.items()
         },
         'of big_vision': {
             f'params/{key}'.replace('Transformer/posembed_input/', ''): value
-            for key, value in new.items()
+            for key, value in modern_weights.items()
         },
         'scanned': {f'params/img/{key}': value for key, value in scanned.items()}
         | {'params/t': torch.tensor(1.0)},
@@ -95,7 +98,7 @@ def generations(weights: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
 
 @pytest.mark.parametrize('generation', generations({}))
 @pytest.mark.parametrize('name', NAMES)
-def test_the_authors_of_every_generation(name, generation):
+def test_weights_of_every_generation_give_the_authors_outputs(name, generation):
     golden = Golden(name)
     model = golden_classifier(golden)
     report = load_weights(model, generations(golden_weights(golden))[generation])
@@ -106,13 +109,13 @@ def test_the_authors_of_every_generation(name, generation):
 
 
 @pytest.mark.parametrize('name', NAMES)
-def test_npz_in_and_out_is_bit_identical(name, tmp_path):
+def test_npz_round_trip_is_bit_identical(name, tmp_path):
     golden = Golden(name)
     model = golden_classifier(golden)
     load_weights(model, golden_weights(golden))
     state = {key.removeprefix('backbone.'): value for key, value in model.state_dict().items()}
-    exported, left = FORMATS['jax'].export(state, golden.meta['heads'])
-    assert not left
+    exported, omitted = FORMATS['jax'].export(state, golden.meta['heads'])
+    assert not omitted
     assert exported.keys() == golden_weights(golden).keys()
     for key, value in golden_weights(golden).items():
         assert torch.equal(exported[key], value), key
@@ -120,7 +123,7 @@ def test_npz_in_and_out_is_bit_identical(name, tmp_path):
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('name', NAMES)
-def test_plain_load_state_dict_and_the_hosts_loader(name, tmp_path):
+def test_npz_weights_load_through_torch_and_mmengine(name, tmp_path):
     import numpy as np
 
     golden = Golden(name)
@@ -185,7 +188,7 @@ QUICK = ('vit_tiny_patch16_224', 'vit_tiny_r_s16_p8_224')
     'name',
     [pytest.param(name, marks=() if name in QUICK else pytest.mark.nightly) for name in TIMM],
 )
-def test_timm_in_and_out(name, tmp_path):
+def test_timm_outputs_and_round_trip(name, tmp_path):
     theirs = randomized(timm.create_model(name, num_classes=0))
     ours = VisionTransformer(**{'numerics': 'timm', 'out_type': 'raw', **TIMM[name]}).eval()
     state = theirs.state_dict()
@@ -194,13 +197,13 @@ def test_timm_in_and_out(name, tmp_path):
     images = torch.randn(1, 3, *ours.img_size)
     with torch.no_grad():
         assert_same(ours(images)[0], theirs.forward_features(images))
-    exported, left = FORMATS['timm'].export(ours.state_dict(), ours.blocks[0].attn.num_heads)
-    assert not left
+    exported, omitted = FORMATS['timm'].export(ours.state_dict(), ours.blocks[0].attn.num_heads)
+    assert not omitted
     for key in state.keys() - report.ignored.keys():
         assert torch.equal(exported[key], state[key]), key
 
 
-def test_siglip_with_its_pooling(tmp_path):
+def test_timm_siglip_with_map_pooling_has_equal_outputs(tmp_path):
     theirs = randomized(
         timm.models.VisionTransformer(
             32,
@@ -231,8 +234,8 @@ def test_siglip_with_its_pooling(tmp_path):
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('prefix', ['', 'vision_model.'])
-def test_siglip_of_transformers(prefix):
-    """Beside its text tower too; query, key and value of its pooling are one array there."""
+def test_transformers_siglip_has_equal_outputs(prefix):
+    """With the prefix, next to its text tower. The pooling's q, k and v are one array there."""
     theirs = hugging_face('SiglipVisionModel')
     ours = siglip('authors')
     state = {
@@ -246,6 +249,7 @@ def test_siglip_of_transformers(prefix):
 
 
 def siglip(numerics: str) -> nn.Module:
+    """A tiny SigLIP: a backbone without a class token, and map pooling."""
     return randomized(
         nn.Sequential(
             OrderedDict(
@@ -261,13 +265,13 @@ def siglip(numerics: str) -> nn.Module:
     )
 
 
-def test_pooling_of_big_vision_before_it_was_a_module():
-    """As while ViT-G was developed: its four parts are at the top."""
+def test_map_pooling_loads_from_top_level_names_of_big_vision():
+    """While ViT-G was developed, the four parts of the pooling were not yet in a module."""
     source, target = siglip('authors'), siglip('authors')
     state = {key.removeprefix('backbone.'): value for key, value in source.state_dict().items()}
     old = {
         f'opt/target/{modern(key)}'.replace('MAPHead_0/', ''): value
-        for key, value in FORMATS['jax'].export(state, 2)[0].items()
+        for key, value in FORMATS['jax'].export(state, heads=2)[0].items()
     }
     assert 'opt/target/probe' in old
     assert 'opt/target/MlpBlock_0/Dense_0/kernel' in old
@@ -275,10 +279,10 @@ def test_pooling_of_big_vision_before_it_was_a_module():
     assert_same_state(source, target)
 
 
-# timm's models that are others than ours although their names are alike, small, and a model of ours
-# that takes most of them, with a key that it does not take.
+# timm's models that compute something else than ours under mostly equal names: arguments of a
+# small one, arguments of the most similar model of ours, and a key that ours must reject.
 BEIT3 = dict(scale_attn_norm=True, scale_mlp_norm=True)
-OTHERS = {
+DIFFERENT_MODELS = {
     'beit3_base_patch16_224': (BEIT3, {}, 'blocks.0.attn.norm.weight'),
     'vit_dlittle_patch16_reg1_gap_256': (
         dict(
@@ -290,25 +294,23 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize('way', ['load_weights', 'load_state_dict'])
-@pytest.mark.parametrize('name', OTHERS)
-def test_other_models_of_timm_are_refused(name, way):
-    theirs, ours, key = OTHERS[name]
+@pytest.mark.parametrize('load', [load_weights, VisionTransformer.load_state_dict])
+@pytest.mark.parametrize('name', DIFFERENT_MODELS)
+def test_different_models_of_timm_are_refused(name, load):
+    theirs, ours, key = DIFFERENT_MODELS[name]
     theirs = timm.models.VisionTransformer(
         32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=0, **theirs
     )
     assert key in theirs.state_dict()
     ours = tiny(**ours)
-    # torch names what is not of an encoder.
+    # load_state_dict leaves keys outside the encoder to torch, which raises RuntimeError.
     with pytest.raises((ConfigError, RuntimeError), match=re.escape(key)):
-        load_weights(ours, theirs.state_dict()) if way == 'load_weights' else ours.load_state_dict(
-            theirs.state_dict()
-        )
+        load(ours, theirs.state_dict())
 
 
 @pytest.mark.nightly
-def test_a_hybrid_on_a_resnet_of_timm():
-    """The same with timm's CNN under ours, and rejected without it."""
+def test_hybrid_on_a_resnet_of_timm_needs_the_same_stem():
+    """Equal with timm's CNN as our stem, and rejected without it."""
     theirs = randomized(timm.create_model('vit_small_resnet26d_224', num_classes=0))
     sizes = dict(embed_dims=768, num_layers=8, num_heads=8, feedforward_channels=2304)
     cnn = dict(type='TimmEmbed', patch_size=1, model_name='resnet26d', out_indices=range(5))
@@ -326,9 +328,9 @@ def test_a_hybrid_on_a_resnet_of_timm():
         load_weights(plain, theirs.state_dict())
 
 
-def test_siglip_of_an_image_that_its_patches_do_not_fill():
-    """As `vit_so400m_patch14_siglip_384`, whose 384 px are 27 patches of 14 and 6 px that it never
-    sees.
+def test_timm_siglip_crops_incomplete_patches():
+    """As in `vit_so400m_patch14_siglip_384`: 384 px are 27 patches of 14 px, and the last 6 px are
+    cut off.
     """
     theirs = randomized(
         timm.models.VisionTransformer(
@@ -349,11 +351,11 @@ def test_siglip_of_an_image_that_its_patches_do_not_fill():
     images = torch.randn(1, 3, 30, 30)
     with torch.no_grad():
         assert_same(ours(images)[0], theirs.forward_features(images))
-    # Another grid, and said so.
+    # With the default padding the grid is larger, and the report lists the resized table.
     assert 'pos_embed' in load_weights(tiny(**cfg), theirs.state_dict()).adapted
 
 
-def test_timm_classifier():
+def test_timm_classifier_loads_by_load_state_dict():
     theirs = randomized(
         timm.models.VisionTransformer(
             32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=5
@@ -373,6 +375,7 @@ def tiny(**kwargs) -> VisionTransformer:
 
 
 def hugging_face(name: str, **kwargs) -> nn.Module:
+    """A tiny random model of a class of transformers."""
     transformers = pytest.importorskip('transformers')
     model = getattr(transformers, name)
     return randomized(
@@ -422,16 +425,16 @@ def hugging_face(name: str, **kwargs) -> nn.Module:
         ),
     ],
 )
-def test_transformers(name, theirs, ours, tmp_path):
+def test_transformers_outputs_and_format(name, theirs, ours, tmp_path):
     theirs, ours = hugging_face(name, **theirs), tiny(**ours)
     report = load_weights(ours, saved(theirs, tmp_path))
-    form = FORMATS['hf_dinov2' if 'Dino' in name else 'hf_deit' if 'DeiT' in name else 'hf']
+    form = FORMATS[dict(ViTModel='hf', DeiTModel='hf_deit').get(name, 'hf_dinov2')]
     gated = theirs.config.to_dict().get('use_swiglu_ffn')
     assert report.format == form.name
     assert [note for note in report.notes if not (gated and 'act_cfg' in note)] == []
     assert_alike(lambda images: (ours(images)[0], theirs(images).last_hidden_state))
-    _, left, written = export(ours.state_dict(), 'hf', 2)
-    assert (left, written.name) == ([], form.name)
+    _, omitted, written = export(ours.state_dict(), 'hf', heads=2)
+    assert (omitted, written.name) == ([], form.name)
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -449,7 +452,7 @@ def test_transformers(name, theirs, ours, tmp_path):
         ('Dinov2WithRegistersModel', 'bicubic', dict(LAYER_SCALE, reg_token=4), {}),
     ],
 )
-def test_transformers_at_another_size(name, mode, encoder, call):
+def test_transformers_outputs_at_another_size(name, mode, encoder, call):
     theirs = hugging_face(
         name, layer_norm_eps=1e-12, **(dict(mlp_ratio=2) if 'Dino' in name else {})
     )
@@ -476,8 +479,8 @@ def test_transformers_at_another_size(name, mode, encoder, call):
         ),
     ],
 )
-def test_classifiers_of_transformers(name, ours, head, tmp_path):
-    """Those that it reads from what is written for it. Others: ``formats/test_hugging_face.py``."""
+def test_transformers_loads_exported_classifiers(name, ours, head, tmp_path):
+    """Exported classifiers in transformers itself. Imports: ``formats/test_hugging_face.py``."""
     numerics = dict(base='timm', norm_cfg=dict(eps=1e-12))
     source = randomized(
         classifier(
@@ -486,12 +489,12 @@ def test_classifiers_of_transformers(name, ours, head, tmp_path):
             type=f'vit_plugin.{head}',
         )
     )
-    weights, left, _ = export(
+    weights, omitted, _ = export(
         {key.removeprefix('backbone.'): value for key, value in source.state_dict().items()},
         'hf',
-        2,
+        heads=2,
     )
-    assert not left
+    assert not omitted
     blank = hugging_face(name, num_labels=5)
     blank.config.save_pretrained(tmp_path)
     safetensors.torch.save_file(weights, tmp_path / 'model.safetensors', metadata=dict(format='pt'))
@@ -500,14 +503,14 @@ def test_classifiers_of_transformers(name, ours, head, tmp_path):
     assert_alike(lambda images: (source(images), model.eval()(images).logits))
 
 
-def test_hybrid_of_transformers():
-    """Its names; transformers 4.46, the last to have it, was equal within 1e-6
-    (docs/benchmarks.md).
+def test_hybrid_survives_a_round_trip_with_transformers_names():
+    """Compares names only. The outputs of transformers 4.46, the last version with this model, were
+    equal within 1e-6 (docs/benchmarks.md).
     """
     arch = dict(TINY, patch_size=1, resnet=dict(stage_depths=(1, 2), width=32))
     source, target = tiny(arch=arch), tiny(arch=arch)
-    exported, left = FORMATS['hf'].export(source.state_dict(), 2)
-    assert not left
+    exported, omitted = FORMATS['hf'].export(source.state_dict(), heads=2)
+    assert not omitted
     assert (
         'vit.embeddings.patch_embeddings.backbone.bit.encoder.stages.1.layers.0.downsample.conv.weight'
         in exported
@@ -517,7 +520,7 @@ def test_hybrid_of_transformers():
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_clip_of_transformers(tmp_path):
+def test_transformers_clip_has_equal_outputs(tmp_path):
     theirs = hugging_face('CLIPVisionModel')
     ours = tiny(
         patch_embed=dict(bias=False),
@@ -531,10 +534,10 @@ def test_clip_of_transformers(tmp_path):
         assert_same(ours(images)[0], norm(theirs(images).last_hidden_state))
 
 
-def test_clip_of_openai_beside_its_text_tower():
+def test_clip_of_openai_ignores_its_text_tower():
     ours = tiny(patch_embed=dict(bias=False), encoder=dict(pre_norm=True))
-    exported, left = FORMATS['clip'].export(ours.state_dict(), 2)
-    assert not left
+    exported, omitted = FORMATS['clip'].export(ours.state_dict(), heads=2)
+    assert not omitted
     assert exported['visual.class_embedding'].shape == (32,)
     text = {
         'positional_embedding': torch.ones(9, 32),
@@ -543,13 +546,13 @@ def test_clip_of_openai_beside_its_text_tower():
         'transformer.resblocks.0.ln_1.weight': torch.full((32,), 7.0),
         'visual.proj': torch.ones(32, 16),
     }
-    again = tiny(patch_embed=dict(bias=False), encoder=dict(pre_norm=True))
-    report = load_weights(again, {**text, **exported})
+    loaded = tiny(patch_embed=dict(bias=False), encoder=dict(pre_norm=True))
+    report = load_weights(loaded, {**text, **exported})
     assert set(report.ignored) == set(text)
-    assert_same_state(ours, again)
+    assert_same_state(ours, loaded)
 
 
-def test_torchvision(tmp_path):
+def test_torchvision_classifier_has_equal_outputs(tmp_path):
     theirs = randomized(torchvision.models.VisionTransformer(32, 8, 2, 2, 32, 64, num_classes=5))
     ours = classifier(dict(arch=TINY, img_size=32, numerics='timm'), 5)
     report = load_weights(ours, saved(theirs, tmp_path))
@@ -572,7 +575,7 @@ def test_torchvision(tmp_path):
         ),
     ],
 )
-def test_mmpretrain(theirs, ours, tmp_path):
+def test_mmpretrain_outputs_and_round_trip(theirs, ours, tmp_path):
     from mmpretrain.models import VisionTransformer as TheirVisionTransformer
 
     theirs = randomized(
@@ -585,31 +588,31 @@ def test_mmpretrain(theirs, ours, tmp_path):
     report = load_weights(ours, saved(theirs, tmp_path))
     assert (report.format, report.ignored) == ('mmpretrain', {})
     assert_alike(lambda images: (ours(images)[0], theirs(images)[0]))
-    exported, left, _ = export(ours.state_dict(), 'mmpretrain', 2)
-    assert not left
+    exported, omitted, _ = export(ours.state_dict(), 'mmpretrain', heads=2)
+    assert not omitted
     assert exported.keys() == {f'backbone.{key}' for key in state}
     for key, value in state.items():
         assert torch.equal(exported[f'backbone.{key}'], value), key
-    assert not load_weights(ours, exported).ignored  # as of a classifier
+    assert not load_weights(ours, exported).ignored  # with the prefix of a classifier
 
 
 @pytest.mark.parametrize(
     'form', ['jax', 'hf', 'hf_deit', 'hf_siglip', 'torchvision', 'clip', 'hf_clip']
 )
-def test_formats_without_names_for_gated_mlps(form):
+def test_formats_without_names_for_gated_mlps_omit_them(form):
     model = tiny(arch=dict(TINY, feedforward_channels=48), encoder=dict(gated_mlp=True))
-    _, left = FORMATS[form].export(model.state_dict(), 2)
-    assert 'blocks.1.mlp.fc1.weight' in left
+    _, omitted = FORMATS[form].export(model.state_dict(), heads=2)
+    assert 'blocks.1.mlp.fc1.weight' in omitted
 
 
-def test_every_rule_is_read_and_written_alike():
-    """What one format writes, the same format reads back, for the parts that all of them know."""
+def test_exported_weights_load_back_in_every_format():
+    """For the parts that all these formats have names for."""
     source = classifier(dict(arch=TINY, img_size=32), 5)
     randomized(source)
     state = {key.removeprefix('backbone.'): value for key, value in source.state_dict().items()}
     for name in ('jax', 'timm', 'hf', 'torchvision', 'mmpretrain'):
-        exported, left = FORMATS[name].export(state, 2)
-        assert not left, name
+        exported, omitted = FORMATS[name].export(state, heads=2)
+        assert not omitted, name
         assert {
             'jax': 'head/kernel',
             'timm': 'head.weight',
@@ -617,7 +620,7 @@ def test_every_rule_is_read_and_written_alike():
             'mmpretrain': 'head.layers.head.weight',
             'torchvision': 'heads.head.weight',
         }[name] in exported
-        again = classifier(dict(arch=TINY, img_size=32), 5)
-        report = load_weights(again, exported)
+        loaded = classifier(dict(arch=TINY, img_size=32), 5)
+        report = load_weights(loaded, exported)
         assert report.format == name
-        assert_same_state(source, again)
+        assert_same_state(source, loaded)

@@ -1,4 +1,4 @@
-"""Every field of configs of encoders and classifiers is computed as transformers does, or named.
+"""Every field of configs of encoders and classifiers is computed as in transformers, or refused.
 
 Slow, and only with transformers 5: ``PYTHONPATH=FOLDER_OF_TRANSFORMERS pytest -m nightly``.
 """
@@ -26,6 +26,7 @@ MAE = dict(
     decoder_num_attention_heads=2,
     decoder_intermediate_size=64,
 )
+# Second values of fields where the one that Walked would choose is not valid.
 SECOND = {
     'image_size': 112,
     'layer_norm_eps': 0.25,
@@ -37,7 +38,8 @@ SECOND = {
     'text_config.hidden_act': 'relu',
 }
 MODELS = {
-    # class of models: its config, values, and what the model takes with images
+    # Class of models: its config class without the suffix, its values, and arguments of a forward
+    # (None if the forward takes no interpolate_pos_encoding).
     'ViTForImageClassification': ('ViT', dict(VIT, **LABELS), {}),
     'ViTModel': ('ViT', VIT, {}),
     'DeiTForImageClassification': ('DeiT', dict(VIT, **LABELS), {}),
@@ -77,57 +79,62 @@ MODELS = {
     'SiglipForImageClassification': ('Siglip', dict(TOWERS, **LABELS), {}),
 }
 
-POOLED = ('CLIP', 'Siglip', 'Aimv2', 'Pixio')
+POOLED = ('CLIP', 'Siglip', 'Aimv2', 'Pixio')  # models whose pooler_output is compared
 
 
-def theirs(name, more):
+def theirs(name, options):
+    """Map a model of transformers to a function from images to logits or features."""
+
     def outputs(model):
-        def of(images):
-            options = {} if more is None else dict(more, interpolate_pos_encoding=True)
-            if name.startswith('ViTMAE'):  # which shuffles tokens, and leaves out some
+        def forward(images):
+            arguments = {} if options is None else dict(options, interpolate_pos_encoding=True)
+            if name.startswith('ViTMAE'):  # shuffles the tokens by noise, and drops some
                 model.config.mask_ratio = 0.0
                 tokens = (images.shape[-2] // 16) * (images.shape[-1] // 16)
-                options['noise'] = images.new_tensor([[*range(tokens)]])
-            found = model(images, **options)
-            if 'logits' in found:
-                return [found.logits]
-            pooled = name.startswith(POOLED) and found.pooler_output is not None
-            return [found.pooler_output if pooled else _first(found, name)]
+                arguments['noise'] = images.new_tensor([[*range(tokens)]])
+            output = model(images, **arguments)
+            if 'logits' in output:
+                return [output.logits]
+            if name.startswith(POOLED) and output.pooler_output is not None:
+                return [output.pooler_output]
+            return [_features(output.last_hidden_state, name)]
 
-        return of
+        return forward
 
     return outputs
 
 
-def _first(found, name):
-    tokens = found.last_hidden_state
-    averaged = name.startswith(('Siglip', 'Aimv2'))
+def _features(tokens, name):
+    averaged = name.startswith(('Siglip', 'Aimv2'))  # the others have a class token
     return tokens.mean(dim=1) if averaged else tokens[:, 0]
 
 
 def ours(classifies):
+    """Map a folder to a function from images to our model's logits or features."""
+
     def outputs(folder):
         model = load(folder, device='cpu', classify=classifies).model.double().eval()
 
-        def of(images):
+        def forward(images):
             feats = model.extract_feat(images)
             return [model.head(feats) if classifies else feats[-1]]
 
-        return of
+        return forward
 
     return outputs
 
 
 @pytest.mark.parametrize('name', MODELS)
-def test_fields(tmp_path, name):
-    config, given, more = MODELS[name]
+def test_each_field_is_computed_or_refused(tmp_path, name):
+    config, values, options = MODELS[name]
     walked = Walked(
         getattr(transformers, f'{config}Config'),
         getattr(transformers, name.partition(',')[0]),
-        given,
+        values,
         SECOND,
-        (112, 168) if given.get('patch_size') == 14 else (64, 96),  # of whole patches of 8, too
-        theirs(name, more),
+        # Sizes of whole patches, also of 8 pixels and at the second patch size.
+        (112, 168) if values.get('patch_size') == 14 else (64, 96),
+        theirs(name, options),
         ours('Classification' in name),
     )
     assert not walked.faults(tmp_path)

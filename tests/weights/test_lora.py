@@ -12,19 +12,20 @@ ADAPTED = {
 }
 
 
-def test_adapters_are_merged_where_weights_are_read():
-    found = Checkpoint(
+def test_adapters_are_merged_when_weights_are_read():
+    merged = Checkpoint(
         'x.pth', dict(meta=dict(lora=dict(r=2, alpha=8.0)), state_dict=ADAPTED)
     ).weights
-    assert found.keys() == {'blocks.0.attn.qkv.weight', 'blocks.0.attn.qkv.bias', 'norm.weight'}
+    assert merged.keys() == {'blocks.0.attn.qkv.weight', 'blocks.0.attn.qkv.bias', 'norm.weight'}
     product = (
         ADAPTED['blocks.0.attn.qkv.lora_B.default.weight']
         @ ADAPTED['blocks.0.attn.qkv.lora_A.default.weight']
     )
-    assert torch.equal(found['blocks.0.attn.qkv.weight'], 1 + 4 * product)
+    # Base weights of 1, and the scale alpha / r.
+    assert torch.equal(merged['blocks.0.attn.qkv.weight'], 1 + 8 / 2 * product)
 
 
-def test_without_a_scale_they_are_refused():
+def test_adapters_without_a_scale_are_refused():
     for content in (ADAPTED, dict(meta=dict(lora=dict(r=2)), state_dict=ADAPTED)):
         with rejects('its meta lacks their scale'):
             assert Checkpoint('x.pth', content).weights

@@ -19,8 +19,7 @@ from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.weights import export
 
 SMALL = dict(img_size=32, embed_dim=32, depth=2, num_heads=2, num_classes=0)
-# Models of timm's with the arguments of the published ones, small. The names of the authors for
-# timm's names: what timm's own reader (eva.checkpoint_filter_fn) turns back.
+# Small models of timm with the arguments of published ones.
 DINOV3 = dict(
     SMALL,
     patch_size=8,
@@ -66,10 +65,10 @@ MODELS = {
         norm_layer=partial(LayerNorm, eps=1e-5),
     ),
 }
+# timm's names -> those of the authors, which timm's eva.checkpoint_filter_fn turns back.
 AUTHORS = {
-    'dinov3': {'gamma_': 'ls{}.gamma', 'reg_token': 'storage_tokens'},
+    'dinov3': {'reg_token': 'storage_tokens'},
     'dinov3 7b': {
-        'gamma_': 'ls{}.gamma',
         'reg_token': 'storage_tokens',
         'fc1_g': 'w1',
         'fc1_x': 'w2',
@@ -95,29 +94,31 @@ def of_timm(name: str) -> nn.Module:
 
 
 def ours(monkeypatch, theirs: nn.Module) -> VisionTransformer:
-    monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
+    """Our model with the arguments of timm's."""
+    monkeypatch.setattr('vit_plugin.zoo.definition.build_on_meta', lambda name: theirs)
     return VisionTransformer('timm://of_this_test', out_type='raw').eval()
 
 
-def as_its_authors(name: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+def as_the_authors(name: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Give timm's weights the names of a model's authors."""
     renamed = {}
     for key, value in state.items():
         for old, new in AUTHORS[name].items():
-            key = (
-                re.sub(r'gamma_(\d)', r'ls\1.gamma', key)
-                if old == 'gamma_'
-                else key.replace(old, new)
-            )
+            key = key.replace(old, new)
+        if name.startswith('dinov3'):
+            key = re.sub(r'gamma_(\d)', r'ls\1.gamma', key)
         renamed[key] = value
-    for i in range(2 if name == 'dinov3' else 0):
-        q, v = (renamed.pop(f'blocks.{i}.attn.{part}_bias') for part in 'qv')
-        renamed[f'blocks.{i}.attn.qkv.bias'] = torch.cat((q, torch.full_like(q, 7.0), v))
-        renamed[f'blocks.{i}.attn.qkv.bias_mask'] = torch.cat((q, q, v)) * 0
+    if name == 'dinov3':  # a bias of the keys, which a mask sets to zero
+        for i in range(2):
+            q = renamed.pop(f'blocks.{i}.attn.q_bias')
+            v = renamed.pop(f'blocks.{i}.attn.v_bias')
+            renamed[f'blocks.{i}.attn.qkv.bias'] = torch.cat((q, torch.full_like(q, 7.0), v))
+            renamed[f'blocks.{i}.attn.qkv.bias_mask'] = torch.cat((q, q, v)) * 0
     return renamed
 
 
 @pytest.mark.parametrize('name', MODELS)
-def test_names_of_timm(monkeypatch, name, tmp_path):
+def test_weights_with_timms_names_give_timms_features(monkeypatch, name, tmp_path):
     theirs, images = of_timm(name), torch.randn(1, 3, 32, 32)
     model = ours(monkeypatch, theirs)
     report = load_weights(model, saved(theirs, tmp_path))
@@ -129,11 +130,11 @@ def test_names_of_timm(monkeypatch, name, tmp_path):
 
 
 @pytest.mark.parametrize('name', AUTHORS)
-def test_names_of_the_authors(monkeypatch, name):
+def test_weights_with_the_authors_names_are_the_same(monkeypatch, name):
     theirs = of_timm(name)
-    state = as_its_authors(name, theirs.state_dict())
+    state = as_the_authors(name, theirs.state_dict())
     read = eva.checkpoint_filter_fn(dict(state), theirs)
-    assert_same_state(theirs, read)  # the names are those that timm knows
+    assert_same_state(theirs, read)  # timm reads these names, too
     first, second = (ours(monkeypatch, theirs) for _ in range(2))
     load_weights(first, theirs.state_dict())
     load_weights(second, dict(state, mask_token=torch.zeros(1, 32)))
@@ -141,12 +142,12 @@ def test_names_of_the_authors(monkeypatch, name):
 
 
 @pytest.mark.parametrize('name', ['dinov3', 'eva02 small', 'eva02 base', 'eva giant'])
-def test_written_as_timm_names_them(monkeypatch, name):
+def test_exported_weights_have_timms_names(monkeypatch, name):
     theirs = of_timm(name)
     model = ours(monkeypatch, theirs)
     load_weights(model, theirs.state_dict())
-    exported, left, _ = export(model.state_dict(), 'timm', 2)
-    assert not left
+    exported, omitted, _ = export(model.state_dict(), 'timm', heads=2)
+    assert not omitted
     expected = {
         key: value for key, value in theirs.state_dict().items() if not key.startswith('fc_norm')
     }
@@ -154,10 +155,8 @@ def test_written_as_timm_names_them(monkeypatch, name):
     assert all(torch.equal(exported[key], value) for key, value in expected.items())
 
 
-def test_a_bias_of_zeros_may_be_left(monkeypatch):
-    """The larger DINOv3 were published with biases that are all zeros, which timm's models of that
-    name lack.
-    """
+def test_biases_of_zeros_are_ignored(monkeypatch):
+    """The larger DINOv3 were published with biases of zeros, which timm's models lack."""
     theirs = of_timm('dinov3')
     state = theirs.state_dict()
     for key in state:
@@ -171,13 +170,15 @@ def test_a_bias_of_zeros_may_be_left(monkeypatch):
         load_weights(ours(monkeypatch, bare), state)
 
 
-def test_what_only_our_format_has_names_for(tiny):
+def test_exporting_options_that_timm_lacks_raises(tiny):
     with rejects('num_kv_heads'):
-        export(VisionTransformer(**tiny, encoder=dict(num_kv_heads=1)).state_dict(), 'timm', 2)
+        export(
+            VisionTransformer(**tiny, encoder=dict(num_kv_heads=1)).state_dict(), 'timm', heads=2
+        )
 
 
 @pytest.mark.parametrize('gated', [False, True])
-def test_dinov3_of_transformers(monkeypatch, gated, tmp_path):
+def test_transformers_dinov3_has_equal_outputs(monkeypatch, gated, tmp_path):
     transformers = pytest.importorskip('transformers', minversion='4.56')
     torch.manual_seed(0)
     theirs = transformers.DINOv3ViTModel(
@@ -209,8 +210,8 @@ def test_dinov3_of_transformers(monkeypatch, gated, tmp_path):
             torch.testing.assert_close(
                 model(images)[0], theirs(images).last_hidden_state, rtol=1e-4, atol=1e-5
             )
-    _, left, form = export(model.state_dict(), 'hf', 2)
-    assert (left, form.name) == ([], 'hf_dinov3')
+    _, omitted, form = export(model.state_dict(), 'hf', heads=2)
+    assert (omitted, form.name) == ([], 'hf_dinov3')
 
 
 SIZES = ((224, 224), (518, 518), (333, 800))
@@ -218,8 +219,9 @@ SIZES = ((224, 224), (518, 518), (333, 800))
 
 @pytest.fixture
 def dinov3(monkeypatch) -> tuple[nn.Module, VisionTransformer]:
-    """timm's and ours with patches of 16 and the same weights, in float64. timm takes whole
-    patches, and ours crops.
+    """timm's model and ours with the same weights, in float64.
+
+    timm needs images of whole patches of 16 pixels, and ours crops others.
     """
     torch.manual_seed(0)
     cfg = dict(
@@ -227,7 +229,7 @@ def dinov3(monkeypatch) -> tuple[nn.Module, VisionTransformer]:
     )
     theirs = eva.Eva(**cfg, dynamic_img_size=True).eval()
     randomize(theirs)
-    monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
+    monkeypatch.setattr('vit_plugin.zoo.definition.build_on_meta', lambda name: theirs)
     model = VisionTransformer(
         'timm://of_this_test', out_type='raw', patch_embed=dict(padding='valid')
     ).eval()
@@ -238,24 +240,24 @@ def dinov3(monkeypatch) -> tuple[nn.Module, VisionTransformer]:
     return theirs, model.double()
 
 
-def whole(images: Tensor) -> Tensor:
+def cropped(images: Tensor) -> Tensor:
     return images[..., : images.shape[-2] // 16 * 16, : images.shape[-1] // 16 * 16]
 
 
 @pytest.mark.parametrize('size', SIZES)
-def test_dinov3_has_timms_features(dinov3, size):
+def test_dinov3_gives_timms_features(dinov3, size):
     (theirs, model), images = dinov3, torch.randn(1, 3, *size, dtype=torch.float64)
     with torch.no_grad():
         torch.testing.assert_close(
-            model(images)[0], theirs.forward_features(whole(images)), rtol=0, atol=0
+            model(images)[0], theirs.forward_features(cropped(images)), rtol=0, atol=0
         )
 
 
 @pytest.mark.parametrize('size', SIZES)
-def test_dinov3_has_transformers_features(dinov3, size):
-    """Up to their table of angles: they multiply places by reciprocals in float32 where the authors
-    divide by periods.
-    With our table in its place nothing is left of the difference."""
+def test_dinov3_gives_transformers_features(dinov3, size):
+    """They differ only by transformers' angles: it multiplies coordinates by reciprocals in
+    float32, where the authors divide by periods. With our table, both give the same features.
+    """
     transformers = pytest.importorskip('transformers', minversion='5')
     (_, model), images = dinov3, torch.randn(1, 3, *size, dtype=torch.float64)
     theirs = transformers.DINOv3ViTModel(
@@ -287,7 +289,7 @@ def test_dinov3_has_transformers_features(dinov3, size):
         torch.testing.assert_close(part.repeat(1, 2), expected, rtol=0, atol=5e-7)
 
 
-def test_perception_encoder_of_its_authors(monkeypatch):
+def test_perception_encoder_loads_from_the_authors_names(monkeypatch):
     theirs = of_timm('pe')
     names = {
         'patch_embed.proj': 'conv1',

@@ -1,4 +1,4 @@
-"""No checkpoint, however damaged, ends in a traceback or a program that hangs."""
+"""Damaged checkpoints raise one sentence or load; none ends in a traceback or hangs."""
 
 import signal
 from collections import Counter
@@ -17,16 +17,16 @@ from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.weights import FORMATS, export, open_checkpoint, reading_safely, recognize
 from vit_plugin.weights.opening import Checkpoint
 
-SECONDS = 20  # of the processor's time, for one loading
+CPU_SECONDS = 20  # limit for one loading
 
 
 @contextmanager
-def time_limit(what: str) -> Iterator[None]:
+def time_limit(action: str) -> Iterator[None]:
     def give_up(*args: Any) -> None:
-        raise TimeoutError(f'{what} took more than {SECONDS} s')
+        raise TimeoutError(f'{action} took more than {CPU_SECONDS} s')
 
     previous = signal.signal(signal.SIGPROF, give_up)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
     try:
         yield
     finally:
@@ -40,10 +40,10 @@ def by_load_from(tiny: dict, content: Any, path: Path) -> None:
 
 
 def by_conversion(tiny: dict, content: Any, path: Path) -> None:
-    export(recognize(open_checkpoint(path).weights), 'timm', 2)
+    export(recognize(open_checkpoint(path).weights), 'timm', heads=2)
 
 
-# Readers of a damaged checkpoint: as a file, but for the two that take what is in memory.
+# Readers of a damaged checkpoint. load_state_dict and weights take the content, the others a file.
 ENTRIES: dict[str, Callable[[dict, Any, Path], Any]] = {
     'load_weights': lambda tiny, content, path: load_weights(VisionTransformer(**tiny), path),
     'init_cfg': lambda tiny, content, path: VisionTransformer(
@@ -59,6 +59,7 @@ ENTRIES: dict[str, Callable[[dict, Any, Path], Any]] = {
 
 
 def outcome(entry: str, tiny: dict, name: str, content: Any, path: Path) -> str:
+    """'loaded', 'sentence', "torch's own", or a description of any other error."""
     try:
         with time_limit(f'{entry} of {name}'):
             ENTRIES[entry](tiny, content, path)
@@ -70,16 +71,16 @@ def outcome(entry: str, tiny: dict, name: str, content: Any, path: Path) -> str:
             and isinstance(error, (RuntimeError, TypeError))
             and ('loading state_dict' in str(error) or not isinstance(content, dict))
         ):
-            return "torch's own"  # of missing keys, shapes, and what is not a dict
+            return "torch's own"  # about missing keys, shapes, or a content that is not a dict
         return f'{type(error).__name__} {entry} {name}: {error}'
     return 'loaded'
 
 
-def never(entry: str, name: str) -> bool:
-    """Whether such a checkpoint must not load: weights of integers, and too few under names that
-    are not ours.
+def must_not_load(entry: str, name: str) -> bool:
+    """Whether a mutation must be refused: integers as weights, and missing blocks.
+
+    Missing blocks under our names are left to torch, which raises if it is strict.
     """
-    # torch names what is missing of our own names if it is asked to be strict.
     if 'one block less' in name:
         return entry in ('load_weights', 'init_cfg') or (
             entry == 'load_from' and 'vit_plugin' not in name
@@ -94,31 +95,31 @@ def test_damaged_checkpoints_are_one_sentence_or_load(tiny, tmp_path, count):
         key: value.detach().clone() for key, value in VisionTransformer(**tiny).state_dict().items()
     }
     states = {
-        name: FORMATS[name].export(own, 2)[0]
+        name: FORMATS[name].export(own, heads=2)[0]
         for name in ('vit_plugin', 'timm', 'jax', 'hf', 'mmpretrain')
     }
-    found: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for i, (name, content) in enumerate(mutations(states, count)):
         path = tmp_path / 'x.pth'
         try:
             torch.save(content, path)
-        except Exception:  # such as a tensor that torch cannot save: only what is in memory remains
+        except Exception:  # such as a tensor that torch cannot save: only the content remains
             path.unlink(missing_ok=True)
+        # The quick test tries one reader of each checkpoint in turn, and always the last.
         entries = list(ENTRIES) if count > 50 else [list(ENTRIES)[i % len(ENTRIES)], 'weights']
         for entry in entries:
             if path.exists() or entry in ('load_state_dict', 'weights'):
-                what = outcome(entry, tiny, name, content, path)
-                found[
-                    f'{what} by {entry}: {name}'
-                    if what == 'loaded' and never(entry, name)
-                    else what
-                ] += 1
-    print(dict(found))
+                result = outcome(entry, tiny, name, content, path)
+                if result == 'loaded' and must_not_load(entry, name):
+                    result = f'loaded by {entry}: {name}'
+                outcomes[result] += 1
+    print(dict(outcomes))
     wrong = {
-        what: number
-        for what, number in found.items()
-        if what not in ('sentence', 'loaded', "torch's own")
+        result: number
+        for result, number in outcomes.items()
+        if result not in ('sentence', 'loaded', "torch's own")
     }
     assert not wrong, wrong
-    assert found['sentence'] > 0.3 * found.total()
-    assert found['loaded'] > 0.05 * found.total()
+    # The mutations are neither all fatal nor all harmless.
+    assert outcomes['sentence'] > 0.3 * outcomes.total()
+    assert outcomes['loaded'] > 0.05 * outcomes.total()

@@ -27,9 +27,7 @@ from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    """A folder behind an address of this machine; what is fetched from it is cached in another
-    folder.
-    """
+    """A folder and the local address that serves it. Downloads are cached in another folder."""
     monkeypatch.setattr(torch.hub, 'get_dir', lambda: str(tmp_path / 'hub'))
     (tmp_path / 'served').mkdir()
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path / 'served')
@@ -42,10 +40,10 @@ def server(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('name', ['weights.npz', 'weights.safetensors', 'weights.pth'])
-def test_address_in_code_and_in_a_config(server, tiny, name):
+def test_addresses_are_loaded_by_code_and_by_configs(server, tiny, name):
     folder, address = server
     source = VisionTransformer(**tiny)
-    jax, _ = FORMATS['jax'].export(source.state_dict(), 2)
+    jax, _ = FORMATS['jax'].export(source.state_dict(), heads=2)
     if name.endswith('.npz'):
         np.savez(folder / name, **{key: value.detach().numpy() for key, value in jax.items()})
     elif name.endswith('.pth'):
@@ -63,12 +61,12 @@ def test_address_in_code_and_in_a_config(server, tiny, name):
     assert_same_state(source, configured)
 
 
-def test_an_address_that_is_not_there(server):
+def test_missing_addresses_raise(server):
     with rejects('none.npz cannot be downloaded .*download it by hand'):
         open_checkpoint(f'{server[1]}/none.npz')
 
 
-def test_hugging_face(tmp_path, tiny, monkeypatch):
+def test_checkpoints_of_hugging_face_are_read_or_raise(tmp_path, tiny, monkeypatch):
     from huggingface_hub.errors import EntryNotFoundError, GatedRepoError
 
     source = VisionTransformer(**tiny)
@@ -96,7 +94,7 @@ def test_hugging_face(tmp_path, tiny, monkeypatch):
         open_checkpoint('hf://org/model')
 
 
-def test_timm(monkeypatch, tiny):
+def test_checkpoints_of_timm_are_read_or_raise(monkeypatch, tiny):
     import timm
 
     create = timm.create_model
@@ -113,7 +111,7 @@ def test_timm(monkeypatch, tiny):
 
 
 @pytest.mark.parametrize('name', ['vit_tiny_patch16_224', 'vit_tiny_patch16_224.augreg_in21k'])
-def test_a_missing_network_is_no_wrong_name(monkeypatch, name):
+def test_network_errors_are_not_reported_as_wrong_names(monkeypatch, name):
     def fail(name: str, pretrained: bool) -> None:
         raise OSError('the hub does not answer')
 
@@ -122,12 +120,12 @@ def test_a_missing_network_is_no_wrong_name(monkeypatch, name):
         open_checkpoint(f'timm://{name}')
 
 
-# MMEngine's readers by their prefixes, before and after our types are imported.
+# Print MMEngine's readers by their prefixes, before and after the package is imported.
 READERS = """
 import json
 from mmengine.runner import CheckpointLoader
 def readers():
-    schemes = CheckpointLoader._schemes  # another dictionary after each registration
+    schemes = CheckpointLoader._schemes  # each registration replaces the dict
     return {key: f'{read.__module__}.{read.__name__}' for key, read in schemes.items()}
 before = readers()
 import vit_plugin.models
@@ -136,10 +134,8 @@ print(json.dumps([before, readers()]))
 
 
 @pytest.mark.nightly
-def test_mmengines_readers_stay_as_they_are():
-    """In a library user's process: two new schemes and two kinds of files that it cannot read, and
-    nothing else.
-    """
+def test_importing_keeps_mmengines_readers():
+    """It adds only two schemes, and a pattern for two file formats that MMEngine cannot read."""
     done = subprocess.run(
         [sys.executable, '-W', 'ignore', '-c', READERS], capture_output=True, text=True, check=True
     )
@@ -164,10 +160,13 @@ def test_mmengines_readers_stay_as_they_are():
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('suffix', ['npz', 'safetensors'])
 @pytest.mark.parametrize('scheme', ['', 'http'])
-def test_a_hosts_own_script_reads_our_kinds_of_files(server, tiny, suffix, scheme):
+def test_mmengine_reads_npz_and_safetensors(server, tiny, suffix, scheme):
     folder, address = server
     source, model = VisionTransformer(**tiny), VisionTransformer(**tiny)
-    state, path = FORMATS['jax'].export(source.state_dict(), 2)[0], folder / f'weights.{suffix}'
+    state, path = (
+        FORMATS['jax'].export(source.state_dict(), heads=2)[0],
+        folder / f'weights.{suffix}',
+    )
     if suffix == 'npz':
         np.savez(path, **{key: value.detach().numpy() for key, value in state.items()})
     else:
@@ -188,31 +187,36 @@ class Hostile:
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('scheme', ['', 'http', 'openmmlab', 'torchvision'])
-def test_no_scheme_runs_code_where_it_is_read_safely(server, monkeypatch, scheme):
-    """Whatever the model is, and as MMEngine reads it again outside of the block."""
+def test_reading_safely_runs_no_code_for_any_scheme(server, monkeypatch, scheme):
+    """For any model; afterwards MMEngine's reader is restored."""
     folder, address = server
-    sign = folder / 'it_ran'
+    marker = folder / 'it_ran'
     torch.save(
-        {'state_dict': {'weight': torch.ones(2, 2)}, 'meta': Hostile(sign)}, folder / 'hostile.pth'
+        {'state_dict': {'weight': torch.ones(2, 2)}, 'meta': Hostile(marker)},
+        folder / 'hostile.pth',
     )
     listed = {'hostile': f'{address}/hostile.pth'}
     monkeypatch.setattr('vit_plugin.weights.opening.get_external_models', lambda: listed)
     monkeypatch.setattr('vit_plugin.weights.opening.get_torchvision_models', lambda: listed)
-    name = {'': str(folder / 'hostile.pth'), 'http': listed['hostile']}.get(
-        scheme, f'{scheme}://hostile'
-    )
+    address_of_scheme = {
+        '': str(folder / 'hostile.pth'),
+        'http': listed['hostile'],
+        'openmmlab': 'openmmlab://hostile',
+        'torchvision': 'torchvision://hostile',
+    }
+    name = address_of_scheme[scheme]
     theirs = CheckpointLoader.load_checkpoint
     with reading_safely():
         with rejects('could run code'):
             load_checkpoint(torch.nn.Linear(2, 2), name)
-        with reading_safely(), rejects('could run code'):
+        with reading_safely(), rejects('could run code'):  # nested
             load_checkpoint(torch.nn.Linear(2, 2), name)
-    assert not sign.exists()
+    assert not marker.exists()
     assert CheckpointLoader.load_checkpoint == theirs
     assert isinstance(vars(CheckpointLoader)['load_checkpoint'], classmethod)
 
 
-def test_what_cannot_be_read_safely_is_refused():
+def test_addresses_that_cannot_be_read_safely_are_refused():
     with reading_safely():
         with rejects('s3://, which is not read safely'):
             load_checkpoint(torch.nn.Linear(2, 2), 's3://bucket/x.pth')
@@ -220,7 +224,7 @@ def test_what_cannot_be_read_safely_is_refused():
             load_checkpoint(torch.nn.Linear(2, 2), 'openmmlab://none')
 
 
-def test_resuming_finds_all_that_was_saved(tmp_path):
+def test_reading_safely_returns_all_that_was_saved(tmp_path):
     torch.save(
         {
             'state_dict': {'weight': torch.ones(2, 2), 'bias': torch.ones(2)},
@@ -234,20 +238,20 @@ def test_resuming_finds_all_that_was_saved(tmp_path):
     assert content.keys() == {'state_dict', 'meta', 'optimizer'}
 
 
-def test_of_those_who_want_the_same_file_one_fetches_it(server):
+def test_concurrent_requests_for_a_file_download_it_once(server):
     folder, _ = server
     torch.save({'weight': torch.ones(2)}, folder / 'x.pth')
-    asked: list[str] = []
+    requests: list[str] = []
     with http.server.ThreadingHTTPServer(
-        ('127.0.0.1', 0), functools.partial(Counting, asked, directory=folder)
+        ('127.0.0.1', 0), functools.partial(Counting, requests, directory=folder)
     ) as httpd:
         threading.Thread(target=httpd.serve_forever, daemon=True).start()
         url = f'http://127.0.0.1:{httpd.server_address[1]}/x.pth'
         with ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(open_checkpoint, [url] * 4))
+            checkpoints = list(pool.map(open_checkpoint, [url] * 4))
         httpd.shutdown()
-    assert [checkpoint.weights['weight'].tolist() for checkpoint in found] == [[1, 1]] * 4
-    assert asked == ['/x.pth']
+    assert [checkpoint.weights['weight'].tolist() for checkpoint in checkpoints] == [[1, 1]] * 4
+    assert requests == ['/x.pth']
 
 
 @pytest.mark.parametrize(
@@ -263,7 +267,7 @@ def test_of_those_who_want_the_same_file_one_fetches_it(server):
         ),
     ],
 )
-def test_what_a_checkpoint_says_of_its_data(content, words):
+def test_dataset_meta_is_a_dict_or_raises(content, words):
     checkpoint = Checkpoint('x.pth', content)
     if words is None:
         assert checkpoint.dataset_meta == {}
@@ -273,14 +277,14 @@ def test_what_a_checkpoint_says_of_its_data(content, words):
 
 
 class Counting(http.server.SimpleHTTPRequestHandler):
-    """Notes what it is asked for, and takes its time."""
+    """Records the requested paths, and answers slowly so that requests overlap."""
 
-    def __init__(self, asked: list[str], *args, **kwargs) -> None:
-        self.asked = asked
+    def __init__(self, requests: list[str], *args, **kwargs) -> None:
+        self.requests = requests
         super().__init__(*args, **kwargs)
 
     def do_GET(self) -> None:
-        self.asked.append(self.path)
+        self.requests.append(self.path)
         time.sleep(0.5)
         super().do_GET()
 
@@ -288,12 +292,12 @@ class Counting(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def test_a_hub_that_does_not_answer_is_one_line(caplog):
+def test_retries_of_a_hub_are_logged_once(caplog):
     logger = logging.getLogger('huggingface_hub.utils._http')
     for _ in range(2):
         with quiet_retries():
             for retry in range(5):
                 logger.warning('Retrying [Retry %s/5].', retry)
-    said = 'Retrying [Retry 0/5]. Trying again, for up to a minute.'
-    assert [record.message for record in caplog.records] == [said, said]
+    expected = 'Retrying [Retry 0/5]. Trying again, for up to a minute.'
+    assert [record.message for record in caplog.records] == [expected, expected]
     assert not logger.filters

@@ -16,6 +16,6 @@ def test_pattern_reads_what_it_writes(i, j):
     assert pattern.match(f'block{i + 1}/unit{j + 1}/other3/kernel') is None
 
 
-def test_dots_are_dots():
+def test_dots_match_only_dots():
     assert Pattern('a.{i}.b').match('a.1xb') is None
     assert Pattern('a.{rest}').match('a.b.c') == (('rest', 'b.c'),)

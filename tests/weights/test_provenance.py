@@ -1,4 +1,4 @@
-"""What a file says of where its weights come from, and what the owners of weights say."""
+"""Records of where weights come from, and the licenses that their owners state."""
 
 import re
 from pathlib import Path
@@ -8,14 +8,20 @@ import pytest
 import torch
 
 from vit_plugin.weights import open_checkpoint
-from vit_plugin.weights.carried_records import append_to, carried, of_address, of_exported, of_file
-from vit_plugin.weights.licenses import OWNED, license_kind, owned
+from vit_plugin.weights.carried_records import (
+    address_record,
+    append_record,
+    carried_record,
+    exported_record,
+    file_record,
+)
+from vit_plugin.weights.licenses import OWNED, find_owned, license_kind
 from vit_plugin.weights.provenance import (
     MAX_DEPTH,
     PROVENANCE_KEY,
     Provenance,
-    begun_with,
-    converted,
+    converted_record,
+    initial_weights,
     made_of,
     read_record,
     read_text_record,
@@ -26,13 +32,13 @@ DINOV3 = Provenance('dinov3.pth', 'dinov3-license')
 CHAIN = made_of('distilled', 'run.pth', [('start', LITE), ('teacher', DINOV3)])
 
 
-def test_a_record_is_text_and_comes_back():
+def test_records_survive_a_round_trip():
     assert read_text_record(CHAIN.text()) == CHAIN
     assert read_record(CHAIN.plain()) == CHAIN
     assert read_text_record('') is None
 
 
-def deep(levels: int) -> dict:
+def nested_record(levels: int) -> dict:
     record = dict(source='x')
     for _ in range(levels):
         record = dict(source='x', links=[dict(part='start', of=record)])
@@ -42,26 +48,33 @@ def deep(levels: int) -> dict:
 @pytest.mark.parametrize(
     'hostile',
     [
-        *(None, 3, 'text', [], dict(source=3), dict(source='x' * 501), dict(source='x', links=3)),
-        *(dict(source='x', links=[3]), dict(source='x', links=[dict(part=1, of=dict(source='y'))])),
+        None,
+        3,
+        'text',
+        [],
+        dict(source=3),
+        dict(source='x' * 501),
+        dict(source='x', links=3),
+        dict(source='x', links=[3]),
+        dict(source='x', links=[dict(part=1, of=dict(source='y'))]),
         dict(source='x', links=[dict(part='start', of=None)]),
-        deep(MAX_DEPTH + 1),
+        nested_record(MAX_DEPTH + 1),
     ],
 )
-def test_what_is_no_record_is_none(hostile):
+def test_invalid_records_are_ignored(hostile):
     assert read_record(hostile) is None
     assert read_text_record('{' + '"a":{' * 100_000) is None
-    assert read_record(deep(MAX_DEPTH)) is not None
+    assert read_record(nested_record(MAX_DEPTH)) is not None
 
 
-def test_a_chain_is_printed_with_what_is_not_permissive():
+def test_printed_chains_end_with_licenses_that_are_not_permissive():
     lines = [*CHAIN.lines()]
     assert [line.split(':')[0] for line in lines[:3]] == ['run.pth', '  start', '  teacher']
     assert lines[1] == f'  start: lite.pth: apache-2.0 (its page); sha256 {LITE.sha256}'
     assert lines[3] == ('Not permissive: dinov3.pth: dinov3-license, which has terms of its own.')
-    own = made_of('trained', 'run.pth', [('start', LITE)])
-    assert own.concerns() == []
-    assert [*own.lines()][-2:] == [
+    permissive = made_of('trained', 'run.pth', [('start', LITE)])
+    assert permissive.concerns() == []
+    assert [*permissive.lines()][-2:] == [
         'Each license that is stated in this chain is permissive.',
         'The license of the training data is not stated.',
     ]
@@ -75,13 +88,18 @@ def test_a_chain_is_printed_with_what_is_not_permissive():
 @pytest.mark.parametrize(
     ('license', 'kind'),
     [
-        *(('apache-2.0', 'permissive'), ('MIT', 'permissive'), ('', 'unknown')),
-        *(('other', 'unknown'), ('cc-by-nc-4.0', 'noncommercial'), ('gpl-3.0', 'own terms')),
-        *(('apple-amlr', 'noncommercial'), ('dinov3-license', 'own terms')),
+        ('apache-2.0', 'permissive'),
+        ('MIT', 'permissive'),
+        ('', 'unknown'),
+        ('other', 'unknown'),
+        ('cc-by-nc-4.0', 'noncommercial'),
+        ('gpl-3.0', 'own terms'),
+        ('apple-amlr', 'noncommercial'),
+        ('dinov3-license', 'own terms'),
         ('fair-noncommercial-research-license', 'noncommercial'),
     ],
 )
-def test_kinds_of_licenses(license, kind):
+def test_licenses_are_classified(license, kind):
     assert license_kind(license) == kind
 
 
@@ -94,48 +112,48 @@ def write_numpy(path: Path) -> None:
 
 
 @pytest.mark.parametrize(('name', 'write'), [('x.pth', write_torch), ('x.npz', write_numpy)])
-def test_an_archive_carries_a_record_for_all_its_readers(name, write, tmp_path):
+def test_archives_with_a_record_stay_readable(name, write, tmp_path):
     path = tmp_path / name
     write(path)
-    assert of_file(path) is None
-    append_to(path, CHAIN)
-    assert of_file(path) == carried(open_checkpoint(path)) == CHAIN
+    assert file_record(path) is None
+    append_record(path, CHAIN)
+    assert file_record(path) == carried_record(open_checkpoint(path)) == CHAIN
     read = open_checkpoint(path).weights
     theirs = np.load(path) if name == 'x.npz' else torch.load(path, weights_only=True, mmap=True)
     assert [*read] == [*theirs] == ['norm.weight']
     assert torch.equal(read['norm.weight'], torch.as_tensor(theirs['norm.weight']))
 
 
-def test_a_checkpoint_of_ours_says_where_it_comes_from(tmp_path):
+def test_our_checkpoints_carry_a_record(tmp_path):
     path = tmp_path / 'epoch_1.pth'
     torch.save(dict(meta={PROVENANCE_KEY: CHAIN.plain()}, state_dict={'a': torch.ones(1)}), path)
-    record = of_address(str(path))
+    record = address_record(str(path))
     assert (record.source, record.links) == ('epoch_1.pth', CHAIN.links)
     assert re.fullmatch('[0-9a-f]{64}', record.sha256)
-    kept = converted(record, 'small.pth')
+    kept = converted_record(record, 'small.pth')
     assert (kept.source, kept.made, kept.license) == ('small.pth', 'converted', '')
     assert kept.links == (('start', record),)
-    assert converted(record, 'small.pth', 'mit').license == 'mit'
+    assert converted_record(record, 'small.pth', 'mit').license == 'mit'
 
 
-def test_licenses_of_the_weights_of_others(tmp_path):
-    found = of_address('timm://vit_base_patch16_224.mae')
-    assert (found.license, found.stated) == ('cc-by-nc-4.0', 'timm')
-    assert found.concerns() == [
+def test_licenses_of_foreign_weights_are_known_by_name_or_card(tmp_path):
+    record = address_record('timm://vit_base_patch16_224.mae')
+    assert (record.license, record.stated) == ('cc-by-nc-4.0', 'timm')
+    assert record.concerns() == [
         'timm://vit_base_patch16_224.mae: cc-by-nc-4.0, which excludes commercial use'
     ]
-    mine = tmp_path / 'mae_pretrain_vit_base.pth'
-    write_torch(mine)
-    assert of_address(str(mine)).license == 'cc-by-nc-4.0'
-    assert str(tmp_path) not in of_address(str(mine)).text()
-    unknown = mine.rename(tmp_path / 'found.pth')
-    assert of_address(str(unknown)).license == ''
+    known = tmp_path / 'mae_pretrain_vit_base.pth'
+    write_torch(known)
+    assert address_record(str(known)).license == 'cc-by-nc-4.0'
+    assert str(tmp_path) not in address_record(str(known)).text()
+    unknown = known.rename(tmp_path / 'found.pth')
+    assert address_record(str(unknown)).license == ''
     (tmp_path / 'README.md').write_text('---\nlicense: other\nlicense_name: "x-1"\n---\n# Y\n')
-    assert of_address(str(unknown)).license == 'x-1'
+    assert address_record(str(unknown)).license == 'x-1'
 
 
-def test_a_card_beside_an_exported_file_states_its_license():
-    record = of_exported(Path('vit_plugin/inference/demo_model/shapes.onnx'))
+def test_a_card_next_to_an_exported_file_states_its_license():
+    record = exported_record(Path('vit_plugin/inference/demo_model/shapes.onnx'))
     assert (record.source, record.license, record.stated) == (
         'shapes.onnx',
         'apache-2.0',
@@ -143,18 +161,18 @@ def test_a_card_beside_an_exported_file_states_its_license():
     )
 
 
-def test_what_is_not_here_is_not_fetched(monkeypatch):
-    monkeypatch.setattr('vit_plugin.weights.opening.download', None)  # would be an error
+def test_records_without_download_fetch_nothing(monkeypatch):
+    monkeypatch.setattr('vit_plugin.weights.opening.download', None)  # a call would raise
     address = 'https://dl.fbaipublicfiles.com/mae/pretrain/mae_pretrain_vit_none.pth'
-    found = of_address(address, download=False)
-    assert (found.source, found.license, found.sha256) == (address, 'cc-by-nc-4.0', '')
+    record = address_record(address, download=False)
+    assert (record.source, record.license, record.sha256) == (address, 'cc-by-nc-4.0', '')
 
 
-def test_an_unreadable_file_still_has_a_name():
-    assert of_address('no/such.pth') == Provenance('such.pth')
+def test_unreadable_files_have_a_record_with_their_name():
+    assert address_record('no/such.pth') == Provenance('such.pth')
 
 
-def test_what_a_config_begins_with():
+def test_sources_of_weights_in_a_config():
     settings = dict(
         load_from='a.pth',
         default_hooks=dict(checkpoint=dict(interval=1)),
@@ -166,7 +184,7 @@ def test_what_a_config_begins_with():
         ),
         begin_from=None,
     )
-    assert [*begun_with(settings)] == [
+    assert [*initial_weights(settings)] == [
         ('start', 'a.pth'),
         ('teacher', 'run'),
         ('start', 'timm://x'),
@@ -174,13 +192,13 @@ def test_what_a_config_begins_with():
         ('start', 'timm://resnet50'),
         ('start', 'a/b.npz'),
     ]
-    assert [*begun_with(dict(model=dict(teacher='hf://x/y')))] == [('teacher', 'hf://x/y')]
+    assert [*initial_weights(dict(model=dict(teacher='hf://x/y')))] == [('teacher', 'hf://x/y')]
 
 
-def test_the_page_has_the_table_of_owners():
+def test_docs_have_the_table_of_owners():
     rows = [
         f'| {row.weights} | {row.license or "not stated"} | {license_kind(row.license)} | '
-        f'[{row.page.split("/")[2]}]({row.page}), {row.read} |'
+        f'[{row.page.split("/")[2]}]({row.page}), {row.read_on} |'
         for row in OWNED
     ]
     page = Path('docs/weights.md').read_text()
@@ -197,6 +215,6 @@ def test_the_page_has_the_table_of_owners():
         ('hf://nvidia/C-RADIOv3-B', 'nvidia-open-model-license'),
     ],
 )
-def test_an_address_has_the_license_of_its_owner(address, license):
-    assert owned([address]).license == license
-    assert owned(['https://example.org/x.pth']) is None
+def test_addresses_have_the_license_of_their_owner(address, license):
+    assert find_owned([address]).license == license
+    assert find_owned(['https://example.org/x.pth']) is None

@@ -1,4 +1,4 @@
-"""What files of published models state, and what is none of them."""
+"""Read what files of published models state."""
 
 import pytest
 import torch
@@ -13,12 +13,12 @@ OTHER = {'some.layer.weight': torch.ones(2, 2)}
 
 
 @pytest.mark.parametrize('content', [OTHER, dict(state_dict=OTHER, meta=dict(cfg='a = 1'))])
-def test_other_checkpoints_are_as_they_are(content):
+def test_other_checkpoints_are_returned_unchanged(content):
     checkpoint = Checkpoint('file.pth', content)
     assert as_run(checkpoint) is checkpoint
 
 
-def test_settings_of_another_type_count_for_nothing(tmp_path):
+def test_settings_of_another_type_are_not_used(tmp_path):
     path = roboflow_file(tmp_path / 'a.pth', args=dict(resolution='large', class_names=3))
     published = Published(open_checkpoint(path))
     assert published.names == {}
@@ -34,21 +34,21 @@ def test_settings_of_another_type_count_for_nothing(tmp_path):
         ({}, True, IMAGENET_DEFAULT_MEAN),
     ],
 )
-def test_colors_are_normalized_where_the_file_says_so(processor, normalized, mean):
-    checkpoint = Checkpoint('there', OTHER, dict(preprocessor_config=processor))
+def test_normalization_follows_the_file(processor, normalized, mean):
+    checkpoint = Checkpoint('file.pth', OTHER, dict(preprocessor_config=processor))
     pixels = Published(checkpoint).pixels(64, normalized)
     assert (pixels['mean'], pixels['size']) == (mean, (64, 64))
 
 
-def test_prefixes_of_wrappers_are_taken_away(tmp_path):
+def test_prefixes_of_wrappers_are_removed(tmp_path):
     weights = roboflow_weights()
     wrapped = {f'model._orig_mod.{name}': value for name, value in weights.items()}
-    found = Published(Checkpoint('a.ckpt', dict(state_dict=wrapped)))
-    assert {*found.weights} == {*weights}
+    published = Published(Checkpoint('a.ckpt', dict(state_dict=wrapped)))
+    assert {*published.weights} == {*weights}
 
 
-def test_a_name_is_an_address(monkeypatch):
+def test_declared_names_stand_for_addresses(monkeypatch):
     offered = dict(offered=dict(detector=('MIT', 640, 'https://there.org/a.pth')))
-    monkeypatch.setattr('vit_plugin.weights.published_run.declared', offered.get)
+    monkeypatch.setattr('vit_plugin.weights.published_run.declared_rows', offered.get)
     assert address_of('detector') == 'https://there.org/a.pth'
     assert address_of('photo.pth') == 'photo.pth'

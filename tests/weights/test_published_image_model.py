@@ -1,4 +1,4 @@
-"""Folders of transformers' encoders and classifiers say which model they are."""
+"""Build encoders and classifiers from folders of transformers."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ from vit_plugin.weights.saved_settings import saved_backbone, training_settings
 
 V3 = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=50.0))
 SCALED = dict(layer_scale_init_value=0.1, reg_token=2)
-KINDS = {
+ENCODER_ARGUMENTS = {
     'dinov2': dict(encoder=dict(layer_scale_init_value=0.1)),
     'dinov2_with_registers': dict(encoder=SCALED),
     'dinov3_vit': dict(encoder=dict(SCALED, qkv_bias='qv'), pos_embed=V3),
@@ -34,36 +34,37 @@ KINDS = {
 
 def model_of(name: str) -> VisionTransformer:
     torch.manual_seed(0)
-    given = dict(dict(numerics='timm'), **KINDS[name])
-    return randomize(VisionTransformer(TINY, img_size=32, **given)).eval()
+    arguments = dict(dict(numerics='timm'), **ENCODER_ARGUMENTS[name])
+    return randomize(VisionTransformer(TINY, img_size=32, **arguments)).eval()
 
 
 def folder_of(path: Path, name: str, **config: Any) -> Path:
+    """A folder of transformers with the weights of ``model_of``, and with this config."""
     state = model_of(name).state_dict()
-    if name == 'dinov2_with_registers':  # their table has a row of the class token alone
+    if name == 'dinov2_with_registers':  # its table has no rows for the registers
         state['pos_embed'] = torch.cat((state['pos_embed'][:, :1], state['pos_embed'][:, 3:]), 1)
-    is_v3 = 'rotary' in KINDS[name].get('pos_embed', {})
-    weights, left = FORMATS['hf_dinov3' if is_v3 else 'hf_dinov2'].export(state, 2)
-    assert not left
+    is_v3 = 'rotary' in ENCODER_ARGUMENTS[name].get('pos_embed', {})
+    weights, omitted = FORMATS['hf_dinov3' if is_v3 else 'hf_dinov2'].export(state, heads=2)
+    assert not omitted
     path.mkdir()
     save_file(weights, path / 'model.safetensors')
-    own = dict(rope_theta=50.0, use_gated_mlp=name == 'gated') if is_v3 else {}
-    known = dict(
-        own,
+    fields_of_v3 = dict(rope_theta=50.0, use_gated_mlp=name == 'gated') if is_v3 else {}
+    defaults = dict(
+        fields_of_v3,
         model_type='dinov3_vit' if is_v3 else name,
         num_attention_heads=2,
         image_size=32,
         hidden_act='silu' if name == 'gated' else 'gelu',
         layer_norm_eps=1e-5 if name == 'gated' else 1e-6,
     )
-    (path / 'config.json').write_text(json.dumps(known | config))
-    size = dict(image_mean=[0.1, 0.2, 0.3], image_std=[0.4, 0.5, 0.6])
-    (path / 'preprocessor_config.json').write_text(json.dumps(size))
+    (path / 'config.json').write_text(json.dumps(defaults | config))
+    processor = dict(image_mean=[0.1, 0.2, 0.3], image_std=[0.4, 0.5, 0.6])
+    (path / 'preprocessor_config.json').write_text(json.dumps(processor))
     return path
 
 
-@pytest.mark.parametrize('name', KINDS)
-def test_the_backbone_is_built_and_computes_the_same(name, tmp_path):
+@pytest.mark.parametrize('name', ENCODER_ARGUMENTS)
+def test_saved_backbone_computes_the_same(name, tmp_path):
     run = as_run(open_checkpoint(folder_of(tmp_path / 'theirs', name)))
     arguments = saved_backbone(run)
     built = VisionTransformer(**{**arguments, 'img_size': 32}).eval()
@@ -101,25 +102,25 @@ def test_other_models_are_refused(tmp_path, config, message):
 
 
 @pytest.mark.parametrize(
-    ('name', 'kind', 'message'),
+    ('name', 'model_type', 'message'),
     [
         ('dinov2_with_registers', 'dinov2', "its weights have reg_token, unlike .*'dinov2'"),
         ('dinov3_vit', 'dinov2_with_registers', 'its weights lack pos_embed, unlike each model of'),
         ('dinov2', 'vit', 'its weights have blocks.0.ls1.gamma, unlike each model of'),
     ],
 )
-def test_weights_with_parts_of_another_kind_are_refused(tmp_path, name, kind, message):
-    folder = folder_of(tmp_path / 'theirs', name, model_type=kind)
+def test_weights_of_another_model_type_are_refused(tmp_path, name, model_type, message):
+    folder = folder_of(tmp_path / 'theirs', name, model_type=model_type)
     with rejects(message):
         as_run(open_checkpoint(folder))
 
 
-def test_fields_of_old_releases_of_transformers_change_nothing(tmp_path):
+def test_fields_of_old_releases_of_transformers_are_ignored(tmp_path):
     old = dict(output_past=True, xla_device=None, use_return_dict=True)
     assert as_run(open_checkpoint(folder_of(tmp_path / 'theirs', 'dinov2', **old))).meta
 
 
-def test_other_folders_are_as_they_are(tmp_path):
+def test_unsupported_folders_are_returned_unchanged(tmp_path):
     for name, config in (
         ('a', dict(model_type='yolos')),
         ('b', dict(architectures=['Dinov2Backbone'])),
@@ -129,38 +130,35 @@ def test_other_folders_are_as_they_are(tmp_path):
 
 
 CLASSIFIERS = {
-    # model_type, format, what the backbone has, its class, more of the config
-    'vit': ('vit', 'hf', {}, 'ViTForImageClassification', {}),
+    # model_type: class of transformers, format, arguments of our backbone, our neck
+    'vit': ('ViTForImageClassification', 'hf', {}, None),
     'deit': (
-        'deit',
+        'DeiTForImageClassificationWithTeacher',
         'hf_deit',
         dict(encoder=dict(dist_token=1), out_type='raw'),
-        'DeiTForImageClassificationWithTeacher',
-        {},
+        dict(type='vit_plugin.TokenPooling', mode='cls'),
     ),
     'ijepa': (
-        'ijepa',
+        'IJepaForImageClassification',
         'hf',
         dict(with_cls_token=False, out_type='avg_featmap'),
-        'IJepaForImageClassification',
-        {},
+        None,
     ),
     'dinov2': (
-        'dinov2',
+        'Dinov2ForImageClassification',
         'hf_dinov2',
         dict(encoder=dict(layer_scale_init_value=0.1), out_type='raw'),
-        'Dinov2ForImageClassification',
-        {},
+        dict(type='vit_plugin.TokenPooling', mode='cls_avg', num_prefix_tokens=1),
     ),
 }
 NAMES = {'0': 'cat', '1': 'dog', '2': 'owl'}
 
 
-@pytest.mark.parametrize('name', CLASSIFIERS)
-def test_a_classifier_has_its_names_and_logits(name, tmp_path):
-    kind, form, arguments, title, more = CLASSIFIERS[name]
-    numerics = dict(base='timm', norm_cfg=dict(eps=1e-6 if kind == 'dinov2' else 1e-12))
-    mine = Classifier(
+def classifier_in(folder: Path, model_type: str) -> Classifier:
+    """Write random weights of one of :data:`CLASSIFIERS`, and return the same model here."""
+    class_name, form, arguments, neck = CLASSIFIERS[model_type]
+    numerics = dict(base='timm', norm_cfg=dict(eps=1e-6 if model_type == 'dinov2' else 1e-12))
+    ours = Classifier(
         Parts(
             dict(
                 type='vit_plugin.VisionTransformer',
@@ -169,48 +167,51 @@ def test_a_classifier_has_its_names_and_logits(name, tmp_path):
                 numerics=numerics,
                 **{'out_type': 'cls_token', **arguments},
             ),
-            dict(type='vit_plugin.TokenPooling', mode='cls_avg', num_prefix_tokens=1)
-            if kind == 'dinov2'
-            else dict(type='vit_plugin.TokenPooling', mode='cls')
-            if kind == 'deit'
-            else None,
-            (2 if kind == 'dinov2' else 1) * TINY['embed_dims'],
+            neck,
+            # cls_avg concatenates the class token and the average of the patches.
+            (2 if model_type == 'dinov2' else 1) * TINY['embed_dims'],
         ),
         num_classes=len(NAMES),
     )
-    if kind == 'deit':
-        mine.head.layers.head_dist = torch.nn.Linear(TINY['embed_dims'], len(NAMES))
-    randomize(mine).eval()
-    state = {key.removeprefix('backbone.'): value for key, value in mine.state_dict().items()}
-    weights, left = FORMATS[form].export(state, 2)
-    assert not left
-    save_file(weights, tmp_path / 'model.safetensors')
+    if model_type == 'deit':
+        ours.head.layers.head_dist = torch.nn.Linear(TINY['embed_dims'], len(NAMES))
+    randomize(ours).eval()
+    state = {key.removeprefix('backbone.'): value for key, value in ours.state_dict().items()}
+    weights, omitted = FORMATS[form].export(state, heads=2)
+    assert not omitted
+    save_file(weights, folder / 'model.safetensors')
     config = dict(
-        model_type=kind,
-        architectures=[title],
+        model_type=model_type,
+        architectures=[class_name],
         num_attention_heads=2,
         image_size=32,
         patch_size=8,
         id2label=NAMES,
         intermediate_size=TINY['feedforward_channels'],
     )
-    if kind == 'dinov2':
+    if model_type == 'dinov2':
         config['mlp_ratio'] = config.pop('intermediate_size') // TINY['embed_dims']
-    (tmp_path / 'config.json').write_text(json.dumps(config | more))
+    (folder / 'config.json').write_text(json.dumps(config))
+    return ours
+
+
+@pytest.mark.parametrize('model_type', CLASSIFIERS)
+def test_classifiers_have_their_class_names_and_logits(model_type, tmp_path):
+    ours = classifier_in(tmp_path, model_type)
     trained = load(tmp_path, device='cpu')
     assert trained.classes == ['cat', 'dog', 'owl']
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
-        found = trained.model.head(trained.model.extract_feat(images))
-        if kind == 'deit':
-            layers, tokens = mine.head.layers, mine.backbone(images)[-1]
-            wanted = (layers.head(tokens[:, 0]) + layers.head_dist(tokens[:, 1])) / 2
+        logits = trained.model.head(trained.model.extract_feat(images))
+        if model_type == 'deit':
+            layers, tokens = ours.head.layers, ours.backbone(images)[-1]
+            expected = (layers.head(tokens[:, 0]) + layers.head_dist(tokens[:, 1])) / 2
         else:
-            wanted = mine(images)
-    torch.testing.assert_close(found, wanted)
+            expected = ours(images)
+    torch.testing.assert_close(logits, expected)
 
 
-def test_an_encoder_gives_features_and_says_so(tmp_path):
+def test_encoders_give_features_and_raise_as_classifiers(tmp_path):
     folder = folder_of(tmp_path / 'theirs', 'dinov2')
     with rejects('gives features of an image and no classes, since it has no head. vit-plugin em'):
         load(folder, device='cpu')
@@ -227,8 +228,8 @@ def test_an_encoder_gives_features_and_says_so(tmp_path):
         (dict(image_size=[32, 48]), 'which are 4 x 6 patches, where its position table has 17'),
     ],
 )
-def test_a_config_that_does_not_fit_is_named(tmp_path, config, words):
-    test_a_classifier_has_its_names_and_logits('vit', tmp_path)
+def test_configs_of_classifiers_that_do_not_fit_raise(tmp_path, config, words):
+    classifier_in(tmp_path, 'vit')
     file = tmp_path / 'config.json'
     file.write_text(json.dumps(json.loads(file.read_text()) | config))
     with rejects(words):
@@ -248,7 +249,7 @@ MAP = dict(num_heads=2, feedforward_channels=0, query_proj=False, qkv_bias=False
 BEIT = dict(numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)))
 TABLE = dict(pos_embed=dict(type='learned', interpolate_mode='bicubic_mmpretrain'))
 ENCODERS = {
-    # model_type, its class, format, what the backbone has, the neck, more of the config
+    # model_type, class of transformers, format, arguments of our backbone, our neck, config
     'beit': (
         'beit',
         'BeitModel',
@@ -298,7 +299,7 @@ ENCODERS = {
         'hf_pixio',
         TABLE | dict(numerics='timm', encoder=dict(reg_token=3), out_type='raw'),
         dict(POOL, mode='prefix', num_prefix_tokens=4),
-        dict(n_cls_tokens=4),
+        dict(n_cls_tokens=4, mlp_ratio=2),
     ),
     'aimv2': (
         'aimv2_vision_model',
@@ -324,36 +325,36 @@ ENCODERS = {
 
 
 def encoder_in(folder, name, **changes):
-    """A folder with random weights of one of :data:`ENCODERS`, and the same model here."""
-    kind, title, form, arguments, neck, more = ENCODERS[name]
+    """Write random weights of one of :data:`ENCODERS`, and return the same model here."""
+    model_type, class_name, form, arguments, neck, config_of_name = ENCODERS[name]
     backbone = dict(arguments, type='vit_plugin.VisionTransformer', arch=TINY, img_size=32)
     parts = Parts(dict(dict(out_type='cls_token'), **backbone), neck, TINY['embed_dims'])
-    mine = randomize(Classifier(parts, num_classes=0)).eval()
-    state = {key.removeprefix('backbone.'): value for key, value in mine.state_dict().items()}
-    weights, left = FORMATS[form].export(state, 2)
-    assert not left
+    ours = randomize(Classifier(parts, num_classes=0)).eval()
+    state = {key.removeprefix('backbone.'): value for key, value in ours.state_dict().items()}
+    weights, omitted = FORMATS[form].export(state, heads=2)
+    assert not omitted
     folder.mkdir()
     save_file(weights, folder / 'model.safetensors')
     config = dict(
-        model_type=kind,
-        architectures=[title],
+        model_type=model_type,
+        architectures=[class_name],
         num_attention_heads=2,
         image_size=32,
         patch_size=8,
-        **(dict(mlp_ratio=2) if kind == 'pixio' else {}),
+        **config_of_name,
     )
-    (folder / 'config.json').write_text(json.dumps({**config, **more, **changes}))
-    return mine
+    (folder / 'config.json').write_text(json.dumps({**config, **changes}))
+    return ours
 
 
 @pytest.mark.parametrize('name', ENCODERS)
-def test_features_of_encoders_are_those_of_their_parts(name, tmp_path):
-    mine = encoder_in(tmp_path / 'theirs', name)
+def test_encoders_give_the_features_of_our_model(name, tmp_path):
+    ours = encoder_in(tmp_path / 'theirs', name)
     model = load(tmp_path / 'theirs', device='cpu', classify=False).model
     for size in ((32, 32), (48, 24)):
         images = torch.randn(2, 3, *size)
         with torch.no_grad():
-            torch.testing.assert_close(model.extract_feat(images)[-1], mine(images))
+            torch.testing.assert_close(model.extract_feat(images)[-1], ours(images))
 
 
 @pytest.mark.parametrize(
@@ -369,7 +370,7 @@ def test_features_of_encoders_are_those_of_their_parts(name, tmp_path):
         ('aimv2', dict(is_native=True), 'is_native=True, but its weights show False'),
     ],
 )
-def test_a_config_that_contradicts_the_weights_is_named(name, config, words, tmp_path):
+def test_configs_that_contradict_the_weights_raise(name, config, words, tmp_path):
     encoder_in(tmp_path / 'theirs', name, **config)
     with rejects(words):
         load(tmp_path / 'theirs', device='cpu', classify=False)

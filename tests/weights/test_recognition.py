@@ -1,4 +1,4 @@
-"""Wrappers around the names of weights, and containers around them, are seen through."""
+"""Recognize weights despite wrappers around their names, and in the containers of trainers."""
 
 import re
 
@@ -38,43 +38,43 @@ OTHER = {name: value + 100 for name, value in STATE.items()}
         '_fsdp_wrapped_module.',
     ],
 )
-def test_words_of_wrappers_change_nothing(prefix):
-    found = recognize({prefix + name: value for name, value in STATE.items()})
-    wanted = recognize(STATE)
-    assert found.format == wanted.format
-    assert found.keys() == wanted.keys()
-    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+def test_prefixes_of_wrappers_are_ignored(prefix):
+    recognized = recognize({prefix + name: value for name, value in STATE.items()})
+    expected = recognize(STATE)
+    assert recognized.format == expected.format
+    assert recognized.keys() == expected.keys()
+    assert all(torch.equal(recognized[name], expected[name]) for name in expected)
 
 
 @pytest.mark.parametrize('prefix', ['', 'backbone.'])
-def test_no_other_format_is_tried_where_all_names_are_ours(prefix, monkeypatch):
+def test_no_other_format_is_tried_if_all_names_are_ours(prefix, monkeypatch):
     ours = dict(recognize(STATE))
-    named = {prefix + name: value for name, value in ours.items()}
+    prefixed = {prefix + name: value for name, value in ours.items()}
     monkeypatch.setattr(recognition, 'FORMATS', {})
-    found = recognize(named, targets=ours)
-    assert found.format is OWN
-    assert all(torch.equal(found[name], value) for name, value in ours.items())
-    with pytest.raises(ConfigError):  # one that is nobody's: others may explain it
-        recognize({**named, 'other': torch.ones(1)}, targets=ours)
+    recognized = recognize(prefixed, targets=ours)
+    assert recognized.format is OWN
+    assert all(torch.equal(recognized[name], value) for name, value in ours.items())
+    with pytest.raises(ConfigError):  # for a name that is not ours, other formats are tried
+        recognize({**prefixed, 'other': torch.ones(1)}, targets=ours)
 
 
 @pytest.mark.parametrize('word', ['_orig_mod', '_checkpoint_wrapped_module'])
-def test_a_wrapped_part_has_the_word_within_its_names(word):
+def test_names_of_wrappers_within_keys_are_removed(word):
     compiled = {
         name.replace('blocks.0.', f'blocks.0.{word}.'): value for name, value in STATE.items()
     }
     assert without_wrapper_prefixes(compiled).keys() == STATE.keys()
-    kept = {'a': torch.ones(1), '_orig_mod.a': torch.ones(1)}  # which would be one name
-    assert without_wrapper_prefixes(kept) is kept
+    ambiguous = {'a': torch.ones(1), '_orig_mod.a': torch.ones(1)}  # both would become 'a'
+    assert without_wrapper_prefixes(ambiguous) is ambiguous
 
 
 @pytest.mark.parametrize('prefix', ['', 'backbone.'])
-def test_chunks_of_blocks_are_those_of_dinov2s_training(prefix):
-    """Each chunk numbers its blocks as the model does: ``blocks.1.3.`` is the fourth."""
+def test_chunks_of_blocks_from_dinov2s_training_are_flattened(prefix):
+    """``blocks.1.3.`` is the fourth block of the model, in the second chunk."""
     chunked = {
         prefix
         + re.sub(
-            r'^blocks\.(\d+)', lambda found: f'blocks.{int(found[1]) // 2}.{found[1]}', name
+            r'^blocks\.(\d+)', lambda match: f'blocks.{int(match[1]) // 2}.{match[1]}', name
         ): value
         for name, value in STATE.items()
         if not name.startswith('head')
@@ -84,31 +84,31 @@ def test_chunks_of_blocks_are_those_of_dinov2s_training(prefix):
         f'{prefix}mask_token': torch.ones(1, 64),
         'dino_head.last_layer.weight': torch.ones(2, 2),
     }
-    found = recognize(chunked)
-    wanted = recognize({**STATE, 'mask_token': torch.ones(1, 64)})
-    assert found.format == wanted.format
-    assert found.keys() == wanted.keys() - {'head.layers.head.weight', 'head.layers.head.bias'}
-    assert all(torch.equal(found[name], wanted[name]) for name in found)
+    recognized = recognize(chunked)
+    expected = recognize({**STATE, 'mask_token': torch.ones(1, 64)})
+    assert recognized.format == expected.format
+    assert recognized.keys() == expected.keys() - {
+        'head.layers.head.weight',
+        'head.layers.head.bias',
+    }
+    assert all(torch.equal(recognized[name], expected[name]) for name in recognized)
 
 
 @pytest.mark.parametrize(
-    'content',
+    ('content', 'noted'),
     [
-        dict(ema=dict(module=STATE)),
-        dict(model=OTHER, ema=dict(module=STATE, updates=3)),
-        dict(state_dict=OTHER, state_dict_ema=STATE),
-        dict(model=OTHER, model_ema=STATE, epoch=3),
-        dict(state_dict=STATE, **{'pytorch-lightning_version': '2.5.0'}),
+        (dict(ema=dict(module=STATE)), False),
+        (dict(model=OTHER, ema=dict(module=STATE, updates=3)), True),
+        (dict(state_dict=OTHER, state_dict_ema=STATE), True),
+        (dict(model=OTHER, model_ema=STATE, epoch=3), True),
+        (dict(state_dict=STATE, **{'pytorch-lightning_version': '2.5.0'}), False),
     ],
 )
-def test_averages_are_what_was_tested(content, monkeypatch):
-    said = []
+def test_averages_are_preferred_with_a_note(content, noted, monkeypatch):
+    printed = []
     monkeypatch.setattr(
-        'vit_plugin.weights.reading.files.print_log', lambda text, *_: said.append(text)
+        'vit_plugin.weights.reading.files.print_log', lambda text, *_: printed.append(text)
     )
     assert Checkpoint('x.pth', content).weights == STATE
-    several = len({'model', 'state_dict'} & content.keys()) and any(
-        'ema' in name for name in content
-    )
-    assert bool(said) == bool(several)
-    assert all('the averages in' in text for text in said)
+    assert bool(printed) == noted
+    assert all('the averages in' in text for text in printed)

@@ -5,7 +5,7 @@ from vit_plugin.weights.formats import FORMATS
 from vit_plugin.weights.rules import Format, Rule
 
 
-def test_a_rule_needs_all_its_parts():
+def test_rules_need_all_their_tensors():
     form = Format('three', (Rule(('q{i}', 'k{i}', 'v{i}'), 'qkv{i}'),))
     steps = form.plan(['q0', 'k0', 'v0', 'q1', 'v1'])
     assert [(step.ours, step.theirs) for step in steps] == [('qkv0', ('q0', 'k0', 'v0'))]
@@ -20,19 +20,19 @@ def test_a_rule_needs_all_its_parts():
     }
 
 
-def test_a_format_has_the_name_of_its_row():
+def test_formats_have_the_name_of_their_key():
     assert [form.name for form in FORMATS.values()] == [*FORMATS]
 
 
-OF_VITS = [
+FORMATS_OF_BLOCKS = [
     name
     for name, form in FORMATS.items()
-    if name not in ('vit_plugin', 'hf_aimv2')  # which names gated MLPs alone
+    if name not in ('vit_plugin', 'hf_aimv2')  # hf_aimv2 has names for gated MLPs only
     and any('blocks.{i}.' in rule.ours for rule in form.rules)
 ]
 
 
-@pytest.mark.parametrize('name', OF_VITS)
+@pytest.mark.parametrize('name', FORMATS_OF_BLOCKS)
 def test_each_key_is_used_once(name):
     form = FORMATS[name]
     state = {
@@ -49,7 +49,7 @@ def test_each_key_is_used_once(name):
             'mlp.fc1.bias': 16,
         }.items()
     }
-    exported, left = form.export(state, 2)
-    assert not left
+    exported, omitted = form.export(state, heads=2)
+    assert not omitted
     keys = [key for step in form.plan(exported, form.prefixes[0]) for key in step.theirs]
     assert sorted(keys) == sorted(exported)

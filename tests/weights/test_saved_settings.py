@@ -1,4 +1,4 @@
-"""What a checkpoint says of its training."""
+"""Read the settings of its training from a checkpoint."""
 
 import io
 
@@ -17,17 +17,17 @@ from vit_plugin.weights.saved_settings import (
 )
 
 PIXELS = dict(mean=[123.675, 116.28, 103.53], std=[51.0, 51.0, 25.5])
-SEEN = dict(mean=tuple(value / 255 for value in PIXELS['mean']), std=(0.2, 0.2, 0.1))
+UNIT_PIXELS = dict(mean=tuple(value / 255 for value in PIXELS['mean']), std=(0.2, 0.2, 0.1))
 SIZED = dict(backbone=dict(img_size=32))
 
 
 @pytest.mark.parametrize(
     ('settings', 'expected'),
     [
-        (dict(model=SIZED, data_preprocessor=PIXELS), dict(SEEN, img_size=32)),
+        (dict(model=SIZED, data_preprocessor=PIXELS), dict(UNIT_PIXELS, img_size=32)),
         (
             dict(model=dict(backbone=dict(img_size=(32, 48)), data_preprocessor=PIXELS)),
-            dict(SEEN, img_size=(32, 48)),
+            dict(UNIT_PIXELS, img_size=(32, 48)),
         ),
         (
             dict(
@@ -44,7 +44,7 @@ SIZED = dict(backbone=dict(img_size=32))
         ),
     ],
 )
-def test_the_config_in_a_checkpoint_says_it(tmp_path, settings, expected):
+def test_size_and_normalization_come_from_the_config(tmp_path, settings, expected):
     path = tmp_path / 'epoch_1.pth'
     torch.save(dict(meta=dict(cfg=Config(settings).pretty_text), state_dict={}), path)
     assert training_settings(path) == training_settings(str(path)) == expected
@@ -61,14 +61,14 @@ def test_the_config_in_a_checkpoint_says_it(tmp_path, settings, expected):
         dict(meta=dict(cfg='model = dict(**{})\nmodel = {[]: 1}')),
     ],
 )
-def test_nothing_is_run_and_nothing_is_guessed(tmp_path, monkeypatch, content):
+def test_unreadable_configs_are_ignored_and_not_executed(tmp_path, monkeypatch, content):
     monkeypatch.chdir(tmp_path)
     torch.save(content, 'epoch_1.pth')
     assert training_settings('epoch_1.pth') == {}
     assert not (tmp_path / 'ran').exists()
 
 
-def test_an_address_is_read_and_the_name_in_a_hub_is_not(tmp_path, monkeypatch):
+def test_addresses_are_read_and_names_in_hubs_are_not(tmp_path, monkeypatch):
     monkeypatch.setenv('NO_PROXY', '*')
     monkeypatch.setattr(torch.hub, 'get_dir', lambda: str(tmp_path))
     file = io.BytesIO()
@@ -81,18 +81,18 @@ def test_an_address_is_read_and_the_name_in_a_hub_is_not(tmp_path, monkeypatch):
     )
     with serving(file.getvalue()) as server:
         address = f'{server.address}/right/epoch_1.pth'
-        assert training_settings(address) == dict(SEEN, img_size=32)
+        assert training_settings(address) == dict(UNIT_PIXELS, img_size=32)
         open_checkpoint(address)
-        assert len(server.asked) == 1  # it is kept
+        assert len(server.asked) == 1  # the file is cached
     with rejects('s3://, which is not read safely'):
         training_settings('s3://bucket/x.pth')
     for source in (None, {}, 'none.pth', 'timm://vit_base_patch16_224', 'hf://org/name'):
         assert training_settings(source) == {}
 
 
-def test_every_setting_that_mmengine_writes_is_read():
-    """A name that is not an identifier, usual in ``custom_keys``, makes it write ``dict({'.conv1':
-    ...})``.
+def test_literals_read_every_config_that_mmengine_writes():
+    """Keys that are not identifiers, usual in ``custom_keys``, are written as
+    ``dict({'.conv1': ...})``.
     """
     settings = dict(
         optim_wrapper=dict(
@@ -121,7 +121,7 @@ OURS = dict(type='vit_plugin.VisionTransformer', arch='Ti/16', img_size=32)
         (dict(OURS, pos_embed=dict(type='BaseDataset', ann_file='x.pkl')), 'pos_embed.type'),
     ],
 )
-def test_the_backbone_is_compared_with_the_table(tmp_path, backbone, expected):
+def test_the_backbone_is_validated(tmp_path, backbone, expected):
     pytest.importorskip('mmpretrain')
     path = tmp_path / 'epoch_1.pth'
     torch.save(dict(meta=dict(cfg=f'model = dict(backbone={backbone!r})')), path)
@@ -133,9 +133,9 @@ def test_the_backbone_is_compared_with_the_table(tmp_path, backbone, expected):
         assert saved_backbone(path) == expected
 
 
-def test_the_pooling_of_tokens_is_found(tmp_path):
-    path, neck = tmp_path / 'epoch_1.pth', dict(type='vit_plugin.TokenPooling', mode='cls_avg')
-    for given, expected in ((neck, neck), (dict(type='GlobalAveragePooling'), {})):
-        text = Config(dict(model=dict(neck=given))).pretty_text
+def test_only_token_pooling_is_returned_as_neck(tmp_path):
+    path, pooling = tmp_path / 'epoch_1.pth', dict(type='vit_plugin.TokenPooling', mode='cls_avg')
+    for neck, expected in ((pooling, pooling), (dict(type='GlobalAveragePooling'), {})):
+        text = Config(dict(model=dict(neck=neck))).pretty_text
         torch.save(dict(meta=dict(cfg=text), state_dict={}), path)
         assert saved_neck(path) == expected

@@ -1,4 +1,4 @@
-"""A file of others is written again: what was not trained is bit for bit the same."""
+"""Write trained weights in a foreign file's layout; what was not trained stays bit-identical."""
 
 import json
 
@@ -11,7 +11,7 @@ from tiny_models import TINY, randomize
 
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import FORMATS, open_checkpoint
-from vit_plugin.weights.carried_records import of_file
+from vit_plugin.weights.carried_records import file_record
 from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.source_layout import changed_tensors, export_to_source_layout
 
@@ -19,9 +19,10 @@ REGISTERS = dict(encoder=dict(reg_token=2, layer_scale_init_value=0.1))
 
 
 def run_of(state, **meta):
-    weights = {f'backbone.{name}': value for name, value in state.items()}
-    more = dict.fromkeys(('neck.mlp.weight', 'teacher.module.0.cls_token'), torch.ones(1))
-    return Checkpoint('run.pth', dict(meta=meta, state_dict=weights | more))
+    """A checkpoint with this backbone, and with other parts that must be ignored."""
+    backbone = {f'backbone.{name}': value for name, value in state.items()}
+    others = dict.fromkeys(('neck.mlp.weight', 'teacher.module.0.cls_token'), torch.ones(1))
+    return Checkpoint('run.pth', dict(meta=meta, state_dict=backbone | others))
 
 
 def tiny(**arguments):
@@ -33,11 +34,11 @@ def tiny(**arguments):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder of transformers with registers, whose table has a row of the class token alone."""
+    """A folder of transformers. Its model has registers, but no rows for them in the table."""
     state = tiny(**REGISTERS)
     state['pos_embed'] = torch.cat((state['pos_embed'][:, :1], state['pos_embed'][:, 3:]), dim=1)
-    weights, left = FORMATS['hf_dinov2'].export(state, 2)
-    assert not left
+    weights, omitted = FORMATS['hf_dinov2'].export(state, heads=2)
+    assert not omitted
     weights['embeddings.mask_token'] = torch.ones(1, 32)
     path = tmp_path / 'theirs'
     path.mkdir()
@@ -47,17 +48,17 @@ def folder(tmp_path):
     return path
 
 
-def as_trained(folder):
-    """What our model has after it was loaded: zeros for the registers' rows."""
+def as_loaded():
+    """The state of our model after loading the folder: zeros in the registers' rows."""
     state = tiny(**REGISTERS)
     state['pos_embed'][:, 1:3] = 0
     return state
 
 
-def test_zero_steps_leave_a_folder_as_it_is(folder, tmp_path):
+def test_exports_without_training_change_nothing(folder, tmp_path):
     original = open_checkpoint(folder)
-    said = export_to_source_layout(original, run_of(as_trained(folder)), tmp_path / 'again')
-    assert ': 0 of the ' in said
+    summary = export_to_source_layout(original, run_of(as_loaded()), tmp_path / 'again')
+    assert ': 0 of the ' in summary
     again = open_checkpoint(tmp_path / 'again').weights
     assert again.keys() == original.weights.keys()
     assert all(torch.equal(again[name], value) for name, value in original.weights.items())
@@ -65,30 +66,32 @@ def test_zero_steps_leave_a_folder_as_it_is(folder, tmp_path):
         assert (tmp_path / 'again' / name).read_bytes() == (folder / name).read_bytes()
     with safe_open(tmp_path / 'again/model.safetensors', framework='pt') as file:
         assert {**file.metadata(), 'provenance': ''} == dict(format='pt', provenance='')
-    record = of_file(tmp_path / 'again/model.safetensors')
+    record = file_record(tmp_path / 'again/model.safetensors')
     assert (record.source, record.made) == ('again', 'converted')
 
 
-def test_adapters_are_added_to_the_files_own_weights(folder):
-    """Though the run has its frozen layers in bfloat16."""
-    state, low = as_trained(folder), torch.bfloat16
+def test_adapters_are_added_to_the_weights_of_the_file(folder):
+    """The run has its frozen layers in bfloat16, which must not round those of the file."""
+    state, low = as_loaded(), torch.bfloat16
     layer, generator = 'blocks.1.attn.proj', torch.Generator().manual_seed(0)
     down, up = (torch.randn(size, generator=generator) for size in ((2, 32), (32, 2)))
-    first = state[f'{layer}.weight']
+    base = state[f'{layer}.weight']
     state = {
-        name: one.to(low) if name.startswith('blocks.0') else one for name, one in state.items()
+        name: value.to(low) if name.startswith('blocks.0') else value
+        for name, value in state.items()
     }
     state[f'{layer}.base_layer.weight'] = state.pop(f'{layer}.weight').to(low)
     state[f'{layer}.base_layer.bias'] = state.pop(f'{layer}.bias').to(low)
     state[f'{layer}.lora_A.default.weight'], state[f'{layer}.lora_B.default.weight'] = down, up
     trained = run_of(state, lora=dict(r=2, alpha=6.0))
-    found = changed_tensors(open_checkpoint(folder), trained)
-    assert {*found} == {'encoder.layer.1.attention.output.dense.weight'}
-    expected = (first.double() + 3 * up.double() @ down.double()).float()
-    assert torch.equal(found.popitem()[1], expected)
+    changed = changed_tensors(open_checkpoint(folder), trained)
+    assert {*changed} == {'encoder.layer.1.attention.output.dense.weight'}
+    scale = 6 / 2  # alpha / r
+    expected = (base.double() + scale * up.double() @ down.double()).float()
+    assert torch.equal(changed.popitem()[1], expected)
 
 
-def test_a_file_of_another_run_has_the_new_backbone(tmp_path):
+def test_checkpoints_of_runs_get_the_trained_backbone(tmp_path):
     state = tiny()
     content = dict(
         meta=dict(cfg='a = 1'),
@@ -96,19 +99,19 @@ def test_a_file_of_another_run_has_the_new_backbone(tmp_path):
         optimizer=dict(state={}),
     )
     torch.save(content, tmp_path / 'run.pth')
-    new = dict(state, cls_token=state['cls_token'] + 1)
+    trained = dict(state, cls_token=state['cls_token'] + 1)
     export_to_source_layout(
-        open_checkpoint(tmp_path / 'run.pth'), run_of(new), tmp_path / 'again.pth'
+        open_checkpoint(tmp_path / 'run.pth'), run_of(trained), tmp_path / 'again.pth'
     )
-    found = torch.load(tmp_path / 'again.pth')
-    assert found.keys() == {'meta', 'state_dict'}
-    assert torch.equal(found['state_dict']['backbone.cls_token'], new['cls_token'])
-    assert torch.equal(found['state_dict']['bbox_head.scale'], torch.ones(2))
+    written = torch.load(tmp_path / 'again.pth')
+    assert written.keys() == {'meta', 'state_dict'}
+    assert torch.equal(written['state_dict']['backbone.cls_token'], trained['cls_token'])
+    assert torch.equal(written['state_dict']['bbox_head.scale'], torch.ones(2))
 
 
-def test_another_model_or_size_is_refused(folder):
+def test_other_models_and_sizes_are_refused(folder):
     original = open_checkpoint(folder)
-    state = as_trained(folder)
+    state = as_loaded()
     larger = dict(state, pos_embed=torch.ones(1, 3 + 25, 32))
     with rejects(r'has pos_embed as \(1, 17, 32\), which is \(1, 28, 32\) in'):
         changed_tensors(original, run_of(larger))
@@ -126,7 +129,7 @@ def test_shards_stay_shards(folder, tmp_path):
     (folder / 'model.safetensors').unlink()
     index = dict(weight_map={name: file for file, chosen in parts.items() for name in chosen})
     (folder / 'model.safetensors.index.json').write_text(json.dumps(index))
-    state = as_trained(folder)
+    state = as_loaded()
     state['norm.weight'] = state['norm.weight'] + 1
     export_to_source_layout(open_checkpoint(folder), run_of(state), tmp_path / 'again')
     again = open_checkpoint(tmp_path / 'again').weights

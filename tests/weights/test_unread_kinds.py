@@ -1,4 +1,4 @@
-"""A folder of transformers that is not a model here is named in a sentence."""
+"""Unsupported models of transformers raise a sentence that says why."""
 
 import json
 
@@ -24,7 +24,7 @@ from vit_plugin.inference.load import load
         (dict(model_type='gpt2'), 'no model here reads it; give an image encoder'),
     ],
 )
-def test_each_kind_has_its_sentence(tmp_path, config, words):
+def test_unsupported_models_raise_with_a_reason(tmp_path, config, words):
     save_file(dict(a=torch.zeros(1)), tmp_path / 'model.safetensors')
     (tmp_path / 'config.json').write_text(json.dumps(config))
     with rejects(words):

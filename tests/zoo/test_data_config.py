@@ -1,4 +1,4 @@
-"""What weights expect of the pixels."""
+"""The preprocessing that pretrained weights expect."""
 
 import json
 from collections.abc import Callable
@@ -33,29 +33,29 @@ CLIP = dict(
         ),
     ],
 )
-def test_the_name_of_the_weights_tells_then_the_arch(arch, source, expected):
+def test_data_config_comes_from_the_weights_or_the_arch(arch, source, expected):
     assert data_config_of(arch, source) == expected
 
 
-def test_an_unknown_tag_is_one_sentence():
+def test_unknown_tags_raise():
     with rejects(r'vit_base_patch16_224\.none.*vit-plugin zoo --pretrained lists'):
         data_config_of('B/16', 'timm://vit_base_patch16_224.none')
 
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch) -> Callable[..., dict]:
-    """Gives what is found for a model in a hub, with this content of a file of its."""
+    """Writes a file of a model in a hub, and returns the model's data config."""
 
-    def found(content: dict, name: str = 'preprocessor_config.json') -> dict:
+    def read(content: dict, name: str = 'preprocessor_config.json') -> dict:
         (tmp_path / name).write_text(json.dumps(content), encoding='utf-8-sig')
         return data_config_of('B/16', 'hf://org/name')
 
     monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda _, file: str(tmp_path / file))
-    return found
+    return read
 
 
 @pytest.fixture
-def said(monkeypatch) -> list[str]:
+def printed(monkeypatch) -> list[str]:
     lines: list[str] = []
     monkeypatch.setattr('vit_plugin.zoo.data_config.print_log', lambda text, *_: lines.append(text))
     return lines
@@ -96,10 +96,10 @@ def said(monkeypatch) -> list[str]:
         ),
     ],
 )
-def test_hugging_face_says_it_in_a_file(hub, said, file, expected):
+def test_files_of_hugging_face_are_read(hub, printed, file, expected):
     assert hub(file) == expected
     assert hub({}) == AUTHORS_DATA_CONFIG
-    assert said[0].startswith('hf://org/name: preprocessor_config.json does not state mean, std')
+    assert printed[0].startswith('hf://org/name: preprocessor_config.json does not state mean, std')
 
 
 TIMM = dict(mean=[0.1, 0.2, 0.3], std=[0.4, 0.5, 0.6], interpolation='bicubic', crop_pct=0.9)
@@ -119,13 +119,17 @@ TIMM = dict(mean=[0.1, 0.2, 0.3], std=[0.4, 0.5, 0.6], interpolation='bicubic', 
     ],
 )
 @pytest.mark.parametrize('local', [True, False])
-def test_each_file_that_says_it_is_read(hub, monkeypatch, tmp_path, name, content, mean, local):
-    """transformers 5 writes the second one, timm the third one; downloads lie in a folder."""
+def test_all_files_with_preprocessing_are_read(
+    hub, monkeypatch, tmp_path, name, content, mean, local
+):
+    """transformers 5 writes processor_config.json, and timm config.json. ``local`` is a folder."""
     for file in ('config.json', 'model.safetensors'):
         (tmp_path / file).write_text('{}')
     monkeypatch.setattr('vit_plugin.zoo.data_config.training_settings', lambda source: {})
-    found = hub(content, name)
-    assert (data_config_of('B/16', str(tmp_path)) if local else found)['mean'] == mean
+    data_config = hub(content, name)
+    if local:
+        data_config = data_config_of('B/16', str(tmp_path))
+    assert data_config['mean'] == mean
 
 
 FILE = dict(
@@ -157,7 +161,7 @@ FILE = dict(
                 crop_size=dict(height=224, width=224),
             ),
             dict(crop_mode='squash', crop_pct=0.875),
-        ),  # DeiT's
+        ),  # as of DeiT
         (
             dict(size=256, do_center_crop=True, crop_size=224),
             dict(crop_mode='center', crop_pct=0.875),
@@ -174,21 +178,21 @@ FILE = dict(
         (dict(do_rescale=False), dict(mean=tuple(value / 255 for value in (0.485, 0.456, 0.406)))),
     ],
 )
-def test_a_field_changes_its_own_word_alone(hub, entries, expected):
-    found = hub({**FILE, **entries})
+def test_each_field_changes_only_its_entry(hub, entries, expected):
+    data_config = hub({**FILE, **entries})
     for key, value in expected.items():
-        assert found[key] == (value if isinstance(value, str) else pytest.approx(value))
+        assert data_config[key] == (value if isinstance(value, str) else pytest.approx(value))
     others = {
         key: value
-        for key, value in found.items()
+        for key, value in data_config.items()
         if key not in expected and key not in ('mean', 'std')
     }
     assert others == {key: value for key, value in AUTHORS_DATA_CONFIG.items() if key in others}
 
 
-def test_an_unknown_field_is_named_and_the_others_stay(hub, said):
+def test_unknown_values_are_noted_and_the_others_used(hub, printed):
     assert hub(dict(FILE, resample=9))['mean'] == tuple(FILE['image_mean'])
-    assert said == [
+    assert printed == [
         'hf://org/name: preprocessor_config.json does not state interpolation; assuming '
         'interpolation=bilinear.'
     ]

@@ -1,20 +1,23 @@
-"""timm's models by their names: the same numbers, and one sentence for what is not one."""
+"""Models by timm's names: equal outputs, and errors for unsupported models."""
+
+from functools import partial
 
 import pytest
 import timm
 import torch
 from rejection import rejects
+from timm.layers import HybridEmbed
 from timm.models.vision_transformer import VisionTransformer as TimmViT
+from timm.models.vitamin import MbConvStages, VitCfg
 from tiny_models import TINY_SIZES
 from torch import nn
 
 from benchmarks.zoo import compare, kept_blocks, randomize
 from vit_plugin.models import VisionTransformer
-from vit_plugin.zoo import describe, find
-from vit_plugin.zoo.definition import pooled
+from vit_plugin.zoo import build_on_meta, describe
+from vit_plugin.zoo.definition import pooling_of
 
-# One name for each thing that a backbone may have, of the narrowest models.
-# `benchmarks/zoo.py` takes all names.
+# Small models that together have all options of a backbone. `benchmarks/zoo.py` tries all names.
 NAMES = [
     'deit_tiny_distilled_patch16_224',
     'vit_tiny_patch16_dinov3_qkvb',
@@ -42,14 +45,14 @@ NIGHTLY = [
 @pytest.mark.parametrize(
     'name', [*NAMES, *(pytest.param(name, marks=pytest.mark.nightly) for name in NIGHTLY)]
 )
-def test_the_same_numbers_as_timm(name):
-    found = compare(name, count=1)
-    is_beit = name.startswith(('beit_', 'beitv2_'))  # whose images have one size in timm
-    assert set(found) == ({'native'} if is_beit else {'native', 'square', 'other'})
-    assert max(found.values()) < 1e-12
+def test_outputs_equal_timms(name):
+    differences = compare(name, count=1)
+    is_beit = name.startswith(('beit_', 'beitv2_'))  # takes images of one size in timm
+    assert set(differences) == ({'native'} if is_beit else {'native', 'square', 'other'})
+    assert max(differences.values()) < 1e-12
 
 
-def test_the_comparison_sees_a_difference(monkeypatch):
+def test_the_comparison_detects_a_difference(monkeypatch):
     monkeypatch.setattr(
         'vit_plugin.zoo.positions.convert_rotary',
         lambda rope: dict(form='centred', planes='neighbours'),
@@ -57,13 +60,13 @@ def test_the_comparison_sees_a_difference(monkeypatch):
     assert min(compare('vit_tiny_patch16_dinov3_qkvb', count=1).values()) > 1e-6
 
 
-def test_blocks_that_are_compared():
+def test_large_models_are_compared_by_some_blocks():
     assert kept_blocks(12, 768) == [0, 6, 11]
     assert kept_blocks(12, 768, 0) == list(range(12))
     assert kept_blocks(40, 4096) == [0]
 
 
-def test_what_is_given_besides_wins():
+def test_arguments_override_those_of_the_name():
     with torch.device('meta'):
         model = VisionTransformer(
             'timm://vit_small_patch16_dinov3.lvd1689m',
@@ -77,7 +80,7 @@ def test_what_is_given_besides_wins():
         )
     assert (model.img_size, len(model.blocks), model.num_prefix_tokens) == ((96, 64), 6, 0)
     assert model.numerics.norm_cfg == dict(type='LN', eps=1e-4)
-    assert model.blocks[0].attn.qkv.bias is None  # of the name
+    assert model.blocks[0].attn.qkv.bias is None  # as the name says
     assert (model.rope.options.form, model.rope.options.shift) == ('centred', 0.1)
     with torch.device('meta'):
         model = VisionTransformer(
@@ -107,7 +110,7 @@ def test_building_draws_no_random_numbers():
         ('vit_base_patch16_rpn_224', r'its blocks \(ResPostBlock\) are not known'),
     ],
 )
-def test_a_name_with_other_blocks_is_refused_and_told_what_takes_it(name, words):
+def test_names_with_unsupported_blocks_raise_with_the_alternative(name, words):
     with rejects(rf"{words}; take type='vit_plugin.TimmBackbone' with model_name='{name}'\."):
         describe(name)
 
@@ -124,13 +127,13 @@ def test_a_name_with_other_blocks_is_refused_and_told_what_takes_it(name, words)
         ('patch_embed', 'norm'),
     ],
 )
-def test_an_attribute_that_timm_renames_is_no_default(monkeypatch, part, attribute):
-    """A part that is not looked at under its new name makes another model of the same shapes."""
-    theirs = small_of_timm()
+def test_missing_attributes_of_timm_raise(monkeypatch, part, attribute):
+    """If timm renames an attribute, ignoring it would give another model of the same shapes."""
+    theirs = small_timm_model()
     delattr(theirs.get_submodule(part), attribute)
-    monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
+    monkeypatch.setattr('vit_plugin.zoo.definition.build_on_meta', lambda name: theirs)
     with rejects(f"has no attribute '{attribute}' in timm {timm.__version__}; take type="):
-        (pooled if attribute == 'attn_pool' else describe)('of_tomorrow')
+        (pooling_of if attribute == 'attn_pool' else describe)('of_tomorrow')
 
 
 @pytest.mark.parametrize(
@@ -148,13 +151,13 @@ def test_an_attribute_that_timm_renames_is_no_default(monkeypatch, part, attribu
         ('', 'has no such model'),
     ],
 )
-def test_a_name_that_is_none(name, words):
+def test_unknown_names_raise(name, words):
     with rejects(words):
         VisionTransformer(f'timm://{name}')
 
 
-def small_of_timm(**changes):
-    """A model of timm's class that has no name."""
+def small_timm_model(**changes):
+    """A small model of timm's class, without a name."""
     with torch.device('meta'):
         return TimmViT(
             **dict(dict(img_size=32, patch_size=8, embed_dim=32, depth=1, num_heads=2), **changes)
@@ -162,7 +165,7 @@ def small_of_timm(**changes):
 
 
 class OtherBlock(timm.models.vision_transformer.Block):
-    """A block of a class that we do not know."""
+    """An unknown class of blocks."""
 
 
 @pytest.mark.parametrize(
@@ -174,10 +177,29 @@ class OtherBlock(timm.models.vision_transformer.Block):
         (dict(patch_size=(8, 16)), 'its patches are not square'),
     ],
 )
-def test_a_model_that_is_not_ours_is_refused_with_the_reason(monkeypatch, changes, words):
-    theirs = small_of_timm(**changes)
-    monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
+def test_unsupported_models_raise_with_the_reason(monkeypatch, changes, words):
+    theirs = small_timm_model(**changes)
+    monkeypatch.setattr('vit_plugin.zoo.definition.build_on_meta', lambda name: theirs)
     with rejects(f'timm://of_tomorrow cannot be computed exactly.*{words}'):
+        describe('of_tomorrow')
+
+
+@pytest.mark.parametrize(
+    ('stem_width', 'num_stages', 'words'),
+    [
+        (4, 2, 'its first convolutions are not as wide as its first stage'),
+        (8, 1, r'the number of stages of its CNN \(1\) is not 2'),
+    ],
+)
+def test_unsupported_bottlenecks_raise_with_the_reason(monkeypatch, stem_width, num_stages, words):
+    with torch.device('meta'):
+        cnn = MbConvStages(VitCfg((8, 16, 32), (1, 1, 1), stem_width))
+    theirs = small_timm_model(
+        patch_size=1, embed_layer=partial(HybridEmbed, backbone=cnn, proj=False)
+    )
+    cnn.stages = cnn.stages[:num_stages]
+    monkeypatch.setattr('vit_plugin.zoo.definition.build_on_meta', lambda name: theirs)
+    with rejects(words):
         describe('of_tomorrow')
 
 
@@ -188,28 +210,28 @@ def test_a_model_that_is_not_ours_is_refused_with_the_reason(monkeypatch, change
         ('vit_tiny_patch16_dinov3_qkvb.some', True),
     ],
 )
-def test_weights_of_timm_load_by_the_same_name(monkeypatch, arch, checkpoint):
-    made = []
+def test_weights_are_loaded_by_timms_name(monkeypatch, arch, checkpoint):
+    created = []
 
     def create_model(name, pretrained=False, **kwargs):
         assert pretrained
         assert name == 'vit_tiny_patch16_dinov3_qkvb.some'
-        made.append(timm.models.create_model('vit_tiny_patch16_dinov3_qkvb', **kwargs))
-        randomize(made[0])
-        return made[0]
+        created.append(timm.models.create_model('vit_tiny_patch16_dinov3_qkvb', **kwargs))
+        randomize(created[0])
+        return created[0]
 
-    theirs = find('vit_tiny_patch16_dinov3_qkvb')
-    monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
+    theirs = build_on_meta('vit_tiny_patch16_dinov3_qkvb')
+    monkeypatch.setattr('vit_plugin.zoo.definition.build_on_meta', lambda name: theirs)
     model = VisionTransformer(
         f'timm://{arch}', init_cfg=dict(type='Pretrained', checkpoint=checkpoint)
     )
     monkeypatch.setattr(timm, 'create_model', create_model)
     model.init_weights()
-    assert torch.equal(model.blocks[3].attn.qkv.v_bias, made[0].blocks[3].attn.v_bias)
-    assert torch.equal(model.blocks[3].ls1.gamma, made[0].blocks[3].gamma_1)
+    assert torch.equal(model.blocks[3].attn.qkv.v_bias, created[0].blocks[3].attn.v_bias)
+    assert torch.equal(model.blocks[3].ls1.gamma, created[0].blocks[3].gamma_1)
 
 
 @pytest.mark.parametrize('arch', ['B/16', dict(TINY_SIZES, num_layers=1)])
-def test_only_a_name_has_weights_of_its_own(arch):
+def test_checkpoint_true_without_a_name_of_timm_raises(arch):
     with rejects('checkpoint=True takes the weights that arch=timm://... names'):
         VisionTransformer(arch, init_cfg=dict(type='Pretrained', checkpoint=True))

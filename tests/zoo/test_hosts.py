@@ -1,6 +1,4 @@
-"""A backbone like DINOv3, tiny and with random weights, takes a step in every host, frozen and
-fine-tuned.
-"""
+"""A tiny backbone like DINOv3 takes a training step in each framework, frozen and fine-tuned."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,7 +10,7 @@ from mmengine.registry import MODELS, init_default_scope
 from tiny_models import TINY
 from torch import Tensor, nn
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # the hosts' own
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 
 BLOCKS, DECAY = 2, 0.5
 DINOV3 = dict(
@@ -41,14 +39,14 @@ VARIANTS = {
     'compiled, recomputed': dict(with_cp=True),
     'compiled, half frozen, windows': dict(WINDOWS, frozen_stages=1),
 }
-# Every variant that is not compiled in the lightest host, and the first two in the others. All
-# pairs are nightly.
+# In MMPretrain, the fastest framework, all variants that are not compiled; in the others the first
+# two. Other pairs are nightly.
 QUICK = {('mmpretrain', name) for name in VARIANTS if not name.startswith('compiled')} | {
-    (host, name) for host in ('mmdet', 'mmseg') for name in ('fine-tuned', 'frozen')
+    (framework, name) for framework in ('mmdet', 'mmseg') for name in ('fine-tuned', 'frozen')
 }
 
 
-class Host(NamedTuple):
+class Framework(NamedTuple):
     model: Callable[[dict], dict[str, Any]]
     batch: Callable[[], dict[str, Any]]
 
@@ -118,25 +116,27 @@ def segmentation_batch() -> dict:
     )
 
 
-HOSTS = {
-    'mmpretrain': Host(classifier, classification_batch),
-    'mmdet': Host(detector, detection_batch),
-    'mmseg': Host(segmentor, segmentation_batch),
+FRAMEWORKS = {
+    'mmpretrain': Framework(classifier, classification_batch),
+    'mmdet': Framework(detector, detection_batch),
+    'mmseg': Framework(segmentor, segmentation_batch),
 }
 
 
 @pytest.mark.parametrize(
-    ('host', 'variant'),
+    ('framework', 'variant'),
     [
-        pytest.param(host, variant, marks=() if (host, variant) in QUICK else pytest.mark.nightly)
-        for host in HOSTS
+        pytest.param(
+            framework, variant, marks=() if (framework, variant) in QUICK else pytest.mark.nightly
+        )
+        for framework in FRAMEWORKS
         for variant in VARIANTS
     ],
 )
-def test_a_step(host, variant):
-    pytest.importorskip(host)
-    init_default_scope(host)
-    model = MODELS.build(HOSTS[host].model(merged(DINOV3, VARIANTS[variant]))).train()
+def test_a_step_trains_the_right_parameters_at_the_right_rates(framework, variant):
+    pytest.importorskip(framework)
+    init_default_scope(framework)
+    model = MODELS.build(FRAMEWORKS[framework].model(merged(DINOV3, VARIANTS[variant]))).train()
     backbone = model.backbone
     if variant.startswith('compiled'):
         torch.compiler.reset()
@@ -151,7 +151,7 @@ def test_a_step(host, variant):
         ),
     )
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    losses = model.train_step(HOSTS[host].batch(), wrapper)
+    losses = model.train_step(FRAMEWORKS[framework].batch(), wrapper)
     assert all(torch.isfinite(torch.as_tensor(value)).all() for value in losses.values())
     parameters = dict(model.named_parameters())
     unchanged = {
@@ -171,7 +171,7 @@ def merged(base: dict, changes: dict) -> dict:
 
 
 def depth(name: str) -> int:
-    """The image is 0, the blocks are 1 and 2, and the final norm and the rest 3."""
+    """The layer of a parameter: 0 for the stem, then the blocks, then the norm, neck and head."""
     match name.split('.'):
         case 'backbone', 'blocks', block, *_:
             return 1 + int(block)
@@ -183,17 +183,18 @@ def depth(name: str) -> int:
 
 
 def frozen(model: nn.Module) -> set[str]:
-    """Names of the parameters that ``frozen_stages`` names; of all blocks, the final norm too."""
+    """Names of parameters that ``frozen_stages`` freezes; with all blocks also the final norm."""
     stages = model.backbone.frozen_stages
-    last = BLOCKS + 1 if stages == BLOCKS else stages
+    last_layer = BLOCKS + 1 if stages == BLOCKS else stages
     return {
         name
         for name, _ in model.named_parameters()
-        if name.startswith('backbone.') and depth(name) <= last
+        if name.startswith('backbone.') and depth(name) <= last_layer
     }
 
 
 def rates(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, float]:
+    """The learning rate of each trained parameter, by name."""
     names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     return {
         names[parameter]: group['lr']

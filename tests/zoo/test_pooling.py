@@ -1,6 +1,4 @@
-"""The tokens are pooled as timm pools them, with its weights, by the config that a name is spelled
-out to.
-"""
+"""The config of a name pools tokens as timm does, with timm's weights."""
 
 import pytest
 import timm
@@ -12,29 +10,30 @@ from benchmarks.zoo import randomize
 from vit_plugin.models import load_weights
 from vit_plugin.zoo.catalog import catalog_config
 
-KINDS = {
+# timm's name: out_type of the backbone, and mode of the pooling.
+POOLINGS = {
     'vit_base_patch16_sapiens2': ('cls_token', None),
     'vit_tiny_patch16_dinov3_qkvb': ('avg_featmap', None),
     'deit3_small_patch16_224': ('cls_token', None),
-    'vit_pe_core_tiny_patch16_384': ('raw', 'map'),  # of class token and patches
-    'vit_so150m_patch16_reg4_map_256': ('featmap', 'map'),  # of patches, and not of registers
+    'vit_pe_core_tiny_patch16_384': ('raw', 'map'),  # over class token and patches
+    'vit_so150m_patch16_reg4_map_256': ('featmap', 'map'),  # over patches, without registers
     'vit_base_patch16_siglip_224': ('featmap', 'map'),
     'eva02_tiny_patch14_224': ('featmap', 'avg'),
     'vit_pe_spatial_tiny_patch16_512': ('avg_featmap', None),
 }
 
 
-@pytest.mark.parametrize('name', KINDS)
-def test_the_pooled_vector_is_timms(monkeypatch, name):
+@pytest.mark.parametrize('name', POOLINGS)
+def test_pooled_features_equal_timms(monkeypatch, name):
     torch.manual_seed(0)
     with torch.device('meta'):
         theirs = timm.create_model(name, num_classes=0, img_size=56 if 'patch14' in name else 64)
     theirs.blocks = theirs.blocks[:1]
     randomize(theirs.to_empty(device='cpu').eval())
     for module in ('definition', 'catalog'):
-        monkeypatch.setattr(f'vit_plugin.zoo.{module}.find', lambda name: theirs)
+        monkeypatch.setattr(f'vit_plugin.zoo.{module}.build_on_meta', lambda name: theirs)
     cfg = catalog_config(name)
-    out_type, mode = KINDS[name]
+    out_type, mode = POOLINGS[name]
     assert (cfg['backbone']['out_type'], cfg.get('neck', {}).get('mode')) == (out_type, mode)
     model = nn.Module()
     model.backbone = MODELS.build(cfg['backbone'])

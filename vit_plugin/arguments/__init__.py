@@ -1,6 +1,6 @@
 """Check the arguments of constructors by their annotations, with one sentence for a wrong value."""
 
-from .building import as_config_error, find_class, look_up, why_not_built
+from .building import as_config_error, find_class, look_up_class, why_not_built
 from .check import check
 from .checked import checked
 from .fields import fits
@@ -13,6 +13,6 @@ __all__ = [
     'checked',
     'find_class',
     'fits',
-    'look_up',
+    'look_up_class',
     'why_not_built',
 ]

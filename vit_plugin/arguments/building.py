@@ -14,34 +14,37 @@ from .signature import Signature
 if TYPE_CHECKING:
     from mmengine.registry import Registry
 
-IMPORT = 'name the module that registers it in custom_imports=dict(imports=[...]).'
+IMPORT_REMEDY = 'name the module that registers it in custom_imports=dict(imports=[...]).'
 # The errors that MMEngine's registries and their classes raise.
-CAUGHT = (AssertionError, KeyError, RuntimeError, TypeError, ValueError)
+BUILD_ERRORS = (AssertionError, KeyError, RuntimeError, TypeError, ValueError)
 
 
-def registered(registry: 'Registry') -> list[str]:
+def registered_names(registry: 'Registry') -> list[str]:
     """The names in a registry and its parents, and those of sibling registries with their scope."""
     names: set[str] = set()
-    above: Any = registry
-    while above is not None:
-        names |= set(above.module_dict)
-        for scope, child in above.children.items():
+    ancestor: Any = registry
+    while ancestor is not None:
+        names |= set(ancestor.module_dict)
+        for scope, child in ancestor.children.items():
             if child is not registry:
-                later = getattr(child, 'later', None)
-                if later is not None:  # the module is ours; importing a framework may fail
+                lazy_modules = getattr(child, 'lazy_modules', None)
+                if lazy_modules is not None:  # a registry of ours; importing a framework may fail
                     child.import_from_location()
-                names |= {f'{scope}.{name}' for name in (*child.module_dict, *(later or ()))}
-        above = above.parent
+                known = (*child.module_dict, *(lazy_modules or ()))
+                names |= {f'{scope}.{name}' for name in known}
+        ancestor = ancestor.parent
     return sorted(names)
 
 
-def unknown(name: str, registry: 'Registry') -> str:
+def describe_unknown_name(name: str, registry: 'Registry') -> str:
     """The end of a sentence about a name that is not in a registry."""
-    remedy = suggestion(name, registered(registry), cutoff=0.7, key=unscoped, otherwise=IMPORT)
+    remedy = suggestion(
+        name, registered_names(registry), cutoff=0.7, key=unscoped, instead_of_list=IMPORT_REMEDY
+    )
     return f'there is no {name!r} among the {registry.name.replace("_", " ")}s; {remedy}'
 
 
-def look_up(kind: Any, registry: 'Registry', scope: str | None) -> Any:
+def look_up_class(kind: Any, registry: 'Registry', scope: str | None) -> Any:
     """The class with this name in the scope of a framework, or None.
 
     A class is returned unchanged.
@@ -56,15 +59,15 @@ def look_up(kind: Any, registry: 'Registry', scope: str | None) -> Any:
 
 
 def find_class(place: str, kind: Any, registry: 'Registry', scope: str | None) -> Any:
-    """The class that :func:`look_up` finds.
+    """The class that :func:`look_up_class` finds.
 
     Raises:
         ConfigError: if there is none. The sentence begins with ``place``.
     """
-    kind_class = look_up(kind, registry, scope)
+    kind_class = look_up_class(kind, registry, scope)
     if kind_class is None:
         with registry.switch_scope_and_registry(scope) as here:
-            raise ConfigError(f'{place}: {unknown(kind, here)}')
+            raise ConfigError(f'{place}: {describe_unknown_name(kind, here)}')
     return kind_class
 
 
@@ -74,22 +77,25 @@ def why_not_built(error: BaseException) -> str | None:
     MMEngine's message names the component, but not the alternatives nor its place in the config.
     The frame that raised the error has the component itself.
     """
-    for cause, part in _failed_parts(error):
-        kind: Any = part.get('obj_cls')
-        given = part.get('args')
+    for cause, build_locals in _failed_builds(error):
+        kind: Any = build_locals.get('obj_cls')
+        arguments = build_locals.get('args')
         is_missing = kind is None and isinstance(cause, (KeyError, RuntimeError))
-        if is_missing and isinstance(part.get('obj_type'), str):
-            return unknown(part['obj_type'], part['registry'])
-        if isinstance(cause, TypeError) and isinstance(given, Mapping):
+        if is_missing and isinstance(build_locals.get('obj_type'), str):
+            return describe_unknown_name(build_locals['obj_type'], build_locals['registry'])
+        if isinstance(cause, TypeError) and isinstance(arguments, Mapping):
             try:
-                check(kind.__name__, Signature.of(kind), (), given)
-            except ConfigError as found:
-                return str(found)
+                check(kind.__name__, Signature.of(kind), (), arguments)
+            except ConfigError as problem:
+                return str(problem)
     return None
 
 
-def _failed_parts(error: BaseException | None) -> Iterator[tuple[BaseException, dict[str, Any]]]:
-    """The chain of errors behind one, each with what MMEngine was building, innermost first."""
+def _failed_builds(error: BaseException | None) -> Iterator[tuple[BaseException, dict[str, Any]]]:
+    """The errors that led to an error, each with the locals of MMEngine's ``build_from_cfg``.
+
+    The error itself comes first. Of nested components, the innermost comes first.
+    """
     while error is not None:
         frames = [frame for frame, _ in walk_tb(error.__traceback__)]
         for frame in reversed(frames):
@@ -99,7 +105,9 @@ def _failed_parts(error: BaseException | None) -> Iterator[tuple[BaseException, 
 
 
 @contextmanager
-def as_config_error(owner: str, kinds: tuple[type[Exception], ...] = CAUGHT) -> Iterator[None]:
+def as_config_error(
+    owner: str, kinds: tuple[type[Exception], ...] = BUILD_ERRORS
+) -> Iterator[None]:
     """Turn another library's error about arguments into one sentence.
 
     Args:

@@ -32,13 +32,14 @@ def check(owner: str, signature: Signature, args: Sequence[Any], kwargs: Mapping
             f'{owner} takes {len(signature.positions)} arguments by position, got {len(args)}; '
             'give arguments by name.'
         )
-    given = dict(zip(signature.positions, args, strict=False))
-    for name in given.keys() & kwargs.keys():
-        raise ConfigError(f'{owner}: {name} is given by position and by name; leave one out.')
-    values = _plain({**given, **kwargs})
-    for path, value in _exact(values):
+    by_position = dict(zip(signature.positions, args, strict=False))
+    for name in by_position:
+        if name in kwargs:
+            raise ConfigError(f'{owner}: {name} is given by position and by name; leave one out.')
+    values = _plain({**by_position, **kwargs})
+    for path, value in _exact_numbers(values):
         raise ConfigError(
-            f'{owner}: {_text(path)}={value!r} must be a plain number: {float(value):.6g}.'
+            f'{owner}: {_path_text(path)}={value!r} must be a plain number: {float(value):.6g}.'
         )
     try:
         signature.adapter.validate_python(values)
@@ -55,27 +56,29 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
         (_path(values, problem), problem) for problem in error.errors(include_url=False)
     ]
     argument = min(problems_by_path, key=_order)[0][:1]
+    # Pydantic lists the problems of every member. The one that fits best fails at the deepest path.
     depth = max(len(path) for path, _ in problems_by_path if path[:1] == argument)
-    problems_by_path = _of_the_type(
+    problems_by_path = _without_other_dicts(
         [pair for pair in problems_by_path if pair[0][:1] == argument and len(pair[0]) == depth]
     )
     path = min(problems_by_path, key=_order)[0]
     problems = [problem for other, problem in problems_by_path if other == path]
-    kind, value, (*outer, name) = problems[0]['type'], problems[0]['input'], path
-    place = f': {_text(outer)}' if outer else ''
+    kind, value = problems[0]['type'], problems[0]['input']
+    *outer, name = path
+    place = f': {_path_text(outer)}' if outer else ''
     if kind == 'missing' and isinstance(name, int):
-        return f': {_text(outer)} has {counted(name, "item")}; give more.'
+        return f': {_path_text(outer)} has {counted(name, "item")}; give more.'
     if kind == 'missing':
         return f'{place} needs {name}; give it.'
     if kind == 'extra_forbidden':
         if not outer and name in signature.renamed:
             return f' takes no {name} any more; write {signature.renamed[name]}.'
         known = list(signature.fields)
-        if outer:
+        if outer:  # pydantic's path has the name of the dict before that of the entry
             known = names_within(signature.fields[str(outer[0])], outer[1:], problems[0]['loc'][-2])
-        remedy = suggestion(name, known, takes='it takes')
+        remedy = suggestion(name, known, list_start='it takes')
         # The other arguments may be left over from a base config with another class.
-        if len([path for path in values if path not in signature.fields]) > 1:
+        if len([key for key in values if key not in signature.fields]) > 1:
             remedy += (
                 ' To drop the arguments that a base config has for another class, add '
                 '_delete_=True.'
@@ -90,25 +93,32 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
     ]
     near = closest(value, choices) if isinstance(value, str) else []
     remedy = f'; did you mean {near[0]!r}?' if near else '.'
-    return f': {_text(path)}={_short(value)} must {" or ".join(demands)}{remedy}'
+    return f': {_path_text(path)}={_short(value)} must {" or ".join(demands)}{remedy}'
 
 
-def _order(one: tuple[Any, Any]) -> tuple[bool, int]:
-    """The order of problems: unknown arguments, then unknown names within them, then values."""
-    path, kind = one[0], one[1]['type']
+def _order(pair: tuple[Any, Any]) -> tuple[bool, int]:
+    """The order of problems, given as (path, problem).
+
+    First come unknown and missing arguments, then unknown and missing names within arguments, then
+    wrong values.
+    """
+    path, kind = pair[0], pair[1]['type']
     rank = FIRST_ERRORS.index(kind) if kind in FIRST_ERRORS else len(FIRST_ERRORS)
     return len(path) > 1 or kind not in FIRST_ERRORS, rank
 
 
-def _of_the_type(problems: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """The problems of the given type, among dicts that are distinguished by ``type``."""
-    of_type = [
+def _without_other_dicts(problems: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Drop the problems of dicts with another ``type``, in a union of dicts that it distinguishes.
+
+    If no dict of the union has the given ``type``, only the problems of ``type`` are left.
+    """
+    type_problems = [
         pair
         for pair in problems
         if pair[0][-1] == 'type' and pair[1]['type'] in ('literal_error', 'missing')
     ]
-    others = {problem['loc'][:-1] for _, problem in of_type}
-    return [pair for pair in problems if pair[1]['loc'][:-1] not in others] or of_type
+    other_dicts = {problem['loc'][:-1] for _, problem in type_problems}
+    return [pair for pair in problems if pair[1]['loc'][:-1] not in other_dicts] or type_problems
 
 
 def _path(value: Any, problem: Any) -> tuple[str | int, ...]:
@@ -125,7 +135,8 @@ def _path(value: Any, problem: Any) -> tuple[str | int, ...]:
     return tuple(path)
 
 
-def _text(path: Sequence[str | int]) -> str:
+def _path_text(path: Sequence[str | int]) -> str:
+    """A path as it is written in Python, such as ``a.b[0]``."""
     return ''.join(
         f'[{step}]' if isinstance(step, int) else f'.{step}' for step in path
     ).removeprefix('.')
@@ -142,13 +153,13 @@ def _short(value: Any) -> str:
     return ' '.join(_REPR.repr(value).split())
 
 
-def _exact(value: Any, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
+def _exact_numbers(value: Any, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
     """Numbers that pydantic accepts as floats but torch does not, with their paths."""
     if isinstance(value, (Decimal, Fraction)):
         yield path, value
-    parts = value.items() if isinstance(value, dict) else ()
-    for name, part in enumerate(value) if isinstance(value, (list, tuple)) else parts:
-        yield from _exact(part, (*path, name))
+    items = value.items() if isinstance(value, dict) else ()
+    for name, item in enumerate(value) if isinstance(value, (list, tuple)) else items:
+        yield from _exact_numbers(item, (*path, name))
 
 
 def _plain(value: Any) -> Any:

@@ -27,44 +27,44 @@ def checked(called: Checked) -> Checked:
     classes in other packages are typed by their name, see :mod:`.foreign`. The attribute
     ``renamed_arguments`` of a class maps old names to their replacements.
     """
-    made: Any = called
+    target: Any = called  # untyped, since a class has other attributes than a function
     is_class = isinstance(called, type)
 
     @cache  # deferred to the first call: an annotation may name something later in its file
     def signature() -> Signature:
-        return Signature.of(called, own=True)
+        return Signature.of(called, trust_package=True)
 
     if not is_class:
 
-        @wraps(made)
+        @wraps(target)
         def call(*args: Any, **kwargs: Any) -> Any:
-            check(made.__name__, signature(), args, kwargs)
-            return made(*args, **kwargs)
+            check(target.__name__, signature(), args, kwargs)
+            return target(*args, **kwargs)
 
         return cast(Checked, call)
 
-    constructor: Callable[..., None] | None = vars(made).get('__init__')
+    constructor: Callable[..., None] | None = vars(target).get('__init__')
 
-    @wraps(made.__init__)
+    @wraps(target.__init__)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        check(made.__name__, signature(), args, kwargs)
-        # Raised by OpenMMLab's base classes.
-        with as_config_error(made.__name__, (AssertionError,)):
+        check(target.__name__, signature(), args, kwargs)
+        # OpenMMLab's base classes raise an AssertionError for a wrong argument.
+        with as_config_error(target.__name__, (AssertionError,)):
             if constructor is None:
-                super(made, self).__init__(*args, **kwargs)
+                super(target, self).__init__(*args, **kwargs)
             else:
                 constructor(self, *args, **kwargs)
-        if type(self) is made:  # not in the constructor of a base class: all layers are built
+        if type(self) is target:  # not in the constructor of a base class: all layers are built
             _check_layers(self)
 
-    made.__init__ = __init__
+    target.__init__ = __init__
     return called
 
 
 def _check_layers(built: Any) -> None:
     """Reject a ``layer`` in an ``init_cfg`` that MMEngine would not find and silently skip."""
-    given = getattr(built, 'init_cfg', None) or ()
-    for cfg in given if isinstance(given, (list, tuple)) else (given,):
+    init_cfg = getattr(built, 'init_cfg', None) or ()
+    for cfg in init_cfg if isinstance(init_cfg, (list, tuple)) else (init_cfg,):
         layers = cfg.get('layer') or ()
         if not layers:
             continue

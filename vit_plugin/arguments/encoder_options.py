@@ -18,15 +18,15 @@ from .fields import Count, Fraction, PositiveInt, Rate
 QkvBias = bool | Literal['qv']
 
 
-def option(default: Any, says: str, creates: Mapping[str, str] | None = None) -> Any:
+def option(default: Any, description: str, creates: Mapping[str, str] | None = None) -> Any:
     """Declare an option, a field of a dataclass.
 
     Args:
         default: the default value.
-        says: its description, for the documentation.
+        description: what it means, for the documentation.
         creates: values of the option, and the pattern of the parameters that each creates.
     """
-    return field(default=default, metadata=dict(says=says, creates=creates or {}))
+    return field(default=default, metadata=dict(description=description, creates=creates or {}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class BlockOptions:
     )
     num_kv_heads: PositiveInt | None = option(
         None,
-        'heads of keys and values, which groups of queries share (2305.13245); None: as many '
+        'heads of keys and values, fewer in grouped-query attention (2305.13245); None: as many '
         'as queries have',
     )
     qk_norm: bool = option(
@@ -143,28 +143,31 @@ class EncoderOptions:
     )
 
 
-OPTIONS = {
-    option.name: option for kind in (EncoderOptions, BlockOptions) for option in fields(kind)
-}
+OPTIONS = {entry.name: entry for kind in (EncoderOptions, BlockOptions) for entry in fields(kind)}
 # Patterns of parameters, and the entry of ``encoder`` that creates them.
-CREATES = {
+CREATING_OPTIONS = {
     pattern: f'encoder=dict({name}={value})'
-    for name, option in OPTIONS.items()
-    for value, pattern in option.metadata['creates'].items()
+    for name, entry in OPTIONS.items()
+    for value, pattern in entry.metadata['creates'].items()
 }
 
 
 def typed_entries(options: type, each_block: bool = False) -> dict[str, Any]:
-    """The annotations of a dict with these options, for a ``TypedDict`` without total entries."""
+    """The annotations of a dict with these options, for a ``TypedDict`` with ``total=False``.
+
+    Args:
+        options: a dataclass of options. Those without a default are required.
+        each_block: whether an option may also have a list of values, one for each block.
+    """
     hints: dict[str, Any] = get_type_hints(options, include_extras=True)
     required: Any = Required
     sequence: Any = Sequence
-    for option in fields(options):
-        one = hints[option.name]
-        if option.default is MISSING:
-            hints[option.name] = required[one]
+    for entry in fields(options):
+        hint = hints[entry.name]
+        if entry.default is MISSING:
+            hints[entry.name] = required[hint]
         elif each_block:
-            hints[option.name] = one | sequence[one]
+            hints[entry.name] = hint | sequence[hint]
     return hints
 
 
@@ -190,15 +193,18 @@ def read_options(
     """The options of an encoder, and those of each of its blocks.
 
     Raises:
-        ConfigError: for a list without one value for each block.
+        ConfigError: if a list does not have one value for each block, or if a window has not one of
+            size and number.
     """
-    once, given = (
-        {entry.name: encoder[entry.name] for entry in fields(kind) if entry.name in encoder}
-        for kind in (EncoderOptions, BlockOptions)
-    )
+    encoder_values = {
+        entry.name: encoder[entry.name] for entry in fields(EncoderOptions) if entry.name in encoder
+    }
+    block_values = {
+        entry.name: encoder[entry.name] for entry in fields(BlockOptions) if entry.name in encoder
+    }
     window = encoder.get('window')
-    once['window'] = WindowOptions(**window) if window else None
-    for name, value in given.items():
+    encoder_values['window'] = WindowOptions(**window) if window else None
+    for name, value in block_values.items():
         if isinstance(value, (list, tuple)) and len(value) != num_layers:
             raise ConfigError(
                 f'encoder: {name} has {len(value)} values for {num_layers} blocks; give one for '
@@ -206,7 +212,7 @@ def read_options(
             )
     per_block = {
         name: value if isinstance(value, (list, tuple)) else [value] * num_layers
-        for name, value in given.items()
+        for name, value in block_values.items()
     }
     blocks = ({name: values[i] for name, values in per_block.items()} for i in range(num_layers))
-    return EncoderOptions(**once), [BlockOptions(**block) for block in blocks]
+    return EncoderOptions(**encoder_values), [BlockOptions(**block) for block in blocks]

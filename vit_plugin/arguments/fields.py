@@ -15,11 +15,11 @@ Section = dict[str, Any]  # a section of a config
 
 
 @with_config({**STRICT, 'extra': 'allow'})
-class Open(TypedDict):
+class OpenDict(TypedDict):
     """A dict that may have further entries, for a class of another library."""
 
 
-def entries(fields: Mapping[str, Any]) -> TypeAdapter:
+def dict_validator(fields: Mapping[str, Any]) -> TypeAdapter:
     """pydantic's check of a dict with these entries."""
     make: Any = TypedDict
     return TypeAdapter(with_config(STRICT)(make('Options', dict(fields), total=False)))
@@ -36,16 +36,16 @@ def fits(annotation: Any, value: Any) -> bool:
 
 @cache
 def _checks_of(annotation: Any) -> TypeAdapter:
-    return entries({'value': annotation})
+    return dict_validator({'value': annotation})
 
 
 # No sensible width, side or count is larger. Larger numbers would fail only when memory is full.
-LIMIT = 2**24
+MAX_COUNT = 2**24
 
-Count = Annotated[int, Field(ge=0, le=LIMIT)]
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Interval = Annotated[int, Field(ge=1)]
 OrNever = Annotated[int, Field(ge=-1)]  # an interval, or -1 for never
-PositiveInt = Annotated[int, Field(ge=1, le=LIMIT)]
+PositiveInt = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 Depth = Annotated[int, Field(ge=1, le=1000)]
 Blocks = Annotated[int, Field(ge=0, le=1000)]  # 0: only the stem
 Positive = Annotated[float, Field(gt=0)]
@@ -72,13 +72,13 @@ def _ascending(values: Sequence[float]) -> Sequence[float]:
 ASCENDING = AfterValidator(_ascending)  # annotates two numbers (min, max)
 
 
-class Typed(Open):
+class Typed(OpenDict):
     """The config of an object: its ``type``, and its own arguments."""
 
     type: str | type
 
 
-class _NormDetails(Open, total=False):
+class _NormDetails(OpenDict, total=False):
     eps: Eps
     num_groups: PositiveInt
     momentum: Fraction | None
@@ -99,10 +99,11 @@ class NormConfig(_NormDetails, total=False):
     type: Required[str | type]
 
 
-def _of_a_backend(options: dict | None) -> dict | None:
-    """Reject options that no file backend of MMEngine takes.
+def _check_backend_args(options: dict | None) -> dict | None:
+    """Raise a ``ValueError`` for options that no file backend of MMEngine takes.
 
-    Without ``backend``, the prefix of a path selects one.
+    With ``backend``, only the backend of that name may take them. Without it, the prefix of a path
+    will select one, so any may.
     """
     from mmengine.fileio.backends import backends
 
@@ -110,13 +111,13 @@ def _of_a_backend(options: dict | None) -> dict | None:
         return None
     name = options.get('backend')
     # An unhashable name cannot be looked up, so compare it.
-    kinds = [backends[key] for key in backends if name in (None, key)]
-    for kind in kinds:
-        taken = signature(kind).parameters
-        is_open = name and any(
-            parameter.kind is Parameter.VAR_KEYWORD for parameter in taken.values()
+    candidates = [backends[key] for key in backends if name in (None, key)]
+    for backend in candidates:
+        parameters = signature(backend).parameters
+        takes_any = name and any(
+            parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()
         )
-        if is_open or options.keys() - {'backend'} <= taken.keys():
+        if takes_any or options.keys() - {'backend'} <= parameters.keys():
             return options
     raise ValueError(
         "Input should be a dict with backend='local', 'http', 'petrel', 'lmdb' or 'memcached' and "
@@ -125,5 +126,5 @@ def _of_a_backend(options: dict | None) -> dict | None:
 
 
 # Arguments of MMEngine's file backends.
-Backend = Annotated[dict | None, AfterValidator(_of_a_backend)]
+Backend = Annotated[dict | None, AfterValidator(_check_backend_args)]
 InitConfig = Typed | Sequence[Typed] | None

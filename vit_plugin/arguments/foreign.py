@@ -27,17 +27,18 @@ from .fields import (
     fits,
 )
 
-WORKERS_PER_CORE = 64
-Workers = Annotated[int, Field(ge=0, le=WORKERS_PER_CORE * (os.cpu_count() or 1))]
+MAX_WORKERS_PER_CORE = 64
+Workers = Annotated[int, Field(ge=0, le=MAX_WORKERS_PER_CORE * (os.cpu_count() or 1))]
 
 
-def _part(value: Any) -> Any:
+def _reject_plain_value(value: Any) -> Any:
+    """Raise a ``ValueError`` for a value that is neither a config nor a module."""
     if isinstance(value, (bool, int, float, str, bytes, list, tuple, set, NoneType)):
         raise ValueError('Input should be a valid dictionary')
     return value
 
 
-Part = Annotated[Any, AfterValidator(_part)]  # the config of a module, or the module
+Part = Annotated[Any, AfterValidator(_reject_plain_value)]  # the config of a module, or the module
 
 Rule = Literal['greater', 'less']  # how a score improves
 
@@ -81,8 +82,11 @@ SHARED_ARGUMENTS: dict[str, Any] = {
 }
 
 
-def shared(parameter: Parameter) -> Any:
-    """The type of an argument by its name, or Any if its default does not fit."""
+def type_by_name(parameter: Parameter) -> Any:
+    """The type of an argument by its name, or Any if that is unknown or does not fit the default.
+
+    An argument whose default is True or False is a bool, whatever its name.
+    """
     default = parameter.default
     if isinstance(default, bool):
         return bool

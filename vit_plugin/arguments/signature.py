@@ -10,8 +10,8 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from pydantic import TypeAdapter
 from typing_extensions import Required, Unpack, is_typeddict
 
-from .fields import entries
-from .foreign import shared
+from .fields import dict_validator
+from .foreign import type_by_name
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Signature:
     def adapter(self) -> TypeAdapter:
         """pydantic's check of the arguments."""
         required: Any = Required
-        return entries(
+        return dict_validator(
             {
                 name: required[annotation] if name in self.required else annotation
                 for name, annotation in self.fields.items()
@@ -45,59 +45,60 @@ class Signature:
 
     @classmethod
     @cache
-    def of(cls, called: Callable, own: bool = False) -> 'Signature':
+    def of(cls, called: Callable, trust_package: bool = False) -> 'Signature':
         """The arguments of a function, or of a class and the bases that it passes arguments to.
 
         Args:
             called: the function or class.
-            own: whether to trust the annotations of its package, as those of this package.
+            trust_package: whether to trust the annotations of its package, as those of this one.
                 Otherwise arguments are typed by their name, see :mod:`.foreign`.
         """
-        exact = {'vit_plugin', _package(called)} if own else {'vit_plugin'}
+        trusted = {'vit_plugin', _package(called)} if trust_package else {'vit_plugin'}
         signature = cls(renamed=_renamed(called))
-        takes_names = takes_positions = True
-        for number, init in enumerate(_constructors(called)):
+        takes_names = takes_positions = True  # whether arguments can reach this constructor
+        for depth, init in enumerate(_constructors(called)):
             if not (takes_names or takes_positions):
                 break
-            is_exact = _package(init) in exact
-            hints, more, spread = _hints(init), None, False
+            is_trusted = _package(init) in trusted
+            hints, kwargs_hint, has_args = _hints(init), None, False
             for parameter in _parameters(init):
                 name = parameter.name
                 if parameter.kind is parameter.VAR_POSITIONAL:
-                    spread = True
+                    has_args = True
                 elif parameter.kind is parameter.VAR_KEYWORD:
-                    more = hints.get(name, Any)
+                    kwargs_hint = hints.get(name, Any)
                 else:
                     hint = hints.get(name, Any)
-                    if takes_positions and parameter.kind is not parameter.KEYWORD_ONLY:
-                        signature.positions += [name] * (name not in signature.positions)
+                    is_positional = parameter.kind is not parameter.KEYWORD_ONLY
+                    if takes_positions and is_positional and name not in signature.positions:
+                        signature.positions.append(name)
                     if takes_names and name not in {*signature.fields, *signature.renamed}:
-                        signature.fields[name] = hint if is_exact else shared(parameter)
-                        # A subclass may set an argument of its base class.
-                        if number == 0 and parameter.default is parameter.empty:
+                        signature.fields[name] = hint if is_trusted else type_by_name(parameter)
+                        # A subclass may itself set a required argument of its base class.
+                        if depth == 0 and parameter.default is parameter.empty:
                             signature.required.append(name)
-            if takes_names and get_origin(more) is Unpack:
-                (options,) = get_args(more)
+            if takes_names and get_origin(kwargs_hint) is Unpack:
+                (options,) = get_args(kwargs_hint)
                 signature.fields = {
                     **get_type_hints(options, include_extras=True),
                     **signature.fields,
                 }
-                more = None
-            takes_names, takes_positions = takes_names and more is not None, spread
-            signature.takes_any |= takes_names and _package(called) not in exact
+                kwargs_hint = None  # there are no other names
+            takes_names, takes_positions = takes_names and kwargs_hint is not None, has_args
+            signature.takes_any |= takes_names and _package(called) not in trusted
         return signature
 
 
 def names_within(annotation: Any, path: Sequence[str | int], name: str | int = '') -> list[str]:
     """The keys of the dicts at a path in an annotation.
 
-    If a dict is named ``name``, only its keys.
+    If the class of one of these dicts is called ``name``, only its keys.
     """
     names: list[str] = []
     kinds = _members(annotation)
-    for kind in [
-        kind for kind in kinds if not path and getattr(kind, '__name__', None) == name
-    ] or kinds:
+    if not path:
+        kinds = [kind for kind in kinds if getattr(kind, '__name__', None) == name] or kinds
+    for kind in kinds:
         hints = get_type_hints(kind, include_extras=True) if is_typeddict(kind) else {}
         if not path:
             names += hints
@@ -133,6 +134,7 @@ def _constructors(called: Any) -> Iterator[Callable]:
 
 
 def _parameters(function: Callable) -> list[inspect.Parameter]:
+    """The parameters of a function, without ``self``."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:  # a class in C has no signature
@@ -141,6 +143,7 @@ def _parameters(function: Callable) -> list[inspect.Parameter]:
 
 
 def _renamed(called: Any) -> dict[str, str]:
+    """The renamed arguments of a class and its bases."""
     renamed: dict[str, str] = {}
     for base in getattr(called, '__mro__', ()):
         renamed = {**vars(base).get('renamed_arguments', {}), **renamed}
@@ -148,6 +151,7 @@ def _renamed(called: Any) -> dict[str, str]:
 
 
 def _hints(function: Callable) -> dict[str, Any]:
+    """The annotations of a function, or {} if they cannot be evaluated."""
     try:
         return get_type_hints(function, include_extras=True)
     except (NameError, TypeError, AttributeError):  # an annotation only for type checkers

@@ -16,10 +16,12 @@ TUNABLES = 'GLIBC_TUNABLES'
 def keep_memory() -> None:
     """Let glibc keep freed blocks, rather than give them back to the system after each step.
 
-    Memory that comes back from the system must be zeroed first. Nothing changes if the environment
-    sets any of these variables, or without glibc. Threads that already run keep their arenas.
+    The system zeroes memory before it gives it out again. Nothing changes without glibc, or if the
+    environment sets one of these variables. Threads that already run keep their arenas.
     """
-    if platform.libc_ver()[0] != 'glibc' or {*MALLOC_SETTINGS, TUNABLES} & {*os.environ}:
+    if platform.libc_ver()[0] != 'glibc':
+        return
+    if any(variable in os.environ for variable in (*MALLOC_SETTINGS, TUNABLES)):
         return
     libc = ctypes.CDLL(None)
     for parameter, size in MALLOC_SETTINGS.values():

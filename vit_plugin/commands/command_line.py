@@ -27,20 +27,20 @@ from vit_plugin.config.scope import import_data_sets
 from vit_plugin.engine.checkpoints.chosen import LAST
 from vit_plugin.engine.checkpoints.newest import MARKER
 from vit_plugin.engine.distributed import init_distributed
-from vit_plugin.engine.faults.explain import explained
+from vit_plugin.engine.faults.explain import explain_error
 from vit_plugin.engine.optimize_hook import use_passes
 from vit_plugin.engine.runner import Runner
-from vit_plugin.engine.work_dir import alone_in
+from vit_plugin.engine.work_dir import lock_work_dir
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.standard_streams import interrupted
+from vit_plugin.files.standard_streams import exit_interrupted
 from vit_plugin.inference.saved_model import SavedModel, find_checkpoint
 
 
 def load_config(args: argparse.Namespace, saved: SavedModel | None = None) -> Config:
     """The config of ``args.config`` or of a checkpoint, with the flags of ``add_run_arguments``.
 
-    A config from a checkpoint already has ``--cfg-options`` applied. Without a config file, logs go
-    to the folder of the checkpoint.
+    ``--amp`` is left to the caller. A config from a checkpoint already has ``--cfg-options``
+    applied. Without a config file, logs go to the folder of the checkpoint.
     """
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = saved.cfg if saved else read_config(args.config, args.cfg_options)
@@ -64,9 +64,10 @@ def apply_training_flags(cfg: Config, args: argparse.Namespace) -> None:
         cfg.resume_changed, args.resume = True, args.resume or 'auto'
     if args.resume:
         cfg.resume = True
-        if args.resume == 'auto':  # with both, MMEngine would resume from `load_from`
+        if args.resume == 'auto':
+            # MMEngine would resume from `load_from`, so it becomes `begin_from`.
             cfg.begin_from, args.resume = cfg.get('load_from') or cfg.get('begin_from'), None
-        cfg.load_from = args.resume and find_checkpoint(args.resume, otherwise=LAST)
+        cfg.load_from = args.resume and find_checkpoint(args.resume, default_which=LAST)
 
 
 def build_runner(cfg: Config, loaders: Sequence[str] = LOADER_SECTIONS) -> mmengine.runner.Runner:
@@ -75,8 +76,8 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADER_SECTIONS) -> mmeng
     Raises:
         ConfigError: see :func:`~vit_plugin.config.check_config`.
     """
-    _check(cfg, loaders)
-    return _built(cfg)
+    _prepare_config(cfg, loaders)
+    return _build(cfg)
 
 
 @contextmanager
@@ -90,14 +91,15 @@ def training_runner(
     Raises:
         ConfigError: as in :func:`build_runner`, and if another run trains in the work directory.
     """
-    _check(cfg, loaders)
-    with alone_in(cfg.work_dir):
-        runner = _built(cfg)
+    _prepare_config(cfg, loaders)
+    with lock_work_dir(cfg.work_dir):
+        runner = _build(cfg)
         with report_interrupt(runner):
             yield runner
 
 
-def _check(cfg: Config, loaders: Sequence[str]) -> None:
+def _prepare_config(cfg: Config, loaders: Sequence[str]) -> None:
+    """Check a config, and add the passes and the runner. Join the other processes first."""
     if cfg.launcher != 'none':
         init_distributed(cfg.launcher, cfg.get('env_cfg'))
     if not cfg.get('verbose', True):
@@ -108,7 +110,7 @@ def _check(cfg: Config, loaders: Sequence[str]) -> None:
     _check_schedule_length(cfg)
 
 
-def _built(cfg: Config) -> mmengine.runner.Runner:
+def _build(cfg: Config) -> mmengine.runner.Runner:
     runner = RUNNERS.build(cfg)
     # torch's SyncBatchNorm needs a GPU.
     if get_device() == 'cpu' and isinstance(runner.model, nn.Module):
@@ -118,17 +120,19 @@ def _built(cfg: Config) -> mmengine.runner.Runner:
 
 def _check_schedule_length(cfg: Config) -> None:
     """Raise a ``ConfigError`` if the schedules are for another length and nothing scales them."""
-    made_for, kind = cfg.get('schedule_length'), cfg.runner_type
+    schedule_length, runner_type = cfg.get('schedule_length'), cfg.runner_type
     unit = 'max_epochs' if (cfg.get('train_cfg') or {}).get('max_epochs') else 'max_iters'
     length = (cfg.get('train_cfg') or {}).get(unit)
-    kind = RUNNERS.get(kind) if isinstance(kind, str) else kind
-    differ = None not in (made_for, length, cfg.get('param_scheduler')) and made_for != length
-    if differ and not issubclass(kind, Runner):
+    runner_class = RUNNERS.get(runner_type) if isinstance(runner_type, str) else runner_type
+    if None in (schedule_length, length, cfg.get('param_scheduler')) or schedule_length == length:
+        return
+    if not issubclass(runner_class, Runner):
         raise ConfigError(
             f'train_cfg.{unit}={length}, and the param_scheduler is made for '
-            f'schedule_length={made_for}, which vit_plugin.Runner scales and {kind.__name__} does '
-            f'not; leave runner_type out, give {unit}={made_for}, or write a param_scheduler for '
-            f'{length} and schedule_length={length}.'
+            f'schedule_length={schedule_length}, which vit_plugin.Runner scales and '
+            f'{runner_class.__name__} does not; leave runner_type out, give '
+            f'{unit}={schedule_length}, or write a param_scheduler for {length} and '
+            f'schedule_length={length}.'
         )
 
 
@@ -142,10 +146,11 @@ def report_interrupt(runner: mmengine.runner.Runner) -> Iterator[None]:
     Raises:
         TrainingError: in place of an unknown error after the first step.
     """
-    interrupts: list[int] = []
+    is_interrupted = False
 
     def interrupt(number: int, frame: object) -> None:
-        interrupts.append(number)
+        nonlocal is_interrupted
+        is_interrupted = True
         raise KeyboardInterrupt
 
     previous = signal.signal(signal.SIGINT, interrupt)
@@ -155,20 +160,17 @@ def report_interrupt(runner: mmengine.runner.Runner) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno and not error.filename:
             # The error does not name a file when a log or the settings are written.
             error.filename = runner.work_dir
-        if not interrupts:
-            if runner.iter and isinstance(error, Exception) and not explained(error):
+        if not is_interrupted:
+            if runner.iter and isinstance(error, Exception) and not explain_error(error):
                 raise TrainingError(
                     f'The training ended after {runner.iter} iterations.'
                 ) from error
             raise
-        last = Path(runner.work_dir, MARKER)
-        saved = (
-            f'the last checkpoint is {printable(os.fsdecode(last.read_bytes()))}; continue with '
-            '--resume'
-            if last.is_file()
-            else ('there was no checkpoint yet')
-        )
-        message = f'Interrupted after {runner.iter} iterations: {saved}.'
-        raise interrupted(message if is_main_process() else '') from None
+        marker, outcome = Path(runner.work_dir, MARKER), 'there was no checkpoint yet'
+        if marker.is_file():
+            checkpoint = printable(os.fsdecode(marker.read_bytes()))
+            outcome = f'the last checkpoint is {checkpoint}; continue with --resume'
+        message = f'Interrupted after {runner.iter} iterations: {outcome}.'
+        raise exit_interrupted(message if is_main_process() else '') from None
     finally:
         signal.signal(signal.SIGINT, previous)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 WEIGHT_SUFFIXES = ('.npz', '.safetensors', '.pth', '.bin')
 # Metadata of a run that converted weights keep.
 RUN_FACTS = ('cfg', 'dataset_meta', 'epoch', 'iter')
+# Advice if memory runs out, see commands/__init__.py.
 LESS_MEMORY = 'free some memory: the whole model is loaded at once'
 
 
@@ -80,7 +81,7 @@ def write(weights: dict[str, Any], path: Path, suffix: str, record: 'Provenance'
     import torch
     from safetensors.torch import save_file
 
-    from vit_plugin.weights.carried_records import append_to
+    from vit_plugin.weights.carried_records import append_record
     from vit_plugin.weights.provenance import PROVENANCE_KEY
 
     if suffix == '.safetensors':
@@ -89,31 +90,39 @@ def write(weights: dict[str, Any], path: Path, suffix: str, record: 'Provenance'
         np.savez(path, **{key: value.numpy() for key, value in weights.items()})
     else:
         torch.save(weights, path)
-    append_to(path, record)  # only .pth and .bin files are archives
+    append_record(path, record)  # only .pth and .bin files are archives
 
 
-def plain(name: str, value, args: Namespace):
-    """Copy the tensor, in a dtype that the file can hold.
+def prepare_tensor(name: str, value, args: Namespace):
+    """Copy a tensor, in the dtype of ``--dtype`` or another that the file can hold.
 
     safetensors rejects tensors that share memory, hence the copy.
+
+    Raises:
+        ConfigError: if a value is not finite, in the checkpoint or in the new dtype.
     """
     import torch
 
-    from vit_plugin.models.loading.loadable import check_finite, too_large
+    from vit_plugin.models.loading.loadable import check_finite, overflow_remedy
 
     check_finite([(name, value)], args.checkpoint)
     if value.is_floating_point() and args.dtype:
         value = value.to(getattr(torch, args.dtype))
     value = value.float() if args.out.suffix == '.npz' and value.dtype == torch.bfloat16 else value
-    check_finite([(name, value)], args.checkpoint, too_large(args.dtype))
+    check_finite([(name, value)], args.checkpoint, overflow_remedy(args.dtype))
     return value.contiguous().clone()
 
 
 def find_heads(args: Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int:
-    """The number of attention heads: only flax kernels show it, (..., width, heads, head width).
+    """The number of attention heads, which only ``--to jax`` needs. Other formats get 1.
 
-    Taken from ``--num-heads``, the checkpoint's kernels or its config, in this order. Otherwise the
-    usual number for the width is taken, and printed.
+    It is taken from ``--num-heads``, the checkpoint's kernels or its config, in this order. Only
+    flax kernels, (..., width, heads, head width), show it. Otherwise the usual number for the width
+    is taken, and printed.
+
+    Raises:
+        ConfigError: if ``--to`` needs an encoder and there is none, or if the number does not
+            divide the width.
     """
     from vit_plugin.arch import num_heads_of_width, parse_arch
     from vit_plugin.weights.saved_settings import saved_backbone
@@ -145,16 +154,16 @@ def find_heads(args: Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int
     return heads
 
 
-def record_of(args: Namespace, checkpoint: 'Checkpoint') -> 'Provenance':
+def build_record(args: Namespace, checkpoint: 'Checkpoint') -> 'Provenance':
     """The provenance record for the file to write."""
-    from vit_plugin.weights.carried_records import of_checkpoint
-    from vit_plugin.weights.provenance import converted
+    from vit_plugin.weights.carried_records import checkpoint_record
+    from vit_plugin.weights.provenance import converted_record
 
-    return converted(of_checkpoint(checkpoint), str(args.out), args.license or '')
+    return converted_record(checkpoint_record(checkpoint), str(args.out), args.license or '')
 
 
 def write_model(args: Namespace) -> None:
-    """Write a run's weights under their own names; torch files add its config and classes."""
+    """Write a run's weights under their own names. In torch's files, add its config and classes."""
     import torch
 
     from vit_plugin.weights import open_checkpoint
@@ -163,60 +172,64 @@ def write_model(args: Namespace) -> None:
     from vit_plugin.weights.published_run import as_run
 
     checkpoint = as_run(open_checkpoint(args.checkpoint))
-    of_a_hub = args.checkpoint.startswith('hf://') or weights_in(args.checkpoint)
-    ours = any('backbone.' in name for name in checkpoint.weights)
-    if of_a_hub and checkpoint.meta and not ours:
+    is_of_hub = args.checkpoint.startswith('hf://') or weights_in(args.checkpoint)
+    has_our_names = any('backbone.' in name for name in checkpoint.weights)
+    if is_of_hub and checkpoint.meta and not has_our_names:
         raise ConfigError(
             f'{args.checkpoint!r} has the names of another library; the commands read it as it is, '
             'and --to vit_plugin writes only its weights.'
         )
-    weights = {name: plain(name, value, args) for name, value in checkpoint.weights.items()}
-    known = {name: value for name, value in checkpoint.meta.items() if name in RUN_FACTS}
-    record = record_of(args, checkpoint)
-    known[PROVENANCE_KEY] = record.plain()
+    weights = {
+        name: prepare_tensor(name, value, args) for name, value in checkpoint.weights.items()
+    }
+    meta = {name: value for name, value in checkpoint.meta.items() if name in RUN_FACTS}
+    record = build_record(args, checkpoint)
+    meta[PROVENANCE_KEY] = record.plain()
     with replacing(args.out, [args.checkpoint]) as path:
         if args.out.suffix in ('.pth', '.bin'):
-            torch.save(dict(meta=known, state_dict=weights), path)
+            torch.save(dict(meta=meta, state_dict=weights), path)
         else:
             write(weights, path, args.out.suffix, record)
     print(f'{len(weights)} tensors as they are: {args.out}')
 
 
-def write_into(args: Namespace) -> None:
+def write_in_source_layout(args: Namespace) -> None:
     """Rewrite the checkpoint that a run started from, with the run's backbone."""
     from vit_plugin.inference.saved_model import find_checkpoint
     from vit_plugin.weights import open_checkpoint
     from vit_plugin.weights.source_layout import export_to_source_layout
 
-    original, trained = (
-        open_checkpoint(find_checkpoint(source, which))
-        for source, which in ((args.into, None), (args.checkpoint, args.which))
-    )
+    original = open_checkpoint(find_checkpoint(args.into, None))
+    trained = open_checkpoint(find_checkpoint(args.checkpoint, args.which))
     print(export_to_source_layout(original, trained, Path(args.out)))
 
 
 def write_names(args: Namespace) -> None:
-    """Write the weights under the names of the format ``--to``."""
+    """Write the weights under the names of the format ``--to``. A head or neck may be left out.
+
+    Raises:
+        ConfigError: if the format has no name for another tensor.
+    """
     from vit_plugin.weights import export, open_checkpoint, recognize
 
     checkpoint = open_checkpoint(args.checkpoint)
     with naming(args.checkpoint):
         recognized = recognize(checkpoint.weights)
         state = dict(recognized)
-    exported, left, written = export(state, args.to, find_heads(args, checkpoint, state))
-    lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
-    if lost:
+    exported, unnamed, target_format = export(state, args.to, find_heads(args, checkpoint, state))
+    essential = [key for key in unnamed if not key.startswith(('head.', 'neck.'))]
+    if essential:
         raise ConfigError(
-            f'The format {written.name} has no name for {", ".join(lost)}, and the model would '
-            'compute something else without them; choose another format.'
+            f'The format {target_format.name} has no name for {", ".join(essential)}, and the '
+            'model would compute something else without them; choose another format.'
         )
-    exported = {key: plain(key, value, args) for key, value in exported.items()}
+    exported = {key: prepare_tensor(key, value, args) for key, value in exported.items()}
     with replacing(args.out, [args.checkpoint]) as path:
-        write(exported, path, args.out.suffix, record_of(args, checkpoint))
-    names = f'{recognized.format.name} to {written.name}'
-    print(f'{len(exported)} tensors from the format {names}: {args.out}')
-    if left:
-        print(f'{written.name} has no name for {", ".join(left)}, which were left out')
+        write(exported, path, args.out.suffix, build_record(args, checkpoint))
+    formats = f'{recognized.format.name} to {target_format.name}'
+    print(f'{len(exported)} tensors from the format {formats}: {args.out}')
+    if unnamed:
+        print(f'{target_format.name} has no name for {", ".join(unnamed)}, which were left out')
 
 
 def write_weights(args: Namespace) -> None:
@@ -236,20 +249,31 @@ def write_weights(args: Namespace) -> None:
     if args.which or not weights_in(args.checkpoint):
         args.checkpoint = find_checkpoint(args.checkpoint, args.which)
     check_target(args.out, [args.checkpoint])
-    (write_names if args.to else write_model)(args)
+    if args.to:
+        write_names(args)
+    else:
+        write_model(args)
 
 
 def write_hub_folder(args: Namespace) -> None:
     """Write a folder of a hub, or upload it."""
     from vit_plugin.deploy.hub.publishing import publish
 
-    told = args.to, args.dtype, args.license, args.private, args.which
-    print(publish(args.checkpoint, args.out, *told))
+    summary = publish(
+        args.checkpoint,
+        args.out,
+        form=args.to,
+        dtype=args.dtype,
+        license=args.license,
+        private=args.private,
+        which=args.which,
+    )
+    print(summary)
 
 
 def main(args: Namespace) -> None:
     if args.into:
-        write_into(args)
+        write_in_source_layout(args)
     elif args.out.startswith('hf://') or not Path(args.out).suffix:
         write_hub_folder(args)
     else:

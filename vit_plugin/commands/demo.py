@@ -13,6 +13,7 @@ from vit_plugin.inference.demo_model import DEMO_CHECKPOINT, DEMO_IMAGES
 
 from .flags import add_flags, add_model_arguments, at_least, load_model
 
+# Advice if memory runs out, see commands/__init__.py.
 LESS_MEMORY = 'give a smaller --img-size'
 
 
@@ -41,5 +42,5 @@ def main(args: Namespace) -> None:
     from vit_plugin.report.page.browser import page, serve
 
     title = f'What {Path(args.checkpoint).name} sees'
-    shown = [] if 'checkpoint' in args.given else sorted(map(str, DEMO_IMAGES.iterdir()))
-    serve(page(load_model(args), title, args.img_size, shown), args.port)
+    examples = [] if 'checkpoint' in args.given else sorted(map(str, DEMO_IMAGES.iterdir()))
+    serve(page(load_model(args), title, args.img_size, examples), args.port)

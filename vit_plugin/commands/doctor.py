@@ -34,17 +34,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def check(args: Namespace) -> None:
-    """Find the config or the run, without importing torch."""
+    """Check that the config or the run exists, without importing torch."""
     try:
         if args.subject.startswith(SHIPPED_PREFIX) or Path(args.subject).suffix in CONFIG_SUFFIXES:
             config_path(args.subject)
         elif not Path(args.subject).exists():
             raise ConfigError(f'There is no config or run {args.subject!r}.')
     except ConfigError as error:
-        _end(error)
+        _exit_with(error)
 
 
-def _end(error: ConfigError) -> None:
+def _exit_with(error: ConfigError) -> None:
     print(f'Error: {printable_lines(error)}', file=sys.stderr)
     raise SystemExit(WRONG_CALL) from error
 
@@ -58,8 +58,8 @@ def main(args: Namespace) -> None:
     except ConfigError as error:
         if args.traceback:
             raise
-        _end(error)
-    findings = [*diagnose(examined)]
+        _exit_with(error)
+    findings = list(diagnose(examined))
     if args.json:
         print(json.dumps([finding._asdict() for finding in findings], indent=1))
     else:
@@ -67,7 +67,7 @@ def main(args: Namespace) -> None:
             print(printable_lines(finding))
         if not findings:
             print(f'{len(CHECKS)} checks found nothing.')
-    for what in dict.fromkeys(examined.unseen):
-        print(f'Not examined: {printable_lines(what)}', file=sys.stderr)
+    for note in dict.fromkeys(examined.unseen):
+        print(f'Not examined: {printable_lines(note)}', file=sys.stderr)
     if findings:
         raise SystemExit(1)

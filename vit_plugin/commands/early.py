@@ -9,11 +9,11 @@ from pathlib import Path
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.choices import DIGITS
 from vit_plugin.launchers import check_launcher
-from vit_plugin.project import declared
+from vit_plugin.project import declared_rows
 from vit_plugin.suggestions import closest, guess
 
-CHECKPOINTS = ('checkpoint', 'weights', 'teacher', 'resume')  # flags that name a checkpoint
-CONFIG = '.py', 'vit_plugin::'  # suffix or prefix of a config's name
+CHECKPOINT_FLAGS = ('checkpoint', 'weights', 'teacher', 'resume')  # flags that name a checkpoint
+CONFIG_SUFFIX, CONFIG_PREFIX = '.py', 'vit_plugin::'  # a config's name has one of the two
 
 
 def check_working_directory() -> None:
@@ -29,28 +29,32 @@ def check_working_directory() -> None:
 
 def check_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
     """End the program at an unknown option, with the nearest known one, or at an empty value."""
-    known = [option for option in parser._option_string_actions if option.startswith('--')]
-    for before, word in zip(['', *words], words, strict=False):
+    options = [option for option in parser._option_string_actions if option.startswith('--')]
+    for previous, word in zip(['', *words], words, strict=False):
         name, equals, value = word.partition('=')
         if not word.strip() or (name.startswith('--') and equals and not value.strip()):
-            flag = name or (before if before.startswith('--') else 'an argument')
+            flag = name or (previous if previous.startswith('--') else 'an argument')
             parser.error(f'{flag} is empty; give a value, or leave it out')
-        if name == '--':
+        if name == '--':  # only positional arguments follow
             return
-        if name.startswith('--') and not any(option.startswith(name) for option in known):
-            parser.error(f'unrecognized arguments: {name}{guess(name, known)}')
+        if name.startswith('--') and not any(option.startswith(name) for option in options):
+            parser.error(f'unrecognized arguments: {name}{guess(name, options)}')
 
 
 def check_checkpoints(args: argparse.Namespace) -> None:
     """Raise a ``ConfigError`` if a local checkpoint does not exist."""
-    for flag in CHECKPOINTS:
-        given = getattr(args, flag, None) or []
-        for path in [given] if isinstance(given, str) else given:
-            is_other = '://' in path or path.endswith(CONFIG[0]) or path.startswith(CONFIG[1])
-            if is_other or (flag == 'resume' and path == 'auto') or Path(path).exists():
+    for flag in CHECKPOINT_FLAGS:
+        value = getattr(args, flag, None) or []
+        for path in [value] if isinstance(value, str) else value:
+            is_config = path.endswith(CONFIG_SUFFIX) or path.startswith(CONFIG_PREFIX)
+            is_auto = flag == 'resume' and path == 'auto'
+            if '://' in path or is_config or is_auto or Path(path).exists():
                 continue
-            if path not in (offered := declared('offered')):  # names of published models
-                raise ConfigError(f'There is no checkpoint file {path!r}{_neighbor(path, offered)}')
+            published = declared_rows('offered')  # names of published models
+            if path not in published:
+                raise ConfigError(
+                    f'There is no checkpoint file {path!r}{_suggest_name(path, published)}'
+                )
 
 
 def check_process(args: argparse.Namespace) -> None:
@@ -68,17 +72,17 @@ def check_data(folder: str) -> None:
             'archive.'
         )
     if folder != DIGITS and not Path(folder).is_dir():
-        raise ConfigError(f'--data: there is no folder {folder!r}{_neighbor(folder)}')
+        raise ConfigError(f'--data: there is no folder {folder!r}{_suggest_name(folder)}')
 
 
-def _neighbor(path: str, others: Collection[str] = ()) -> str:
-    """The end of a sentence: the nearest name in the same folder, or among ``others``."""
-    names: list[str] = []
-    with suppress(OSError):
-        names = [path_beside.name for path_beside in Path(path).absolute().parent.iterdir()]
+def _suggest_name(path: str, others: Collection[str] = ()) -> str:
+    """The end of a sentence: the nearest name among ``others``, or in the same folder."""
+    siblings: list[str] = []
+    with suppress(OSError):  # the folder may not exist
+        siblings = [sibling.name for sibling in Path(path).absolute().parent.iterdir()]
     near = [
         *closest(path, others),
-        *(str(Path(path).with_name(name)) for name in closest(Path(path).name, names)),
+        *(str(Path(path).with_name(name)) for name in closest(Path(path).name, siblings)),
     ]
-    near = [one for one in near if one != path]  # the path exists, but is not a checkpoint
+    near = [name for name in near if name != path]  # a broken link has the name itself
     return f'; did you mean {near[0]!r}?' if near else '.'

@@ -9,6 +9,7 @@ from argparse import ArgumentParser, Namespace
 
 from .flags import a_file, add_flags, add_model_arguments, load_model
 
+# Advice if memory runs out, see commands/__init__.py.
 LESS_MEMORY = 'give a smaller --batch-size'
 
 
@@ -22,21 +23,19 @@ def add_arguments(parser: ArgumentParser) -> None:
         required=True,
         help='a .npz file for `names` and `features`',
     )
-    parser.add_argument(
-        '--normalize', action='store_true', help='scale each vector to the length 1'
-    )
+    parser.add_argument('--normalize', action='store_true', help='scale each vector to unit length')
     add_flags(parser, '--batch-size', default=32)
 
 
 def check(args: Namespace) -> None:
-    """Find the images, without importing torch."""
+    """Find the images and check the output file, without importing torch."""
     from anyfolder.complete import check_target
     from vit_plugin.inference.inputs import find_inputs
-    from vit_plugin.inference.targets import check_apart
+    from vit_plugin.inference.targets import check_no_input_overwritten
 
-    args.images = find_inputs(args.images, videos=False)
+    args.images = find_inputs(args.images, with_videos=False)
     check_target(args.out)
-    check_apart([args.out], args.images)
+    check_no_input_overwritten([args.out], args.images)
 
 
 def main(args: Namespace) -> None:
@@ -51,12 +50,12 @@ def main(args: Namespace) -> None:
     trained = load_model(args, classify=False).optimized()
     reading, names, batches = Reading(args.images), [], []
     with tqdm(total=len(args.images), unit='image', disable=None) as progress:
-        for some, batch in embed(trained, reading, args.batch_size):
-            names += some
-            batches.append(batch)
-            progress.update(len(batch))
+        for batch_names, vectors in embed(trained, reading, args.batch_size):
+            names += batch_names
+            batches.append(vectors)
+            progress.update(len(vectors))
     if batches:
         features = torch.from_numpy(np.concatenate(batches))
         save_embeddings(args.out, names, normalize(features) if args.normalize else features)
         print(f'{args.out}: {features.shape[0]} vectors of {features.shape[1]} numbers.')
-    reading.finish()
+    reading.finish()  # raises if an input could not be read

@@ -10,14 +10,14 @@ from types import ModuleType
 from anyfolder.terminal import printable_lines
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import config_path
-from vit_plugin.files.standard_streams import interrupted
+from vit_plugin.files.standard_streams import exit_interrupted
 from vit_plugin.threads import share_cores
 
 from .early import check_checkpoints, check_flags, check_process, check_working_directory
 from .flag_rules import RULES, check_rules, given_flags
 
 
-def parser_of(command: ModuleType) -> argparse.ArgumentParser:
+def build_parser(command: ModuleType) -> argparse.ArgumentParser:
     """The parser of a command. Its help begins with the docstring of the module."""
     parser = argparse.ArgumentParser(
         description=(command.__doc__ or '').replace('``', ''),
@@ -37,37 +37,37 @@ def run_command(command: ModuleType) -> None:
         command: a module of :mod:`vit_plugin.commands`.
     """
     check_working_directory()
-    parser = parser_of(command)
+    parser = build_parser(command)
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
     check_flags(parser, sys.argv[1:])
     args = parser.parse_args()
     args.given = given_flags(parser, sys.argv[1:])
-    given = getattr(args, 'config', None) or []
+    configs = getattr(args, 'config', None) or []
     try:
         rules = RULES.get(command.__name__.rpartition('.')[2], ())
-        check_rules(getattr(command, 'RULES', rules), parser, args)
+        check_rules(getattr(command, 'RULES', rules), parser, args)  # a benchmark has its own
         check_process(args)
-        for config in [given] if isinstance(given, str) else given:
-            config_path(config)
+        for config in [configs] if isinstance(configs, str) else configs:
+            config_path(config)  # raises if the config does not exist
         if hasattr(command, 'check'):
             command.check(args)
         check_checkpoints(args)
         if hasattr(command, 'needs_torch') and not command.needs_torch(args):
             return command.main(args)
-        leave_out_false_alarms()
+        silence_false_alarms()
         share_cores()
         from .one_sentence import run_main  # imports torch
 
         run_main(command.main, args, getattr(command, 'LESS_MEMORY', None))
     except KeyboardInterrupt:
-        raise interrupted() from None
+        raise exit_interrupted() from None
     except (ConfigError, MissingExtraError) as error:  # raised before torch was imported
         if args.traceback:
             raise
         raise SystemExit(f'Error: {printable_lines(error)}') from None
 
 
-# Loggers, and the text of messages about features that nobody asked for.
+# Name of a logger -> text in its messages about features that nobody asked for.
 FALSE_ALARMS = {
     # torch, about a type of torchao, which transformers imports wherever it is installed.
     'torch.utils._pytree': 'Enum subclass',
@@ -76,7 +76,7 @@ FALSE_ALARMS = {
 }
 
 
-def leave_out_false_alarms() -> None:
+def silence_false_alarms() -> None:
     """Silence messages of other packages about features that nobody asked for."""
     for message in (
         'Fail to import ``MultiScaleDeformableAttention``',  # about MMCV's compiled ops
@@ -84,9 +84,9 @@ def leave_out_false_alarms() -> None:
         'For binary segmentation, we suggest',  # about a choice that the config has made
     ):
         warnings.filterwarnings('ignore', message)
-    for logger, words in FALSE_ALARMS.items():
-        logging.getLogger(logger).addFilter(partial(_lacks, words))
+    for logger, text in FALSE_ALARMS.items():
+        logging.getLogger(logger).addFilter(partial(_lacks, text))
 
 
-def _lacks(words: str, record: logging.LogRecord) -> bool:
-    return words not in str(record.msg)
+def _lacks(text: str, record: logging.LogRecord) -> bool:
+    return text not in str(record.msg)

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from vit_plugin.deploy.pipeline_steps import PipelineStep
     from vit_plugin.inference.trained_model import TrainedModel
 
+# Advice if memory runs out, see commands/__init__.py.
 LESS_MEMORY = 'give a smaller --img-size'
-SHRUNK = (
+ONE_SIZE_NOTE = (
     '\nThe file takes images of one size, that of the training: an image of another shape is '
     'resized to fit and padded, and may get other answers. --dynamic writes a file for all sizes.'
 )
@@ -30,9 +31,11 @@ SHRUNK = (
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_flags(parser, 'checkpoint', '--checkpoint', '--config', '--cfg-options')
-    suffixes = '.pt2', '.onnx', '.xml'
-    what = 'file to write: .pt2, .onnx, or .xml with a .bin for OpenVINO'
-    add_target(parser, what, type=a_file(*suffixes))
+    add_target(
+        parser,
+        'file to write: .pt2, .onnx, or .xml with a .bin for OpenVINO',
+        type=a_file('.pt2', '.onnx', '.xml'),
+    )
     add_flags(
         parser,
         '--dtype',
@@ -57,10 +60,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(arch=None, device='cpu')  # for load_model
 
 
-def asked_of(
+def choose_sizes(
     args: Namespace, trained: 'TrainedModel', steps: 'Sequence[PipelineStep]'
 ) -> 'InputSizes':
-    """The sizes to export: ``--img-size``, else the test pipeline's, or training's if these vary.
+    """The sizes to export for: ``--img-size``, else the test pipeline's.
+
+    If the test has images of several sizes and the file takes only one, it is that of the training.
 
     Args:
         args: the command line.
@@ -72,25 +77,25 @@ def asked_of(
 
     test = sizes_of_test(trained)
     if args.img_size:
-        height, width = (args.img_size * 2)[:2]
+        height, width = args.img_size[0], args.img_size[-1]  # one number is the side of a square
         check_padded('--img-size', (height, width), test.padding)
-        return test._replace(fixed=(height, width), of_test=test.fixed == (height, width))
-    if test.fixed or args.dynamic == 'all':
+        return test._replace(fixed_size=(height, width), of_test=test.fixed_size == (height, width))
+    if test.fixed_size or args.dynamic == 'all':
         return test
-    return test._replace(fixed=size_of_training(steps, test, trained.model), of_test=False)
+    return test._replace(fixed_size=size_of_training(steps, test, trained.model), of_test=False)
 
 
 def check_padded(flag: str, size: tuple[int, int], padding: 'Padding') -> None:
-    """Check that the model's images can be padded to a size.
+    """Check that a size is one to which the model's images are padded.
 
     Raises:
-        ConfigError: if the size is not one of them.
+        ConfigError: if it is not, with the next larger size that is.
     """
-    if size != padding.padded(size):
+    if size != padding.padded_size(size):
         raise ConfigError(
             f'{flag} {size[0]} {size[1]}: the images of this model are padded to multiples of '
-            f'{padding.unit}, of at least {padding.least[0]} x {padding.least[1]} pixels; give '
-            f'{flag} {" ".join(map(str, padding.padded(size)))}.'
+            f'{padding.unit}, of at least {padding.min_size[0]} x {padding.min_size[1]} pixels; '
+            f'give {flag} {" ".join(map(str, padding.padded_size(size)))}.'
         )
 
 
@@ -104,7 +109,7 @@ def timed_stage(name: str) -> Iterator[None]:
 
 
 def check(args: Namespace) -> None:
-    """Check the request against the checkpoint, without importing torch."""
+    """Check the number of sides, without importing torch."""
     if len(args.img_size or ()) > 2:
         raise ConfigError(
             f'--img-size takes one number or two, got {" ".join(map(str, args.img_size))}.'
@@ -119,8 +124,8 @@ def main(args: Namespace) -> None:
     from vit_plugin.deploy.pipeline_steps import facts_of, pixel_steps_of
     from vit_plugin.deploy.runtimes import RUNTIMES
     from vit_plugin.inference.saved_model import find_checkpoint
-    from vit_plugin.weights.carried_records import of_address
-    from vit_plugin.weights.provenance import converted
+    from vit_plugin.weights.carried_records import address_record
+    from vit_plugin.weights.provenance import converted_record
 
     warnings.simplefilter('ignore')  # the exporters warn about themselves
     sources = [path for path in (args.config, args.checkpoint) if path]
@@ -130,13 +135,15 @@ def main(args: Namespace) -> None:
     reference = deploy(trained.model) if args.dtype == 'bfloat16' else None
     has_facts = args.out.suffix in RUNTIMES
     steps = pixel_steps_of(trained) if has_facts else []
-    sizes = asked_of(args, trained, steps)
-    size = None if args.dynamic == 'all' else sizes.fixed
-    if sizes.of_test and (sizes.fixed is None or any(side % model.unit for side in sizes.fixed)):
+    sizes = choose_sizes(args, trained, steps)
+    size = None if args.dynamic == 'all' else sizes.fixed_size
+    if sizes.of_test and (
+        sizes.fixed_size is None or any(side % model.unit for side in sizes.fixed_size)
+    ):
         model.unit = sizes.padding.unit  # the network pads to its patches itself
     facts = facts_of(trained, sizes, steps) if has_facts else ''
     source = find_checkpoint(args.checkpoint, args.which)
-    record = converted(of_address(source), str(args.out), made='exported')
+    record = converted_record(address_record(source), str(args.out), made='exported')
     differences: list[str] = []
 
     def compare(path: Path) -> None:
@@ -145,31 +152,32 @@ def main(args: Namespace) -> None:
             differences.append(compare_photographs(trained, path, exact))
 
     batch = None if args.dynamic else 1
-    apart = export(
+    difference = export(
         model,
         args.out,
         size,
-        args.dtype,
-        reference,
-        sources,
-        facts,
-        record,
-        compare,
-        batch,
-        timed_stage,
+        dtype=args.dtype,
+        reference=reference,
+        sources=sources,
+        facts=facts,
+        record=record,
+        check=compare,
+        batch=batch,
+        stage=timed_stage,
     )
-    said = export_summary(args, model, size, apart)
-    print(said, *differences, '' if sizes.of_test or args.img_size else SHRUNK, sep='')
+    summary = export_summary(args, model, size, difference)
+    note = '' if sizes.of_test or args.img_size else ONE_SIZE_NOTE
+    print(summary, *differences, note, sep='')
 
 
 def export_summary(
-    args: Namespace, model: 'Deployed', size: tuple[int, int] | None, apart: float
+    args: Namespace, model: 'Deployed', size: tuple[int, int] | None, difference: float
 ) -> str:
     """Summarize what was written: inputs, outputs, and their difference from the model."""
-    sides = f'height and width multiples of {model.unit} from {model.least * model.unit} on'
+    sides = f'height and width multiples of {model.unit} from {model.min_units * model.unit} on'
     count, channels = 'any number' if args.dynamic else 1, model.model.backbone.in_channels
     return (
         f'{args.out}: images ({", ".join(map(str, (count, channels, *(size or [sides]))))}), '
         f'{args.dtype} -> {", ".join(model.outputs)}; largest difference from the model in '
-        f'float32: {apart:.1e} of the largest value'
+        f'float32: {difference:.1e} of the largest value'
     )

@@ -11,8 +11,8 @@ from vit_plugin.files.untrusted_text import markdown_table
 from vit_plugin.from_folder.choices import CONTINUATIONS, TASK_FLAGS, TASK_OPTIONS, TASKS
 from vit_plugin.suggestions import alternatives
 
-NO_EFFECT = 'leave it out'
-# Positional arguments as a person writes them. The kind of a picture has no name, only a value.
+LEAVE_OUT = 'leave it out'
+# Positional arguments as the help shows them. The `picture` of `visualize` is shown by its value.
 POSITIONALS = dict(
     config='CONFIG', checkpoint='CHECKPOINT', images='IMAGE', pattern='NAME', picture=''
 )
@@ -24,7 +24,8 @@ class FlagRule(NamedTuple):
     Attributes:
         flags, others: options such as ``'--data'``, or names of positional arguments. Values may
             follow, as in ``'--task detection|instance'``, also with ``*``; of ``--cfg-options``
-            they are names of settings. An empty one stands for a flag that is left out.
+            they are names of settings. An empty value, as in ``'--task detection|'``, also stands
+            for a flag that is not given.
         excludes: whether none of the others may be given. Otherwise one of them must be.
         remedy: the end of the error's sentence.
     """
@@ -35,14 +36,18 @@ class FlagRule(NamedTuple):
     remedy: str
 
 
-def needs(flags: str, others: str, remedy: str = NO_EFFECT) -> FlagRule:
+def needs(flags: str, others: str, remedy: str = LEAVE_OUT) -> FlagRule:
     """Each flag has an effect only with one of the others. Commas separate names."""
-    return FlagRule(tuple(flags.split(', ')), tuple(others.split(', ')), False, remedy)
+    return FlagRule(
+        tuple(flags.split(', ')), tuple(others.split(', ')), excludes=False, remedy=remedy
+    )
 
 
 def excludes(flags: str, others: str, remedy: str = 'leave one of them out') -> FlagRule:
     """No flag goes with any of the others. Commas separate names."""
-    return FlagRule(tuple(flags.split(', ')), tuple(others.split(', ')), True, remedy)
+    return FlagRule(
+        tuple(flags.split(', ')), tuple(others.split(', ')), excludes=True, remedy=remedy
+    )
 
 
 def find_task_rules() -> Iterator[FlagRule]:
@@ -53,24 +58,25 @@ def find_task_rules() -> Iterator[FlagRule]:
         yield needs(option, f'--task {"|".join(tasks)}{by_default}', remedy)
 
 
-SAYS_THE_MODEL = excludes('--config', '--arch', 'both say what the model is; give one of them')
+CONFIG_OR_ARCH = excludes('--config', '--arch', 'both say what the model is; give one of them')
 # Flags, and the settings that they set.
-OF_ANY_RUN = (
+RUN_RULES = (
     excludes('--work-dir', '--cfg-options work_dir'),
     excludes('--launcher', '--cfg-options launcher'),
     excludes('--no-pin-memory', '--cfg-options *.pin_memory'),
 )
-OF_TRAININGS = (
-    *OF_ANY_RUN,
+TRAINING_RULES = (
+    *RUN_RULES,
     excludes('--amp', '--cfg-options optim_wrapper.type'),
     excludes('--resume', '--cfg-options resume'),
     excludes('--resume-changed', '--cfg-options resume_changed'),
     excludes('--epochs', '--cfg-options train_cfg.max_epochs'),
     excludes('--batch-size', '--cfg-options train_dataloader.batch_size'),
 )
-# Flags of ``train`` that only some tasks take.
-OF_ONE_TASK = ''.join(f'--{name.replace("_", "-")}, ' for name in TASK_OPTIONS)
-WITH_PICTURES = 'attention|rollout|cam|distance|features'
+# Flags of ``train`` that only some tasks take, each with a comma after it.
+TASK_OPTION_FLAGS = ''.join(f'--{name.replace("_", "-")}, ' for name in TASK_OPTIONS)
+# The pictures of `visualize` that need images.
+PICTURES_OF_IMAGES = 'attention|rollout|cam|distance|features'
 
 RULES: dict[str, tuple[FlagRule, ...]] = {
     'train': (
@@ -78,14 +84,14 @@ RULES: dict[str, tuple[FlagRule, ...]] = {
         needs(
             '--task, --model, --arch, --weights, --teacher, --epochs, --batch-size, --img-size, '
             '--no-flip, --balance, --augment, --skip-invalid, '
-            f'{OF_ONE_TASK}--tiles, --check, --patience',
+            f'{TASK_OPTION_FLAGS}--tiles, --check, --patience',
             '--data',
             'change a config with --cfg-options, such as train_cfg.max_epochs=10 or '
             'load_from=CHECKPOINT',
         ),
         *find_task_rules(),
         excludes('--patience', '--no-validate', 'it counts validations; leave one of them out'),
-        *OF_TRAININGS,
+        *TRAINING_RULES,
         excludes('--no-validate', '--cfg-options val_*'),
         excludes('--auto-scale-lr', '--cfg-options auto_scale_lr.enable'),
         excludes('--no-persistent-workers', '--cfg-options *.persistent_workers'),
@@ -97,13 +103,13 @@ RULES: dict[str, tuple[FlagRule, ...]] = {
             needs(f'--method {name}', '--weights', 'give the model that it continues')
             for name in CONTINUATIONS
         ),
-        *OF_TRAININGS,
+        *TRAINING_RULES,
     ),
     'test': (
         needs('--out-item', '--out'),
         needs('--interval', '--show, --show-dir'),
         needs('--wait-time', '--show'),
-        *OF_ANY_RUN,
+        *RUN_RULES,
     ),
     'probe': (
         needs('--shots', '--probes fewshot|'),
@@ -112,7 +118,7 @@ RULES: dict[str, tuple[FlagRule, ...]] = {
         excludes('--no-pin-memory', '--cfg-options *.pin_memory'),
     ),
     'infer': (
-        SAYS_THE_MODEL,
+        CONFIG_OR_ARCH,
         excludes(
             '--demo',
             'checkpoint, images, --checkpoint, --config, --arch, --device, --cfg-options, --slices',
@@ -130,13 +136,13 @@ RULES: dict[str, tuple[FlagRule, ...]] = {
             'the file has all of it; leave it out',
         ),
     ),
-    'embed': (SAYS_THE_MODEL,),
-    'demo': (SAYS_THE_MODEL,),
+    'embed': (CONFIG_OR_ARCH,),
+    'demo': (CONFIG_OR_ARCH,),
     'visualize': (
-        SAYS_THE_MODEL,
-        needs(f'picture {WITH_PICTURES}', 'images', 'give at least one'),
+        CONFIG_OR_ARCH,
+        needs(f'picture {PICTURES_OF_IMAGES}', 'images', 'give at least one'),
         excludes('images', 'picture posembed', 'it shows the model alone; leave them out'),
-        needs('--img-size', f'picture {WITH_PICTURES}'),
+        needs('--img-size', f'picture {PICTURES_OF_IMAGES}'),
         needs('--blocks', 'picture attention|rollout'),
         needs('--heads', 'picture attention'),
         needs('--class', 'picture cam'),
@@ -169,7 +175,7 @@ RULES: dict[str, tuple[FlagRule, ...]] = {
 def given_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> set[str]:
     """The names that a command line sets itself, as opposed to defaults.
 
-    The parser cannot be used again.
+    This removes the parser's defaults, so parse the arguments before.
     """
     parser._defaults.clear()
     for action in parser._actions:
@@ -180,41 +186,49 @@ def given_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> set[st
 def check_rules(
     rules: Sequence[FlagRule], parser: argparse.ArgumentParser, args: argparse.Namespace
 ) -> None:
-    """Raise a ``ConfigError`` for the first rule that ``args`` breaks. ``given``: the names set."""
+    """Raise a ``ConfigError`` for the first rule that the arguments break.
+
+    Args:
+        rules: the rules of the command.
+        parser: its parser.
+        args: the arguments. ``args.given`` are the names from :func:`given_flags`.
+    """
     dests = {name: action.dest for action in parser._actions for name in action.option_strings}
 
     def holds(text: str) -> bool:
+        """True if a flag of a rule is given, with one of its values if it has any."""
         name, _, patterns = text.partition(' ')
         dest = dests.get(name, name)
         if dest not in args.given:
             return patterns.endswith('|')
-        return not patterns or _has(getattr(args, dest), patterns.split('|'))
+        return not patterns or _matches(getattr(args, dest), patterns.split('|'))
 
     def as_given(text: str) -> str:
+        """A flag of a rule with its actual value."""
         name, _, patterns = text.partition(' ')
         value = getattr(args, dests.get(name, name), None)
         return flag_text(f'{name} {value}' if patterns and isinstance(value, str | Path) else text)
 
     for rule in rules:
         flag = next(filter(holds, rule.flags), None)
-        others = [*filter(holds, rule.others)]
+        others = list(filter(holds, rule.others))
         if flag and rule.excludes and others:
             raise ConfigError(
                 f'{as_given(flag)} does not go with {as_given(others[0])}; {rule.remedy}.'
             )
         if flag and not (rule.excludes or others):
-            which = alternatives(map(flag_text, rule.others))
-            raise ConfigError(f'{as_given(flag)} needs {which}; {rule.remedy}.')
+            needed = alternatives(map(flag_text, rule.others))
+            raise ConfigError(f'{as_given(flag)} needs {needed}; {rule.remedy}.')
 
 
-def _has(value: Any, patterns: Sequence[str]) -> bool:
+def _matches(value: Any, patterns: Sequence[str]) -> bool:
     """True if a value, an item of a list or the name of a setting matches one of these patterns."""
-    several = value if isinstance(value, (list, tuple, Mapping)) else [value]
-    return any(fnmatchcase(str(one), pattern) for one in several for pattern in patterns)
+    values = value if isinstance(value, (list, tuple, Mapping)) else [value]
+    return any(fnmatchcase(str(item), pattern) for item in values for pattern in patterns)
 
 
 def flag_text(text: str) -> str:
-    """A flag of the table as a person writes it."""
+    """A flag of the table as a user writes it."""
     name, _, patterns = text.partition(' ')
     values = alternatives(patterns.rstrip('|').split('|'))
     setting = '=...' if name == '--cfg-options' and values else ''

@@ -42,7 +42,7 @@ class KeyValue(argparse.Action):
 
 
 def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable[[str], float]:
-    """The argparse type of a finite number within bounds."""
+    """The argparse type of a finite number of type ``kind``, from ``least`` to ``most``."""
 
     def number(text: str) -> float:
         value = kind(text)
@@ -53,7 +53,7 @@ def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable
             )
         return value
 
-    number.__name__ = kind.__name__
+    number.__name__ = kind.__name__  # argparse's errors name the type by it
     return number
 
 
@@ -72,7 +72,8 @@ def a_file(*suffixes: str) -> Callable[[str], Path]:
 def a_folder(*suffixes: str) -> Callable[[str], Path]:
     """The argparse type of a folder to write to, or of a file with one of these suffixes.
 
-    A name with another suffix is taken for a file, unless the folder exists or a / follows.
+    A name with another suffix is rejected as that of a file, unless the folder exists or the name
+    ends with a slash.
     """
 
     def path(text: str) -> Path:
@@ -90,7 +91,7 @@ def a_folder(*suffixes: str) -> Callable[[str], Path]:
     return path
 
 
-# Flags of several commands. A command may override `help`.
+# Flags of several commands. A command may override their options, such as `help`.
 FLAGS: dict[str, dict[str, Any]] = {
     'checkpoint': dict(
         metavar='CHECKPOINT',
@@ -168,18 +169,19 @@ def add_flags(parser: argparse._ActionsContainer, *names: str, **changes: Any) -
 
 
 def add_target(parser: argparse.ArgumentParser, help: str, **changes: Any) -> None:
-    """Add the ``--out`` of a command that writes one thing, which may follow the checkpoint alone.
+    """Add a required ``--out``, whose value may also follow the checkpoint without the flag.
 
     ``convert RUN model.pth`` is ``convert RUN --out model.pth``, as with ``cp``.
     """
-    kind, absent = changes.get('type', Path), argparse.SUPPRESS
+    out_type, absent = changes.get('type', Path), argparse.SUPPRESS
     group = parser.add_mutually_exclusive_group(required=True)
     add_flags(group, '--out', help=f'{help}; --out may be left out', **changes)
     group.add_argument(
         'out',
         nargs='?',
         default=absent,
-        type=lambda text: text if text is absent else kind(text),  # argparse reads defaults, too
+        # argparse also converts the default.
+        type=lambda text: text if text is absent else out_type(text),
         help=argparse.SUPPRESS,
     )
 
@@ -192,18 +194,18 @@ def add_run_arguments(parser: argparse._ActionsContainer) -> None:
     parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
 
 
-# Arguments that every training on a folder has, and pre-training too.
-OF_FOLDERS = ('arch', 'weights', 'teacher', 'epochs', 'batch_size', 'img_size', 'no_flip')
+# The arguments of `add_data_arguments`.
+DATA_ARGUMENTS = ('arch', 'weights', 'teacher', 'epochs', 'batch_size', 'img_size', 'no_flip')
 
 
 def collect_given(args: argparse.Namespace, *more: str) -> dict[str, Any]:
     """The values of those flags of :func:`add_data_arguments`, and of ``more``, that were given."""
-    values = {name: getattr(args, name) for name in (*OF_FOLDERS, *more)}
+    values = {name: getattr(args, name) for name in (*DATA_ARGUMENTS, *more)}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def add_data_arguments(group: argparse._ActionsContainer) -> None:
-    """Add the flags of a training on a folder of images that all tasks share."""
+    """Add the flags that all trainings on a folder share, pre-training included."""
     add_flags(
         group,
         '--arch',

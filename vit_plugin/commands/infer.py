@@ -23,9 +23,8 @@ from vit_plugin.inference import SCORE_THR, TABLE_SUFFIXES
 
 from .flags import a_folder, add_flags, add_model_arguments, at_least, load_model
 
+# Advice if memory runs out, see commands/__init__.py.
 LESS_MEMORY = 'give a smaller --batch-size, or smaller images'
-
-
 DEMO_PICTURES = 'demo_pictures'  # the output folder of --demo
 
 
@@ -50,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         '--score-thr',
-        type=at_least(0, float, 1),
+        type=at_least(0, float, most=1),
         default=SCORE_THR,
         help='lowest score of a box; default: %(default)s',
     )
@@ -76,10 +75,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def check(args: Namespace) -> None:
-    """Find the images, without importing torch."""
+    """Find the images, without importing torch. With ``--demo``, set the checkpoint and output."""
     from vit_plugin.inference.demo_model import DEMO_IMAGES, DEMO_ONNX
     from vit_plugin.inference.inputs import find_inputs
-    from vit_plugin.inference.targets import without_drawn
+    from vit_plugin.inference.targets import without_earlier_outputs
 
     if args.about:
         if not args.checkpoint:
@@ -93,7 +92,7 @@ def check(args: Namespace) -> None:
             'vit-plugin infer takes a checkpoint and the images to ask about; give both, or '
             '--demo alone to see an example.'
         )
-    args.images = without_drawn(find_inputs(args.images), args.out)
+    args.images = without_earlier_outputs(find_inputs(args.images), args.out)
 
 
 def needs_torch(args: Namespace) -> bool:
@@ -102,22 +101,22 @@ def needs_torch(args: Namespace) -> bool:
 
 
 def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """The model that predicts frames."""
+    """The function that predicts frames, on slices if asked for or if the model was so trained."""
     # A TrainedModel may read files itself; an exported model takes only pixels.
-    takes = getattr(model, 'takes', lambda frame: frame.image)
+    get_input = getattr(model, 'sample_argument', lambda frame: frame.image)
     if side := args.slices or model.slices:
-        from vit_plugin.inference.slices import Sliced
+        from vit_plugin.inference.slices import SlicedDetector
 
         if not args.slices:
             note = f'The model was trained on tiles: it sees slices of {side} pixels, too.'
             print(note, file=sys.stderr)
-        sliced = Sliced(model.predict, side, model.classes, args.score_thr, args.batch_size)
+        sliced = SlicedDetector(model.predict, side, model.classes, args.score_thr, args.batch_size)
         read = getattr(model, 'read', lambda image: image)
-        return lambda frames: sliced([read(takes(frame)) for frame in frames])
+        return lambda frames: sliced([read(get_input(frame)) for frame in frames])
 
-    def predict(frames: Sequence[Any]) -> Sequence[Any]:
+    def predict_frames(frames: Sequence[Any]) -> Sequence[Any]:
         predictions = model.predict(
-            [takes(frame) for frame in frames], [frame.source.name for frame in frames]
+            [get_input(frame) for frame in frames], [frame.source.name for frame in frames]
         )
         if 'score_thr' in args.given and any(
             prediction.boxes is None for prediction in predictions
@@ -127,29 +126,32 @@ def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence
             )
         return predictions
 
-    return predict
+    return predict_frames
 
 
-def say_where_from(args: Namespace) -> None:
-    """Print which weights those of a file were made from, step by step."""
+def print_provenance(args: Namespace) -> None:
+    """Print where the weights of a file come from, step by step."""
     from anyfolder.terminal import printable
-    from vit_plugin.weights.carried_records import of_address, of_exported
+    from vit_plugin.weights.carried_records import address_record, exported_record
 
     path = Path(args.checkpoint)
     if path.suffix in RUNTIMES:
-        record = of_exported(path, open_exported(path).metadata)
+        record = exported_record(path, open_exported(path).metadata)
     elif path.suffix == '.pt2':
-        record = of_exported(path)
+        record = exported_record(path)
     else:
         from vit_plugin.inference.saved_model import find_checkpoint
 
-        record = of_address(find_checkpoint(args.checkpoint, args.which), download=False)
+        record = address_record(find_checkpoint(args.checkpoint, args.which), download=False)
     for line in record.lines():
         print(printable(line))
 
 
 def main(args: Namespace) -> None:
-    (say_where_from if args.about else predict)(args)
+    if args.about:
+        print_provenance(args)
+    else:
+        predict(args)
 
 
 def predict(args: Namespace) -> None:

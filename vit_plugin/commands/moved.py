@@ -8,25 +8,26 @@ from typing import NoReturn
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import PACKAGE_FOLDER
 
-CAMPAIGNS = {'benchmark': 'speed', 'sweep': 'sweep', 'probe --masks': 'dense_probe'}
+# Former command -> the module of the benchmark.
+MOVED_COMMANDS = {'benchmark': 'speed', 'sweep': 'sweep', 'probe --masks': 'dense_probe'}
 
 
 def moved_command(name: str, arguments: Sequence[str]) -> str | None:
-    """The key of :data:`CAMPAIGNS` that a command line names, if there is one."""
+    """The key of :data:`MOVED_COMMANDS` that a command line names, if there is one."""
     has_masks = any(word.partition('=')[0] == '--masks' for word in arguments)
     former = 'probe --masks' if name == 'probe' and has_masks else name
-    return former if former in CAMPAIGNS else None
+    return former if former in MOVED_COMMANDS else None
 
 
-def run_campaign(former: str, arguments: Sequence[str]) -> NoReturn:
+def run_moved_command(former: str, arguments: Sequence[str]) -> NoReturn:
     """Replace this process by the benchmark, and say where the command went.
 
     Raises:
         ConfigError: if the package is not installed from a clone, which has the benchmarks.
     """
-    campaigns, name = PACKAGE_FOLDER.parent / 'benchmarks', CAMPAIGNS[former]
-    place = f'vit-plugin {former} is now python benchmarks {name}, in a clone of the repository'
-    if not (campaigns / f'{name}.py').is_file():
-        raise ConfigError(f'{place}; clone it and run that.')
-    print(f'{place}; the former name goes with the next release.', file=sys.stderr, flush=True)
-    os.execv(sys.executable, [sys.executable, str(campaigns), name, *arguments])
+    folder, name = PACKAGE_FOLDER.parent / 'benchmarks', MOVED_COMMANDS[former]
+    notice = f'vit-plugin {former} is now python benchmarks {name}, in a clone of the repository'
+    if not (folder / f'{name}.py').is_file():
+        raise ConfigError(f'{notice}; clone it and run that.')
+    print(f'{notice}; the former name goes with the next release.', file=sys.stderr, flush=True)
+    os.execv(sys.executable, [sys.executable, str(folder), name, *arguments])

@@ -26,17 +26,14 @@ from vit_plugin.measure.planning.cost import (
 
 from .flags import a_file, add_flags, at_least
 
-MIB = 1 << 20
+MIB = 1 << 20  # bytes
 RECOMPUTE = {False: 'no', 'selective': 'selective', True: 'yes'}
+# Kinds of memory in MiB, as the plan counts them.
+MEMORY_COLUMNS = ('parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations')
 PLAN_COLUMNS = (
     '',
     'recompute',
-    'parameters',
-    'gradients',
-    'optimizer',
-    'ema',
-    'gathered',
-    'activations',
+    *MEMORY_COLUMNS,
     'peak MiB',
     'largest batch',
     'within MiB',
@@ -44,6 +41,7 @@ PLAN_COLUMNS = (
     'step s',
     'days',
 )
+# Advice if memory runs out, see commands/__init__.py.
 LESS_MEMORY = 'give a smaller --batch-size'
 
 
@@ -65,10 +63,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def add_cluster(parser: ArgumentParser) -> None:
+    """Add the flags of :func:`build_cluster`."""
     parser.add_argument('--gpus', type=at_least(1), required=True, help='number of GPUs')
     parser.add_argument(
         '--gpu-memory',
-        type=at_least(0.1, float, 1e6),
+        type=at_least(0.1, float, most=1e6),
         required=True,
         metavar='GIB',
         help='of one GPU',
@@ -78,7 +77,7 @@ def add_cluster(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         '--reserved',
-        type=at_least(0, float, 0.9),
+        type=at_least(0, float, most=0.9),
         default=0.1,
         metavar='FRACTION',
         help="part of the memory for CUDA, NCCL and the allocator's gaps; default: 0.1",
@@ -90,7 +89,7 @@ def add_cluster(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         '--utilization',
-        type=at_least(0.001, float, 1),
+        type=at_least(0.001, float, most=1),
         default=0.25,
         metavar='FRACTION',
         help='part of the peak that the arithmetic reaches; default: 0.25, as published for H100',
@@ -113,27 +112,25 @@ def add_cluster(parser: ArgumentParser) -> None:
 
 def plan_table(rows: Sequence) -> str:
     """The rows as aligned text. Memory is in MiB, by kind at the peak of a step."""
-    lines = [PLAN_COLUMNS]
-    for row in rows:
-        sizes = [
-            *(row.memory[kind] for kind in PLAN_COLUMNS[2:8]),
-            row.peak,
-            row.traffic['within'],
-            row.traffic['between'],
-        ]
-        cells = [f'{size / MIB:,.0f}' for size in sizes]
-        lines.append(
-            (
-                row.name,
-                RECOMPUTE[row.recompute],
-                *cells[:7],
-                f'{row.largest_batch:,}',
-                *cells[7:],
-                f'{row.step_s:.3g}',
-                '' if row.days is None else f'{row.days:.3g}',
-            )
+    cells = [
+        (
+            row.name,
+            RECOMPUTE[row.recompute],
+            *(_in_mib(row.memory[kind]) for kind in MEMORY_COLUMNS),
+            _in_mib(row.peak),
+            f'{row.largest_batch:,}',
+            _in_mib(row.traffic['within']),
+            _in_mib(row.traffic['between']),
+            f'{row.step_s:.3g}',
+            '' if row.days is None else f'{row.days:.3g}',
         )
-    return '\n'.join(aligned(lines, numbers=True))
+        for row in rows
+    ]
+    return '\n'.join(aligned([PLAN_COLUMNS, *cells], numbers=True))
+
+
+def _in_mib(size: float) -> str:
+    return f'{size / MIB:,.0f}'
 
 
 def plan_summary(
@@ -145,7 +142,7 @@ def plan_summary(
     price: float | None,
     arch: object,
 ) -> list[str]:
-    """Time and memory of the run in the layout of this row."""
+    """Sentences on the time and cost of a step and of the run, in the layout of this row."""
     bound = 'arithmetic' if row.arithmetic_s >= row.messages_s else 'messages'
     lines = [
         f'An image takes {flops / 1e9:,.4g} GFLOP, forward and backward.',
@@ -156,9 +153,9 @@ def plan_summary(
     if images is None or row.days is None:
         return lines
     gpu_days = row.days * cluster.gpus
-    money = '' if price is None else f', {gpu_days * 24 * price:,.0f} at {price:g} per GPU-hour'
+    cost = '' if price is None else f', {gpu_days * 24 * price:,.0f} at {price:g} per GPU-hour'
     lines.append(
-        f'The run of {images:,.0f} images: {row.days:.3g} days, {gpu_days:,.4g} GPU-days{money}; '
+        f'The run of {images:,.0f} images: {row.days:.3g} days, {gpu_days:,.4g} GPU-days{cost}; '
         f'as much as {cluster.core_days(images * flops):,.4g} TPUv3-core-days at that utilization.'
     )
     if days := PAPER_CORE_DAYS.get(str(arch)[:1].upper() + str(arch)[1:]):
@@ -172,12 +169,12 @@ def plan_summary(
 def build_cluster(args: Namespace, dtype: str) -> Cluster:
     """The cluster that the flags describe, computing in this dtype."""
     return Cluster(
-        args.gpus,
-        args.gpus_per_node,
-        int(args.gpu_memory * GIB * (1 - args.reserved)),
-        args.peak_tflops or PEAK_TFLOPS[dtype],
-        args.utilization,
-        dict(within=args.device_bandwidth, between=args.node_bandwidth),
+        gpus=args.gpus,
+        gpus_per_node=args.gpus_per_node,
+        memory=int(args.gpu_memory * GIB * (1 - args.reserved)),
+        peak_tflops=args.peak_tflops or PEAK_TFLOPS[dtype],
+        utilization=args.utilization,
+        gigabytes_per_s=dict(within=args.device_bandwidth, between=args.node_bandwidth),
     )
 
 
@@ -208,7 +205,9 @@ def main(args: Namespace) -> None:
     logging.disable(logging.INFO)  # every optimizer logs its groups when it is built
     try:
         with traced_step.pretended_ranks(args.gpus):
-            rows, notes = layouts.lay_out(cfg, cluster, batch, images, model, processes=cores())
+            rows, notes = layouts.plan_layouts(
+                cfg, cluster, batch, images, model, processes=cores()
+            )
     finally:
         logging.disable(logging.NOTSET)
     arch = getattr(model.backbone, 'arch', type(model.backbone).__name__)
@@ -224,6 +223,6 @@ def main(args: Namespace) -> None:
         record = dict(config=args.config, batch=batch, price=args.price, cluster=asdict(cluster))
         plan = dict(record, layouts=[asdict(row) for row in rows])
         write_text(args.out, json.dumps(plan, indent=1) + '\n')
-    chosen = layouts.best(rows, cluster.memory)
+    chosen = layouts.choose_layout(rows, cluster.memory)
     lines = plan_summary(chosen, rows[0].flops, cluster, batch, images, args.price, arch)
     print('', *lines, sep='\n')

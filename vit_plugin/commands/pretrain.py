@@ -47,17 +47,17 @@ def main(args: Namespace) -> None:
     from vit_plugin.commands.command_line import apply_training_flags, load_config, training_runner
     from vit_plugin.engine.checkpoints.newest import newest_checkpoint
     from vit_plugin.from_folder.duration import DurationHook
-    from vit_plugin.from_folder.pretraining import Probe
+    from vit_plugin.from_folder.pretraining import FeatureComparison
     from vit_plugin.from_folder.request import Request
-    from vit_plugin.from_folder.run_folder import released
+    from vit_plugin.from_folder.run_folder import release_if_failed
     from vit_plugin.from_folder.write import write_config
 
     request = Request(
         args.data, PRETRAINING, work_dir=args.work_dir or '', **collect_given(args, 'method')
     )
-    args.config = str(write_config(request, bool(args.resume)))
-    args.work_dir = None  # the config says it
-    with released(Path(args.config).parent):
+    args.config = str(write_config(request, resume=bool(args.resume)))
+    args.work_dir = None  # the config has it
+    with release_if_failed(Path(args.config).parent):
         cfg = load_config(args)
         apply_training_flags(cfg, args)
         with training_runner(cfg, ['train_dataloader']) as runner:
@@ -66,12 +66,12 @@ def main(args: Namespace) -> None:
     checkpoint = newest_checkpoint(cfg.work_dir)
     if not checkpoint or not is_main_process():
         return
-    probe = Probe(request, checkpoint)
-    if probe.task.method.continues:
-        print(probe.write_original(Path(cfg.work_dir)))
-    probe.draw(Path(cfg.work_dir, 'features.png'))
+    comparison = FeatureComparison(request, checkpoint)
+    if comparison.recipe.method.continues:
+        print(comparison.write_original(Path(cfg.work_dir)))
+    comparison.draw(Path(cfg.work_dir, 'features.png'))
     try:
-        scores = [f'{score:.2f} %' for score in probe.nearest_neighbors()]
+        scores = [f'{score:.2f} %' for score in comparison.nearest_neighbors()]
     except MissingExtraError as error:  # the training itself has succeeded
         print(f'Its features are not probed: {error}')
     else:

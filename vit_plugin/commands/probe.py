@@ -13,6 +13,7 @@ from vit_plugin.errors import ConfigError
 from .flags import a_file, add_flags, at_least
 
 PROBE_NAMES = ('knn', 'linear', 'fewshot')
+# Advice if memory runs out, see commands/__init__.py.
 LESS_MEMORY = 'give a smaller val_dataloader.batch_size'
 
 
@@ -81,14 +82,14 @@ def main(args: Namespace) -> None:
 
 
 def accuracies(args: Namespace) -> dict[str, Any]:
-    """The accuracy of each probe, in per cent; ``fewshot`` has one for each draw."""
+    """The accuracy of each probe, in per cent. ``fewshot`` has one for each draw."""
     from vit_plugin.commands.command_line import build_runner, load_config
     from vit_plugin.inference.saved_model import open_model
     from vit_plugin.measure.probing import compute_features, prepare, probe
     from vit_plugin.models.loading import load_weights
 
     saved = (
-        open_model(args.checkpoint[0], args.config, args.cfg_options, 'probe', args.which)
+        open_model(args.checkpoint[0], args.config, args.cfg_options, use='probe', which=args.which)
         if args.checkpoint
         else None
     )

@@ -17,8 +17,8 @@ from vit_plugin.errors import ConfigError
 
 from .flags import add_flags, add_run_arguments, at_least
 
-# The classes that merge the predictions for several views of an image and that show them, by the
-# framework (`default_scope`).
+# By framework (`default_scope`): the model that merges the predictions for several views of an
+# image, and the hook that shows predictions.
 TTA_MODELS = {
     'mmpretrain': dict(type='AverageClsScoreTTA'),
     'mmdet': dict(
@@ -37,6 +37,7 @@ SHOW_HOOKS = {
 
 # The suffixes of --out, by --out-item.
 OUT_SUFFIXES = {'metrics': ('.json', '.yml', '.yaml', '.pkl'), 'pred': ('.pkl', '.pickle')}
+# Advice if memory runs out, see commands/__init__.py.
 LESS_MEMORY = 'give a smaller test_dataloader.batch_size, or --amp'
 
 
@@ -80,7 +81,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def check(args: Namespace) -> None:
     """Check what is tested and written, and whether there is a display, without importing torch."""
-    if len(args.checkpoint) + bool(args.config) > 2:
+    # The positional arguments are [CONFIG] CHECKPOINT.
+    if len(args.checkpoint) > (1 if args.config else 2):
         raise ConfigError('Give one checkpoint, and at most one config.')
     if args.out and args.out.suffix not in OUT_SUFFIXES[args.out_item]:
         raise ConfigError(
@@ -90,7 +92,7 @@ def check(args: Namespace) -> None:
     if (
         args.show
         and sys.platform.startswith('linux')
-        and not any(map(os.environ.get, ('DISPLAY', 'WAYLAND_DISPLAY')))
+        and not (os.environ.get('DISPLAY') or os.environ.get('WAYLAND_DISPLAY'))
     ):
         raise ConfigError(
             '--show needs a display, and this process has none; give --show-dir FOLDER for '
@@ -99,9 +101,14 @@ def check(args: Namespace) -> None:
 
 
 def apply_test_flags(cfg, args: Namespace) -> None:
+    """Apply the flags of this command to a config.
+
+    Raises:
+        ConfigError: if the config cannot be tested, or not in this way.
+    """
     from anyfolder.complete import check_target
     from anyfolder.pictures.palette import color_of
-    from vit_plugin.config import of_framework
+    from vit_plugin.config import entry_for_framework
 
     if not cfg.get('test_dataloader'):
         raise ConfigError(
@@ -113,20 +120,20 @@ def apply_test_flags(cfg, args: Namespace) -> None:
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show or args.show_dir:
-        shows = dict(
-            of_framework(SHOW_HOOKS, cfg)(args.show_dir),
+        show_hook = dict(
+            entry_for_framework(SHOW_HOOKS, cfg)(args.show_dir),
             show=args.show,
             wait_time=args.wait_time,
             interval=args.interval,
         )
         # The config in a checkpoint lists no hooks, and writes no logs.
-        cfg.default_hooks = {**(cfg.get('default_hooks') or {}), 'visualization': shows}
+        cfg.default_hooks = {**(cfg.get('default_hooks') or {}), 'visualization': show_hook}
         meta = cfg.test_dataloader.dataset.get('metainfo') or {}
         if 'classes' in meta:
             meta['palette'] = [color_of(label) for label in range(len(meta['classes']))]
         if cfg.default_scope == 'mmseg':
-            logs = [dict(type='LocalVisBackend')]
-            cfg.visualizer.update(save_dir=args.show_dir, vis_backends=logs)
+            backends = [dict(type='LocalVisBackend')]
+            cfg.visualizer.update(save_dir=args.show_dir, vis_backends=backends)
     if args.tta:
         if cfg.test_cfg.get('side'):
             raise ConfigError(
@@ -138,11 +145,11 @@ def apply_test_flags(cfg, args: Namespace) -> None:
 def apply_tta(cfg) -> None:
     """Set up test-time augmentation: wrap the model, and flip before the pipeline's last step.
 
-    The first view, whose annotations are compared with the merged predictions, is not flipped.
+    The first view is not flipped, since the merged predictions are compared with its annotations.
     """
     from mmengine.config import ConfigDict
 
-    from vit_plugin.config import of_framework, with_pipeline
+    from vit_plugin.config import entry_for_framework, with_pipeline
 
     dataset = with_pipeline(cfg.test_dataloader.dataset)
     pipeline = deepcopy(dataset.pipeline)
@@ -152,7 +159,8 @@ def apply_tta(cfg) -> None:
     dataset.pipeline = cfg.get(
         'tta_pipeline', [*pipeline[:-1], dict(type='TestTimeAug', transforms=flips)]
     )
-    cfg.model = ConfigDict(**cfg.get('tta_model', of_framework(TTA_MODELS, cfg)), module=cfg.model)
+    tta_model = cfg.get('tta_model', entry_for_framework(TTA_MODELS, cfg))
+    cfg.model = ConfigDict(**tta_model, module=cfg.model)
 
 
 def innermost_model(model: Any) -> Any:
@@ -173,23 +181,24 @@ def main(args: Namespace) -> None:
     from vit_plugin.inference.saved_model import open_model
     from vit_plugin.models.loading import load_trained
 
-    *config, args.checkpoint = args.checkpoint
-    args.config = args.config or next(iter(config), None)
-    saved = open_model(args.checkpoint, args.config, args.cfg_options, 'test', args.which)
+    if len(args.checkpoint) == 2:  # [CONFIG] CHECKPOINT
+        args.config = args.checkpoint[0]
+    args.checkpoint = args.checkpoint[-1]
+    saved = open_model(args.checkpoint, args.config, args.cfg_options, use='test', which=args.which)
     cfg = load_config(args, saved)
     cfg.load_from = saved.checkpoint.source
     apply_test_flags(cfg, args)
     runner = build_runner(cfg, ['test_dataloader'])
     # MMEngine's own loading silently skips what does not fit.
     load_trained(innermost_model(runner.model), saved.checkpoint)
-    written = args.out and is_main_process()
+    writes = args.out and is_main_process()
     with (
-        replacing(args.out, [args.config or '', args.checkpoint]) if written else nullcontext()
+        replacing(args.out, [args.config or '', args.checkpoint]) if writes else nullcontext()
     ) as path:
         if args.out and args.out_item == 'pred':
             runner.test_evaluator.metrics.append(DumpResults(out_file_path=str(path or args.out)))
         metrics = runner.test()
-        if written and args.out_item == 'metrics':
+        if writes and args.out_item == 'metrics':
             mmengine.dump({**metrics, **to_per_cent(metrics)}, path)
     if number := len(runner.unreadable.left_out):
         size = len(runner.test_dataloader.dataset)

@@ -17,6 +17,7 @@ from vit_plugin.suggestions import check_choice
 from .early import check_data
 from .flags import add_data_arguments, add_flags, add_run_arguments, at_least, collect_given
 
+# Flags of `--data` beyond those that pre-training also has.
 FLAGS_OF_DATA = (
     'task',
     'model',
@@ -74,8 +75,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def add_folder_flags(data: _ActionsContainer) -> None:
-    given: dict[str, Any] = dict(action='store_true', default=None)
-    data.add_argument('--balance', **given, help='take images of rare classes more often')
+    """Add the flags of ``--data`` that only this command has."""
+    switch: dict[str, Any] = dict(action='store_true', default=None)  # None: not given
+    data.add_argument('--balance', **switch, help='take images of rare classes more often')
     data.add_argument(
         '--augment',
         choices=AUGMENTS,
@@ -84,7 +86,7 @@ def add_folder_flags(data: _ActionsContainer) -> None:
     )
     data.add_argument(
         '--skip-invalid',
-        **given,
+        **switch,
         help='leave out boxes, masks and images that are invalid, instead of stopping',
     )
     data.add_argument(
@@ -95,7 +97,7 @@ def add_folder_flags(data: _ActionsContainer) -> None:
     for name, option in TASK_OPTIONS.items():
         data.add_argument(
             f'--{name.replace("_", "-")}',
-            type=at_least(option.least, option.kind),
+            type=at_least(option.minimum, option.kind),
             metavar=option.metavar,
             help=option.help,
         )
@@ -108,7 +110,7 @@ def add_folder_flags(data: _ActionsContainer) -> None:
     )
     data.add_argument(
         '--check',
-        **given,
+        **switch,
         help='read and decode all of the data, write the config and pictures of it, begin the '
         'training, and stop before its first step',
     )
@@ -121,6 +123,7 @@ def add_folder_flags(data: _ActionsContainer) -> None:
 
 
 def apply_train_flags(cfg, args: Namespace) -> None:
+    """Apply the flags that only this command has to a config."""
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.auto_scale_lr:
@@ -138,7 +141,7 @@ def apply_train_flags(cfg, args: Namespace) -> None:
 
 
 def check(args: Namespace) -> None:
-    """Check that the flags go together, without importing torch."""
+    """Check what is trained: the folder, the task and the model, without importing torch."""
     if not (args.data or args.config):
         raise ConfigError('Give a config, or --data with a folder of images.')
     if args.data:
@@ -153,18 +156,18 @@ def resolve_config(args: Namespace) -> None:
     from vit_plugin.from_folder.write import write_config
 
     options = {name: value for name in TASK_OPTIONS if (value := getattr(args, name)) is not None}
-    given = collect_given(args, *FLAGS_OF_DATA)
-    request = Request(args.data, work_dir=args.work_dir or '', options=options, **given)
-    args.config = str(write_config(request, bool(args.resume), bool(args.check)))
+    flags = collect_given(args, *FLAGS_OF_DATA)
+    request = Request(args.data, work_dir=args.work_dir or '', options=options, **flags)
+    args.config = str(write_config(request, resume=bool(args.resume), check=bool(args.check)))
     args.work_dir = None  # the config has it
 
 
 def main(args: Namespace) -> None:
     if args.data:
-        from vit_plugin.from_folder.run_folder import released
+        from vit_plugin.from_folder.run_folder import release_if_failed
 
         resolve_config(args)
-        with released(Path(args.config).parent, at_end=bool(args.check)):
+        with release_if_failed(Path(args.config).parent, at_end=bool(args.check)):
             run(args)
     else:
         run(args)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 IMAGE_PICTURES = ('attention', 'rollout', 'cam')
 MODEL_PICTURES = ('distance', 'posembed', 'features')
+# Advice if memory runs out, see commands/__init__.py.
 LESS_MEMORY = 'give a smaller --img-size'
 
 
@@ -69,9 +70,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def class_number(label: str | None, classes: list[str]) -> int | None:
-    """The number of the class that ``--class`` names."""
-    if label is None or label in classes:
-        return None if label is None else classes.index(label)
+    """The number of the class that ``--class`` names, or None without the flag."""
+    if label is None:
+        return None
+    if label in classes:
+        return classes.index(label)
     if not label.isdecimal():
         raise ConfigError(
             f'--class: there is no class {label!r}; give one of '
@@ -81,11 +84,11 @@ def class_number(label: str | None, classes: list[str]) -> int | None:
 
 
 def check(args: Namespace) -> None:
-    """Find the images, without importing torch."""
+    """Find the images and the paths of their pictures, without importing torch."""
     from vit_plugin.inference.inputs import find_inputs
-    from vit_plugin.inference.targets import choose_targets, without_drawn
+    from vit_plugin.inference.targets import choose_targets, without_earlier_outputs
 
-    args.images = without_drawn(find_inputs(args.images, videos=False), [args.out])
+    args.images = without_earlier_outputs(find_inputs(args.images, with_videos=False), [args.out])
     args.targets = choose_targets(args.images, args.out) if args.picture in IMAGE_PICTURES else {}
 
 
@@ -94,11 +97,11 @@ def draw_pictures(trained: Any, args: Namespace, reading: 'Reading') -> Iterator
     from vit_plugin.report.pictures import pictures
 
     blocks = args.blocks or [-1]
-    tried = (
-        (one, reading.read(one, lambda pixels: trained.prepare(pixels, args.img_size)))
-        for one in args.images
+    read = (
+        (source, reading.read(source, lambda pixels: trained.prepare(pixels, args.img_size)))
+        for source in args.images
     )
-    prepared = ((one, image) for one, image in tried if image is not None)
+    prepared = ((source, image) for source, image in read if image is not None)
     if args.picture in IMAGE_PICTURES:
         label = class_number(getattr(args, 'class'), trained.classes)
         options: dict[str, dict[str, Any]] = dict(
@@ -106,34 +109,33 @@ def draw_pictures(trained: Any, args: Namespace, reading: 'Reading') -> Iterator
             rollout=dict(blocks=blocks),
             cam=dict(label=label, classes=trained.classes),
         )
-        for one, image in prepared:
+        for source, image in prepared:
             figure = pictures.PER_IMAGE[args.picture](trained.model, image, **options[args.picture])
-            base = args.targets[one].with_suffix('')
+            base = args.targets[source].with_suffix('')
             yield base.with_name(f'{base.name}_{args.picture}'), figure
         return
     images = [image for _, image in prepared]
     if not images and args.images:
         return  # no image can be read
-    figure = (
-        pictures.features(trained.model, *images)
-        if args.picture == 'features'
-        else pictures.OF_ALL[args.picture](trained.model, images)
-    )
+    if args.picture == 'features':
+        figure = pictures.features(trained.model, *images)
+    else:
+        figure = pictures.OF_ALL[args.picture](trained.model, images)
     yield args.out / args.picture, figure
 
 
 def main(args: Namespace) -> None:
     from anyfolder.terminal import printable
     from vit_plugin.inference.inputs import Reading
-    from vit_plugin.inference.targets import check_apart
+    from vit_plugin.inference.targets import check_no_input_overwritten
     from vit_plugin.report.pictures.figure_files import save_figure
 
     trained = load_model(args, classify=args.picture == 'cam')
     reading = Reading(args.images)
     for base, figure in draw_pictures(trained, args, reading):
         targets = [base.with_name(f'{base.name}.{suffix}') for suffix in args.formats]
-        check_apart(targets, args.images)
+        check_no_input_overwritten(targets, args.images)
         for target in targets:
             save_figure(figure, target)
             print(printable(target))
-    reading.finish()
+    reading.finish()  # raises if an input could not be read

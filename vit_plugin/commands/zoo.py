@@ -50,20 +50,20 @@ def main(args: Namespace) -> None:
     from mmengine.config import Config
 
     from vit_plugin.weights.hub import weights_in
-    from vit_plugin.zoo.catalog import catalog_config, detectors, licenses, lines
+    from vit_plugin.zoo.catalog import catalog_config, catalog_lines, detector_lines, license_lines
     from vit_plugin.zoo.names import names
 
     warnings.simplefilter('ignore')  # timm warns about tags
     if args.pattern.startswith('hf://') or weights_in(args.pattern):
-        print(_folder(args.pattern, args.as_config), end='')
+        print(_describe_hub_model(args.pattern, args.as_config), end='')
         return
     if args.as_config:
         print(Config(catalog_config(args.pattern.removeprefix('timm://'))).pretty_text, end='')
         return
-    offered = detectors() if args.detectors else {}
+    published = detector_lines() if args.detectors else {}
     matching = [
         name
-        for name in offered or names(pretrained=args.pretrained or args.licenses)
+        for name in published or names(pretrained=args.pretrained or args.licenses)
         if fnmatch(name, args.pattern)
     ]
     if not matching:
@@ -72,14 +72,18 @@ def main(args: Namespace) -> None:
         )
     if args.detectors:
         for name in matching:
-            print(offered[name])
+            print(published[name])
         return
-    for line in (licenses if args.licenses else lines)(matching):
+    for line in license_lines(matching) if args.licenses else catalog_lines(matching):
         print(line, flush=True)
 
 
-def _folder(source: str, as_config: bool) -> str:
-    """Print the model in a hub folder as a config."""
+def _describe_hub_model(source: str, as_config: bool) -> str:
+    """The model in a folder of a hub, as the text of a config.
+
+    Raises:
+        ConfigError: without ``--as-config``, or if there is no model.
+    """
     from mmengine.config import Config
 
     from vit_plugin.inference.saved_model import open_model

@@ -10,8 +10,8 @@ from .read import (
     apply_loader_defaults,
     apply_options,
     data_workers,
+    entry_for_framework,
     framework_model,
-    of_framework,
     read_config,
 )
 
@@ -22,8 +22,8 @@ __all__ = [
     'check_channels',
     'check_options',
     'data_workers',
+    'entry_for_framework',
     'framework_model',
-    'of_framework',
     'read_config',
     'with_pipeline',
 ]

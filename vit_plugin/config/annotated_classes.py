@@ -1,4 +1,4 @@
-"""The classes that a config names for files of COCO or Pascal VOC, compared with those files."""
+"""Compare the classes that a config names with annotation files of COCO or Pascal VOC."""
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,7 +13,7 @@ from vit_plugin.suggestions import suggestion
 UNREADABLE = (OSError, ValueError, LookupError, TypeError)
 
 
-def check_annotations(place: str, dataset: Mapping, kind: Any) -> None:
+def check_annotations(place: str, dataset: Mapping, dataset_class: Any) -> None:
     """Compare the classes and the pipeline of a data set of MMDetection with its annotations.
 
     MMDetection silently drops boxes whose class is not listed, and ``CocoDataset`` numbers the
@@ -22,18 +22,20 @@ def check_annotations(place: str, dataset: Mapping, kind: Any) -> None:
     Args:
         place: its place in the config.
         dataset: its config.
-        kind: its class. No file is read if the class names are those of an MMDetection class, such
-            as COCO's: the file may be large, or on another machine.
+        dataset_class: its class. No file is read if the class names are those of an MMDetection
+            class, such as COCO's: the file may be large, or on another machine.
 
     Raises:
-        ConfigError: if the annotations cannot be read, if a class is not in them or has another
-            number, or if an object has no outline and the pipeline loads masks.
+        ConfigError: if the annotations cannot be read, if they lack a class and have others
+            instead, if a class would get another number, or if an object has no outline and the
+            pipeline loads masks.
     """
-    forms = {form.__name__ for form in getattr(kind, '__mro__', ())} & CLASS_NAME_CHECKS.keys()
-    if not forms or not dataset.get('ann_file'):
+    bases = [base.__name__ for base in getattr(dataset_class, '__mro__', ())]
+    check = next((CLASS_NAME_CHECKS[base] for base in bases if base in CLASS_NAME_CHECKS), None)
+    if check is None or not dataset.get('ann_file'):
         return
-    known = {} if kind.__module__.startswith('mmdet.') else kind.METAINFO
-    classes = list({**known, **(dataset.get('metainfo') or {})}.get('classes') or ())
+    metainfo = {} if dataset_class.__module__.startswith('mmdet.') else dataset_class.METAINFO
+    classes = list({**metainfo, **(dataset.get('metainfo') or {})}.get('classes') or ())
     file = os.path.join(dataset.get('data_root') or '', dataset['ann_file'])
     if not classes or '://' in file:
         return
@@ -42,10 +44,11 @@ def check_annotations(place: str, dataset: Mapping, kind: Any) -> None:
         'correct it, or take the data set class for its format',
         UNREADABLE,
     ):
-        CLASS_NAME_CHECKS[forms.pop()](place, dataset, file, classes)
+        check(place, dataset, file, classes)
 
 
 def _check_coco(place: str, dataset: Mapping, file: str, classes: Sequence[str]) -> None:
+    """Compare classes with a COCO file: their names, their order, and outlines for masks."""
     content = read_json(file)
     names = {category['id']: category['name'] for category in content['categories']}
     _check_known(place, classes, names.values(), file)
@@ -59,16 +62,18 @@ def _check_coco(place: str, dataset: Mapping, file: str, classes: Sequence[str])
     steps = dataset.get('pipeline') or ()
     if not any(isinstance(step, Mapping) and step.get('with_mask') for step in steps):
         return
-    for one in content['annotations']:
-        if names.get(one.get('category_id')) in classes and not one.get('segmentation'):
+    for annotation in content['annotations']:
+        category = names.get(annotation.get('category_id'))
+        if category in classes and not annotation.get('segmentation'):
             raise ConfigError(
-                f'{place}.ann_file: the annotation {one.get("id")} has no segmentation, but the '
-                'pipeline loads masks (with_mask=True); give the outlines, or leave out with_mask '
-                'and the mask head.'
+                f'{place}.ann_file: the annotation {annotation.get("id")} has no segmentation, but '
+                'the pipeline loads masks (with_mask=True); give the outlines, or leave out '
+                'with_mask and the mask head.'
             )
 
 
 def _check_voc(place: str, dataset: Mapping, file: str, classes: Sequence[str]) -> None:
+    """Compare classes with the XML files of the images that a Pascal VOC list names."""
     prefix = (dataset.get('data_prefix') or {}).get('sub_data_root', '')
     root = os.path.join(dataset.get('data_root') or '', prefix)
     folder = os.path.join(root, dataset.get('ann_subdir', 'Annotations'))
@@ -86,10 +91,14 @@ CLASS_NAME_CHECKS: dict[str, Callable[[str, Mapping, str, Sequence[str]], None]]
 
 
 def _check_known(place: str, classes: Sequence[str], names: Collection[str], where: str) -> None:
-    """Reject a class that has no objects while objects of another name would be left out."""
+    """Reject a class that is not among ``names`` if some of these are not among the classes.
+
+    MMDetection would silently leave out the objects of these names. If there are none, a class
+    without objects is accepted.
+    """
     absent = [name for name in classes if name not in names]
     if absent and not set(names) <= set(classes):
         raise ConfigError(
             f'{place}.metainfo.classes: there is no {absent[0]!r} in {where!r}; '
-            f'{suggestion(absent[0], sorted(names), takes="it has")}'
+            f'{suggestion(absent[0], sorted(names), list_start="it has")}'
         )

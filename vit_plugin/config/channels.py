@@ -14,15 +14,15 @@ from vit_plugin.models.layers.outputs import MAP_OUT_TYPES
 from vit_plugin.models.necks.token_pooling import CLASS_TOKEN_MODES
 from vit_plugin.models.protocol import HasStrides
 
-POOLING = 'vit_plugin.TokenPooling'
-TAKES_MAPS = ('GlobalAveragePooling', 'GeneralizedMeanPooling')  # MMPretrain's necks after a CNN
-WIDTHS = ('in_channels', 'embed_dim')  # names of an input width; the second is MAE's
+TOKEN_POOLING = 'vit_plugin.TokenPooling'
+MAP_NECKS = ('GlobalAveragePooling', 'GeneralizedMeanPooling')  # MMPretrain's necks after a CNN
+WIDTH_ARGUMENTS = ('in_channels', 'embed_dim')  # for an input width; the second is MAE's
 COARSEST_SIDE = 128  # side of the coarsest map, so that necks can halve it without a remainder
-COARSEST = 64  # larger strides depend on the size of the image, since small maps are rounded
-OUTPUT_COUNT_ARGUMENT = {
-    'backbone': 'out_indices',
-    'neck': 'num_outs',
-}  # arguments that decide the number of outputs
+# Larger strides are not compared: they depend on the size of the image, since small maps are
+# rounded.
+MAX_COMPARED_STRIDE = 64
+# The argument that decides the number of outputs.
+OUTPUT_COUNT_ARGUMENT = {'backbone': 'out_indices', 'neck': 'num_outs'}
 
 
 class MetaOutputs(NamedTuple):
@@ -52,21 +52,24 @@ class MetaOutputs(NamedTuple):
 
     @classmethod
     def of(cls, backbone: Any) -> 'MetaOutputs':
-        """The outputs of a backbone, from the channels and strides that it states."""
-        kind, features = getattr(backbone, 'out_type', 'featmap'), []
+        """The outputs of a backbone, from the channels and strides that it states.
+
+        Of tokens, only the channels are exact, not the number.
+        """
+        out_type, features = getattr(backbone, 'out_type', 'featmap'), []
         pixels = COARSEST_SIDE * math.lcm(*backbone.strides)
         for channels, stride in zip(backbone.channels, backbone.strides, strict=False):
             side = pixels // stride
             shape: tuple[int, ...] = (1, channels)
-            if kind in MAP_OUT_TYPES:
+            if out_type in MAP_OUT_TYPES:
                 shape = (1, channels, side, side)
-            elif kind == 'raw':
+            elif out_type == 'raw':
                 shape = (1, backbone.num_prefix_tokens + side, channels)
             features.append(torch.empty(shape, device='meta'))
         return cls('backbone', tuple(features), pixels)
 
     def through(self, neck: Mapping) -> 'MetaOutputs | None':
-        """The outputs of a neck, or None if it takes more than features."""
+        """The outputs of a neck, or None if they cannot be found out with features alone."""
         try:
             with torch.device('meta'), torch.no_grad():
                 outputs = MODELS.build(dict(neck)).eval()(self.features)
@@ -75,19 +78,22 @@ class MetaOutputs(NamedTuple):
         except Exception:  # noqa: BLE001  of any framework's neck
             return None
         outputs = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
-        known = all(isinstance(x, Tensor) and x.ndim > 1 for x in outputs)
-        return MetaOutputs('neck', outputs, self.pixels) if known else None
+        if not all(isinstance(x, Tensor) and x.ndim > 1 for x in outputs):
+            return None
+        return MetaOutputs('neck', outputs, self.pixels)
 
 
 def check_channels(model: Mapping) -> None:
     """Compare the channels and strides in a model's config with those of the actual features.
 
     Our backbones are built on the meta device, without memory, and state their channels and
-    strides. A neck is built in the same way, and heads are compared with its outputs. Also sets the
-    number of tokens before the patches in a ``TokenPooling``.
+    strides. Other backbones are not checked. A neck is built in the same way, and heads are
+    compared with its outputs. A ``TokenPooling`` in ``model`` also gets the number of tokens before
+    the patches.
 
     Raises:
-        ConfigError: if a width, a stride or the number of maps differs, or if there are no maps.
+        ConfigError: if a width, a stride or the number of maps differs, or if a neck takes maps and
+            gets none.
     """
     backbone = model.get('backbone') or {}
     if not str(backbone.get('type')).startswith('vit_plugin.'):
@@ -98,21 +104,22 @@ def check_channels(model: Mapping) -> None:
         return
     outputs = MetaOutputs.of(built)
     for field, neck in iter_components(model, 'neck'):
-        if neck.get('type') == POOLING and getattr(built, 'out_type', None) == 'raw':
-            _settle_prefix_tokens(neck, built)
-        if str(neck.get('type')).rpartition('.')[2] in TAKES_MAPS and not outputs.strides:
+        if neck.get('type') == TOKEN_POOLING and getattr(built, 'out_type', None) == 'raw':
+            _set_prefix_tokens(neck, built)
+        if str(neck.get('type')).rpartition('.')[2] in MAP_NECKS and not outputs.strides:
             raise ConfigError(
                 f'{field}: {neck["type"]} takes maps, and the {outputs.source} returns none; set '
                 f'{field}=None, or out_type of the backbone to {MAP_OUT_TYPES[0]!r}.'
             )
         _compare(field, neck, outputs)
-        made = outputs.through(neck)
-        if made is None:
+        neck_outputs = outputs.through(neck)
+        if neck_outputs is None:
             return
-        outputs = made
+        outputs = neck_outputs
     for name in model:
-        for field, head in iter_components(model, name) if name.endswith('head') else ():
-            _compare(field, head, outputs)
+        if name.endswith('head'):
+            for field, head in iter_components(model, name):
+                _compare(field, head, outputs)
 
 
 def _without_checkpoints(backbone: Mapping) -> dict:
@@ -126,18 +133,18 @@ def _without_checkpoints(backbone: Mapping) -> dict:
 
 
 def iter_components(parent: Mapping, name: str, place: str = 'model') -> Iterator[tuple[str, Any]]:
-    """A component of a config, or each of several, with its place."""
+    """The place and the config of a component, or of each component in a list."""
     value = parent.get(name)
     if isinstance(value, Mapping):
         yield f'{place}.{name}', value
     elif isinstance(value, (list, tuple)):
-        for i, part in enumerate(value):
-            if isinstance(part, Mapping):
-                yield f'{place}.{name}.{i}', part
+        for i, component in enumerate(value):
+            if isinstance(component, Mapping):
+                yield f'{place}.{name}.{i}', component
 
 
-def _settle_prefix_tokens(neck: Any, backbone: BaseModule) -> None:
-    """Set the neck's number of tokens before the patches, or check it if it is given."""
+def _set_prefix_tokens(neck: Any, backbone: BaseModule) -> None:
+    """Set the neck's number of tokens before the patches, or check it. Also check its mode."""
     number = backbone.num_prefix_tokens
     if neck.get('num_prefix_tokens') is None:
         neck['num_prefix_tokens'] = number
@@ -154,82 +161,89 @@ def _settle_prefix_tokens(neck: Any, backbone: BaseModule) -> None:
         )
 
 
-def _compare(field: str, part: Mapping, outputs: MetaOutputs) -> None:
+def _compare(field: str, component: Mapping, outputs: MetaOutputs) -> None:
     """Compare what the config of a component states about its input with the actual input."""
-    taken = None
-    for name in WIDTHS:
-        if name in part:
-            taken = _compare_width(field, name, part, outputs)
+    indices = None
+    for name in WIDTH_ARGUMENTS:
+        if name in component:
+            indices = _compare_width(field, name, component, outputs)
     if outputs.strides:
-        _compare_strides(field, part, outputs, taken)
+        _compare_strides(field, component, outputs, indices)
 
 
-def _compare_width(field: str, name: str, part: Mapping, outputs: MetaOutputs) -> list[int] | None:
-    """Compare a width. If there is one for each output, return the outputs that are used."""
-    asked, several = part[name], isinstance(part[name], Sequence)
+def _compare_width(
+    field: str, name: str, component: Mapping, outputs: MetaOutputs
+) -> list[int] | None:
+    """Compare a width with the actual channels.
+
+    If it is a list, for several outputs, return the indices of these outputs.
+    """
+    stated, is_list = component[name], isinstance(component[name], Sequence)
     source, channels = outputs.source, outputs.channels
     if not channels:
         raise ConfigError(
-            f'{field}.{name}={asked} takes features, but the backbone returns classes and masks: '
+            f'{field}.{name}={stated} takes features, but the backbone returns classes and masks: '
             'take an EoMTHead or EoMTDecodeHead.'
         )
-    taken = part.get('in_index', range(len(channels)) if several else -1)
-    taken = list(taken) if several else [taken]
-    if any(not -len(channels) <= i < len(channels) for i in taken):
+    if is_list:
+        indices = list(component.get('in_index', range(len(channels))))
+    else:
+        indices = [component.get('in_index', -1)]
+    if any(not -len(channels) <= i < len(channels) for i in indices):
         raise ConfigError(
-            f'{field}.in_index={part["in_index"]} needs more maps than the {source} returns, which '
-            f'are {len(channels)}: change it, or {OUTPUT_COUNT_ARGUMENT[source]} of the {source}.'
+            f'{field}.in_index={component["in_index"]} needs more maps than the {source} '
+            f'returns, which are {len(channels)}: change it, or {OUTPUT_COUNT_ARGUMENT[source]} of '
+            f'the {source}.'
         )
-    given = [channels[i] for i in taken]
-    if given != (list(asked) if several else [asked]):
+    actual = [channels[i] for i in indices]
+    if actual != (list(stated) if is_list else [stated]):
         raise ConfigError(
-            f'{field}.{name}={asked} does not fit the {source}, whose outputs are '
-            f'{", ".join(map(str, channels))} wide: set it to {given if several else given[0]}.'
+            f'{field}.{name}={stated} does not fit the {source}, whose outputs are '
+            f'{", ".join(map(str, channels))} wide: set it to {actual if is_list else actual[0]}.'
         )
-    return taken if several else None
+    return indices if is_list else None
 
 
 def _compare_strides(
-    field: str, part: Mapping, outputs: MetaOutputs, taken: Sequence[int] | None = None
+    field: str, component: Mapping, outputs: MetaOutputs, indices: Sequence[int] | None = None
 ) -> None:
     """Compare the strides in a component and its children with those of the feature maps.
 
     An anchor generator lists the stride of every map, and a head with several ``in_channels`` those
-    of the maps that it takes. An RoI extractor takes some of the maps.
+    of the maps that it takes (``indices``). An RoI extractor takes some of the maps: each of its
+    strides must be that of a map.
     """
     strides = outputs.strides
-    for name, value in part.items():
-        stated, wanted = _numbers(value), None
+    for name, value in component.items():
+        stated, expected = _numbers(value), None
         if name == 'encoder_stride':
-            wanted = strides[-1:]
-        elif name == 'strides' and taken is not None:
-            wanted = [strides[i] for i in taken]
+            expected = strides[-1:]
+        elif name == 'strides' and indices is not None:
+            expected = [strides[i] for i in indices]
         elif name == 'strides' and field.endswith('_generator'):
-            wanted = strides
+            expected = strides
         elif name == 'featmap_strides':
-            wanted = [
-                min(strides, key=lambda stride: abs(stride - of_layer)) for of_layer in stated
-            ]
-        if stated and wanted is not None and not _alike(stated, wanted):
+            expected = [min(strides, key=lambda stride: abs(stride - wanted)) for wanted in stated]
+        if stated and expected is not None and not _strides_match(stated, expected):
             raise ConfigError(
                 f'{field}.{name}={value} does not fit the {outputs.source}, whose maps have the '
                 f'strides {", ".join(map(str, strides))}: set it to '
-                f'{wanted if isinstance(value, Sequence) else wanted[0]}.'
+                f'{expected if isinstance(value, Sequence) else expected[0]}.'
             )
-        for place, inner in iter_components(part, name, field):
+        for place, inner in iter_components(component, name, field):
             _compare_strides(place, inner, outputs)
 
 
 def _numbers(value: Any) -> list[float]:
-    """The strides in a number, a list of numbers or a list of pairs (x, y); [] for other values."""
+    """The strides in a number, a list of numbers or a list of pairs (x, y). [] for other values."""
     values = value if isinstance(value, (list, tuple)) else [value]
     firsts = [value[0] if isinstance(value, (list, tuple)) and value else value for value in values]
     return firsts if all(isinstance(first, (int, float)) for first in firsts) else []
 
 
-def _alike(stated: Sequence[float], strides: Sequence[float]) -> bool:
-    """True if both lists are of one length and equal up to :data:`COARSEST`."""
-    return len(stated) == len(strides) and all(
-        one == other or min(one, other) > COARSEST
-        for one, other in zip(stated, strides, strict=True)
+def _strides_match(stated: Sequence[float], actual: Sequence[float]) -> bool:
+    """True if both lists have one length, and equal strides up to :data:`MAX_COMPARED_STRIDE`."""
+    return len(stated) == len(actual) and all(
+        first == second or min(first, second) > MAX_COMPARED_STRIDE
+        for first, second in zip(stated, actual, strict=True)
     )

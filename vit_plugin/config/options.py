@@ -41,14 +41,16 @@ FRAMEWORK_SETTINGS = {
 
 
 def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
-    """Find names in ``--cfg-options`` that nothing would read.
+    """Reject names in ``--cfg-options`` that nothing would read.
 
-    :mod:`.sections` checks the names within sections. Elsewhere, a new name is rejected if it is
-    similar to an existing one. A preprocessor inside the model is rejected if the config also has
-    one next to the model: MMEngine would drop it.
+    At the top, a name must be one that the runner or a tool reads. :mod:`.sections` checks the
+    names within sections. Elsewhere, a new name is rejected if it is similar to an existing one. A
+    preprocessor inside the model is rejected if the config also has one next to the model: MMEngine
+    would drop it.
 
     Raises:
-        ConfigError: with the nearest name.
+        ConfigError: for such a name, with the most similar known name; or if an option does not
+            name an item of a list, or has a plain value as its section.
     """
     settings = cfg.to_dict()
     for option in options:
@@ -77,21 +79,23 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
 
 
 def _check_new(option: str, path: str, name: str, siblings: Mapping) -> None:
+    """Check a name that the config does not have yet, at a path with these ``siblings``."""
     # Imported here, since commands that do not train do not need the training code.
     from mmengine.runner import Runner
 
-    from .sections import CONFIG_SECTIONS, SECTION_PARTS
+    from .sections import CONFIG_SECTIONS, NESTED_SECTIONS
 
     if not path:
         known = OUR_SETTINGS | FRAMEWORK_SETTINGS | Signature.of(Runner).fields.keys()
         is_wrong = name not in known
     else:
         known = set(siblings)
-        is_read = (
+        is_checked_later = (
             'type' in siblings
-            or path.rpartition('.')[2] in CONFIG_SECTIONS.keys() | SECTION_PARTS.keys()
+            or path.rpartition('.')[2] in CONFIG_SECTIONS.keys() | NESTED_SECTIONS.keys()
         )
-        is_wrong = not is_read and bool(closest(name, known, cutoff=0.8))
+        # A new setting may be right, but one that is almost an existing name is a typo.
+        is_wrong = not is_checked_later and bool(closest(name, known, cutoff=0.8))
     if is_wrong:
         raise ConfigError(
             f'--cfg-options {option}: {path or "a config"} has no setting {name!r}; '

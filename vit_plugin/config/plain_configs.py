@@ -29,6 +29,9 @@ def is_plain_config(path: str) -> bool:
 def read_as_data(path: str) -> Iterator[None]:
     """Within this context, MMEngine reads YAML and JSON as plain values, within limits.
 
+    ``Config.fromfile`` takes no readers, so those of MMEngine are replaced, in the whole process.
+    Nothing serializes threads: read configs in one thread at a time.
+
     Args:
         path: path of the config, for messages about it or its bases.
     """
@@ -37,22 +40,23 @@ def read_as_data(path: str) -> Iterator[None]:
         content = read(file.read(), path)
         if not isinstance(content, Mapping):
             raise ConfigError(
-                f'The config file {path!r} has a {type(content).__name__}, where settings by their '
-                'names are expected; correct it or its bases.'
+                f'The config file {path!r} has a {type(content).__name__}, where a mapping of '
+                'setting names to values is expected; correct it or its bases.'
             )
         return content
 
     with ExitStack() as stack:
-        for kind, read in CONFIG_READERS.items():
-            plain = mock.patch.object(file_handlers[kind], 'load_from_fileobj', partial(load, read))
-            stack.enter_context(plain)
+        for extension, read in CONFIG_READERS.items():
+            handler = file_handlers[extension]
+            patch = mock.patch.object(handler, 'load_from_fileobj', partial(load, read))
+            stack.enter_context(patch)
         yield
 
 
 def check_base(base: str, path: str) -> None:
     """Raise a ``ConfigError`` if a config in YAML or JSON has a program as its base.
 
-    The recipes of installed packages may be its bases.
+    Recipes of installed packages (``pkg::path``) may be its bases.
     """
     if is_plain_config(path) and not is_plain_config(base) and '::' not in base:
         raise ConfigError(

@@ -30,8 +30,8 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
     :mod:`~vit_plugin.config.plain_configs`, though the classes that it names are built later.
 
     Raises:
-        ConfigError: if the file does not exist or cannot be read, or if an option has an impossible
-            name.
+        ConfigError: if the file does not exist or cannot be read, if it has no model, or if an
+            option has an impossible name or does not fit.
     """
     path = config_path(str(path))
     try:
@@ -77,7 +77,7 @@ def _import_custom(path: str, imports: Any = (), allow_failed_imports: bool = Fa
     installed ones.
 
     Raises:
-        ConfigError: if a module is in none of these places.
+        ConfigError: if a module is in none of these places, unless ``allow_failed_imports``.
     """
     names = [imports] if isinstance(imports, str) else imports
     missing = [name for name in names if not _is_known(name)]
@@ -90,8 +90,8 @@ def _import_custom(path: str, imports: Any = (), allow_failed_imports: bool = Fa
             f'The config file {path!r} imports {missing[0]!r}, and no such module is installed, in '
             'the folder of the config or in the working directory; put its folder into PYTHONPATH.'
         )
-    first = [name for name in names if name == OPS_MODULE]
-    import_modules_from_strings([*first, *names], allow_failed_imports)
+    ops = [OPS_MODULE] if OPS_MODULE in names else []
+    import_modules_from_strings([*ops, *names], allow_failed_imports)
 
 
 def _is_known(module: str) -> bool:
@@ -122,7 +122,8 @@ def _known_bases() -> Iterator[None]:
     """
     original = Config._get_cfg_path
 
-    def path_of(base: str, filename: str) -> tuple[str, str | None]:
+    def find_base(base: str, filename: str) -> tuple[str, str | None]:
+        """MMEngine's method, which returns the path of a base and the scope of its types."""
         check_base(base, filename)
         if base.startswith(SHIPPED_PREFIX):
             # For `pkg::base`, MMEngine also returns the scope `pkg`, and would resolve every `type`
@@ -133,7 +134,7 @@ def _known_bases() -> Iterator[None]:
 
     with (
         mock.patch.dict(MODULE2PACKAGE, mmseg='mmseg'),
-        mock.patch.object(Config, '_get_cfg_path', staticmethod(path_of)),
+        mock.patch.object(Config, '_get_cfg_path', staticmethod(find_base)),
     ):
         yield
 
@@ -144,7 +145,7 @@ def data_workers() -> int:
 
 
 def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
-    """Set the defaults of a data loader: those of the machine, and the frameworks' own."""
+    """Set the defaults of the data loaders, for this machine and the config's framework."""
     for name in LOADER_SECTIONS:
         if cfg.get(name):
             workers = cfg[name].get('num_workers', data_workers())
@@ -161,8 +162,12 @@ def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
                 cfg[name].pin_memory = False
 
 
-def of_framework(table: Mapping[str, Any], cfg: Config) -> Any:
-    """The entry for the ``default_scope`` framework. Raises a ``ConfigError`` if there is none."""
+def entry_for_framework(table: Mapping[str, Any], cfg: Config) -> Any:
+    """The entry of a table for the framework of ``default_scope``.
+
+    Raises:
+        ConfigError: if the table has none.
+    """
     scope = cfg.get('default_scope')
     if scope not in table:
         raise ConfigError(

@@ -23,8 +23,8 @@ from .scope import in_scope
 from .sections import check_sections
 
 RUNNABLE_FRAMEWORKS = ('mmpretrain', 'mmdet', 'mmseg', 'mmengine')
-# Besides the model, each data loader of a run needs these sections.
-NEEDED = {
+# The sections that each data loader of a run needs, besides the model.
+SECTIONS_OF_LOADER = {
     'train_dataloader': ('train_cfg', 'optim_wrapper'),
     'val_dataloader': (),
     'test_dataloader': ('test_evaluator',),
@@ -41,25 +41,26 @@ TOP_LEVEL_FIELDS = Signature(
 
 
 def check_config(cfg: Config, loaders: Sequence[str] = LOADER_SECTIONS) -> None:
-    """Check a config before the run starts.
+    """Check a config before the run starts. Also create the work directory, which must be writable.
 
     Args:
         cfg: the config.
         loaders: the data loaders that will be used.
 
     Raises:
-        ConfigError: if a part is missing, if a name is unknown, a number out of range or a learning
-            rate without effect, if the work directory cannot be written, if the checkpoint, a data
-            folder or an annotation file is missing, or if the neck or head does not fit its input.
+        ConfigError: if a section is missing, if a name is unknown, a number out of range or a
+            learning rate without effect, if the work directory cannot be written, if the
+            checkpoint, a data folder or an annotation file is missing, or if the neck or head does
+            not fit its input.
     """
     settings = cfg.to_dict()
     register_framework_models(settings.get('default_scope'))
     register_optimizer(settings.get('optim_wrapper'))
-    _check_parts(settings, loaders)
+    _check_loader_sections(settings, loaders)
     _check_validation(settings, loaders)
     _check_names(settings)
     if 'train_dataloader' in loaders:
-        _check_rate(settings)
+        _check_one_cycle_rate(settings)
     check_sections(settings, loaders)
     _check_work_dir(cfg.work_dir)
     check_checkpoint(cfg.get('load_from'))
@@ -68,11 +69,12 @@ def check_config(cfg: Config, loaders: Sequence[str] = LOADER_SECTIONS) -> None:
         check_channels(cfg.model)
 
 
-def _check_parts(settings: Mapping[str, Any], loaders: Sequence[str]) -> None:
-    # The command's own loader, the first, must be there; the others only if configured.
+def _check_loader_sections(settings: Mapping[str, Any], loaders: Sequence[str]) -> None:
+    """Check that the data loaders have a data set and all sections that they need."""
+    # The first loader is the command's own and required; the others are used if configured.
     used = [loader for loader in loaders if settings.get(loader) or loader == loaders[0]]
     for name in (
-        *(name for loader in used for name in (loader, *NEEDED[loader])),
+        *(name for loader in used for name in (loader, *SECTIONS_OF_LOADER[loader])),
         *(f'{loader}.dataset' for loader in used),
     ):
         value = value_at(settings, name)
@@ -82,15 +84,15 @@ def _check_parts(settings: Mapping[str, Any], loaders: Sequence[str]) -> None:
 
 def _check_validation(settings: Mapping[str, Any], loaders: Sequence[str]) -> None:
     """Check that a validation has all its sections or none, and no top-k beyond the classes."""
-    parts = [f'val_{part}' for part in ('dataloader', 'cfg', 'evaluator')]
-    absent = [name for name in parts if settings.get(name) is None]
-    if 'val_dataloader' in loaders and 0 < len(absent) < len(parts):
-        present = [name for name in parts if name not in absent]
+    sections = ['val_dataloader', 'val_cfg', 'val_evaluator']
+    absent = [name for name in sections if settings.get(name) is None]
+    if 'val_dataloader' in loaders and 0 < len(absent) < len(sections):
+        present = [name for name in sections if name not in absent]
         raise ConfigError(
             f'{" and ".join(present)} {"need" if len(present) > 1 else "needs"} '
             f'{" and ".join(absent)}; set it, or validate nothing with --no-validate.'
         )
-    if 'train_dataloader' in loaders and len(absent) == len(parts):
+    if 'train_dataloader' in loaders and len(absent) == len(sections):
         _check_unvalidated(settings)
     classes = value_at(settings, 'model.head.num_classes')
     for name in ('val_evaluator', 'test_evaluator'):
@@ -110,41 +112,45 @@ def _check_validation(settings: Mapping[str, Any], loaders: Sequence[str]) -> No
 def _check_unvalidated(settings: Mapping[str, Any]) -> None:
     """Check that no hook or schedule waits for a validation that the run does not have."""
     schedules = settings.get('param_scheduler')
-    for part in (
+    for component in (
         *(settings.get('default_hooks') or {}).values(),
         *(settings.get('custom_hooks') or ()),
         *(schedules if isinstance(schedules, (list, tuple)) else [schedules]),
     ):
-        kind = str(value_at(part, 'type'))
-        if any(word in kind for word in AFTER_VALIDATION):
+        type_name = str(value_at(component, 'type'))
+        if any(word in type_name for word in AFTER_VALIDATION):
             raise ConfigError(
-                f'type={kind!r} follows the metrics of a validation, and this run has none; leave '
-                'it out, or validate.'
+                f'type={type_name!r} follows the metrics of a validation, and this run has none; '
+                'leave it out, or validate.'
             )
 
 
 def _check_names(settings: Mapping[str, Any]) -> None:
+    """Check the framework, the runner and the plain top-level entries."""
     scope = settings.get('default_scope')
     if scope and scope not in MODELS.children and not find_spec(scope):
-        known = suggestion(scope, RUNNABLE_FRAMEWORKS)
-        remedy = f'pip install {EXTRAS[scope]}.' if scope in EXTRAS else known
+        if scope in EXTRAS:
+            remedy = f'pip install {EXTRAS[scope]}.'
+        else:
+            remedy = suggestion(scope, RUNNABLE_FRAMEWORKS)
         raise ConfigError(f'default_scope={scope!r} is not an installed package; {remedy}')
     find_class('runner_type', settings.get('runner_type', 'Runner'), RUNNERS, scope)
-    given = {name: value for name, value in settings.items() if name in TOP_LEVEL_FIELDS.fields}
-    check('The config', TOP_LEVEL_FIELDS, (), given)
+    entries = {name: value for name, value in settings.items() if name in TOP_LEVEL_FIELDS.fields}
+    check('The config', TOP_LEVEL_FIELDS, (), entries)
 
 
-def _check_rate(settings: Mapping[str, Any]) -> None:
+def _check_one_cycle_rate(settings: Mapping[str, Any]) -> None:
+    """Check that no other setting of the learning rate is ignored because of a OneCycleLR."""
     schedules = settings.get('param_scheduler')
     rate = value_at(settings, 'optim_wrapper.optimizer.lr')
     for schedule in schedules if isinstance(schedules, (list, tuple)) else [schedules]:
-        kind, highest = str(value_at(schedule, 'type')), value_at(schedule, 'eta_max')
-        if 'OneCycle' in kind and value_at(settings, 'auto_scale_lr.enable'):
+        type_name, highest = str(value_at(schedule, 'type')), value_at(schedule, 'eta_max')
+        if 'OneCycle' in type_name and value_at(settings, 'auto_scale_lr.enable'):
             raise ConfigError(
                 '--auto-scale-lr does not reach OneCycleLR, which sets the rate by itself: give '
                 '--cfg-options param_scheduler.eta_max=RATE.'
             )
-        if kind == 'OneCycleLR' and rate not in (None, highest):
+        if type_name == 'OneCycleLR' and rate not in (None, highest):
             raise ConfigError(
                 f'optim_wrapper.optimizer.lr={rate} has no effect, because OneCycleLR has its own '
                 f'eta_max={highest}; set param_scheduler.eta_max, and set lr to the same value or '
@@ -153,6 +159,7 @@ def _check_rate(settings: Mapping[str, Any]) -> None:
 
 
 def _check_work_dir(work_dir: str) -> None:
+    """Create the work directory, and try to write in it."""
     try:
         os.makedirs(work_dir, exist_ok=True)
         with tempfile.TemporaryFile(dir=work_dir):

@@ -24,17 +24,18 @@ if hasattr(os, 'register_at_fork'):
 
 @contextmanager
 def in_scope(scope: str | None) -> Iterator[None]:
-    """Within this context, names without a prefix are those of a framework; None changes nothing.
+    """Within this context, names without a prefix are those of a framework. None changes nothing.
 
-    MMEngine has one default scope for all threads, and restores it when a context ends. A thread
-    that builds at the same time would lose its scope, and not find ``PackInputs``. So it waits.
+    MMEngine has one default scope for all threads, and restores it when a context ends. A second
+    thread that builds at the same time would lose its scope, and not find ``PackInputs``. So it
+    waits.
     """
     with _building, DefaultScope.overwrite_default_scope(scope):
         yield
 
 
 def import_data_sets(scope: str | None) -> None:
-    """Import a framework's data sets, without their message that OneDL could not be imported."""
+    """Import a framework's data sets, if installed, without their message about missing OneDL."""
     name = f'{scope}.datasets'
     if scope and find_spec(scope) and find_spec(name):
         with redirect_stdout(io.StringIO()):

@@ -1,7 +1,8 @@
 """The model of a task, by its name: what ``vit-plugin train --data FOLDER --model NAME`` trains.
 
-Each name is a row: those with the frameworks' own heads are in ``from_folder``, and a project
-declares its own, see :attr:`vit_plugin.project.Project.models`.
+Each name is a row: those with the frameworks' own heads are in ``tasks``, or in ``from_folder`` if
+several tasks have them. A project declares its own, see
+:attr:`vit_plugin.project.Project.models`.
 """
 
 import math
@@ -15,14 +16,15 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 
 FINEST_STRIDE = 8  # pixels: stride of the finest map of a detector
-LARGE_GRID = 32  # patches along a side; larger images are attended within windows
-WINDOW = 14  # patches along a side
+MAX_GLOBAL_GRID = 32  # patches along a side; in larger images, attention is within windows
+WINDOW = 14  # patches along the side of a window
 # Channels of the maps: RetinaNet's, and those of the recipe for BCCD.
 WIDE_MAPS, NARROW_MAPS = 256, 96
-# Backbone channels; with these or more, heads have the width of their papers.
+# Channels of a backbone from which on heads have the width of their papers.
 MIN_WIDE_CHANNELS = 384
 NORM: Section = dict(type='GN', num_groups=16)  # for small batches
-MOST_QUERIES = 900  # DINO's
+MAX_QUERIES = 900  # DINO's number
+MASK2FORMER_POINTS = 112 * 112
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class ModelFacts:
             VisionTransformer.
         build: (changes of these arguments) -> the backbone, without memory for its weights.
         windows: whether the blocks attend within windows where images are large.
-        objects: the most objects in an image.
+        objects: the largest number of objects in an image.
         anchor: the smallest anchor in strides.
         levels: the number of maps that have anchors.
         stuff: for panoptic data, the number of stuff classes, which come last.
@@ -69,21 +71,31 @@ class ModelFacts:
         """The channels of the maps after a neck."""
         return WIDE_MAPS if self.is_wide else NARROW_MAPS
 
-    def backbone(self, out_type: str, **more: Any) -> Section:
-        """The backbone with this output, in windows where images are large."""
-        made: Section = {'type': 'vit_plugin.VisionTransformer', **self.arguments}
-        is_large = max(self.size) > LARGE_GRID * self.meta_backbone.strides[-1]
-        takes = 'type' not in self.arguments
-        takes &= not str(self.arguments.get('arch')).startswith('timm://')
-        if self.windows and is_large and takes and not self.meta_backbone.num_prefix_tokens:
+    def backbone(self, out_type: str, **changes: Any) -> Section:
+        """The config of the backbone with this output, and with attention in windows if it applies.
+
+        Windows are for large images, and for our own blocks without tokens before the patches.
+
+        Args:
+            out_type: the output.
+            **changes: arguments that replace those of the backbone.
+        """
+        section: Section = {'type': 'vit_plugin.VisionTransformer', **self.arguments}
+        is_large = max(self.size) > MAX_GLOBAL_GRID * self.meta_backbone.strides[-1]
+        has_our_blocks = 'type' not in self.arguments and not str(
+            self.arguments.get('arch')
+        ).startswith('timm://')
+        takes_windows = self.windows and is_large and has_our_blocks
+        # No window can contain the tokens before the patches.
+        if takes_windows and not self.meta_backbone.num_prefix_tokens:
             window = dict(size=WINDOW, global_blocks=self.depths())
-            made['encoder'] = {**self.arguments.get('encoder', {}), 'window': window}
-        return {**made, **more, 'out_type': out_type}
+            section['encoder'] = {**self.arguments.get('encoder', {}), 'window': window}
+        return {**section, **changes, 'out_type': out_type}
 
     def depths(self, parts: int = 4) -> tuple[int, ...]:
         """The last block of each of several equal groups of blocks."""
         ends = {self.meta_backbone.num_layers * part // parts - 1 for part in range(1, parts + 1)}
-        return tuple(sorted(ends - {-1}))
+        return tuple(sorted(ends - {-1}))  # with fewer blocks than groups, the first ones are empty
 
     def is_pyramid(self, finest: int = FINEST_STRIDE) -> bool:
         """Whether the maps from this stride on halve their size from one to the next."""
@@ -93,7 +105,15 @@ class ModelFacts:
     def pyramid(
         self, channels: int, levels: int, finest: int = FINEST_STRIDE
     ) -> tuple[Section, Section, list[int]]:
-        """The backbone, its pyramid of maps, and their strides: an FPN, or else ViTDet's."""
+        """The backbone, a neck that makes a pyramid of maps, and their strides.
+
+        The neck is an FPN if the backbone's own maps are a pyramid, and otherwise ViTDet's.
+
+        Args:
+            channels: channels of the maps.
+            levels: number of maps.
+            finest: stride of the finest map in pixels.
+        """
         if self.is_pyramid(finest):
             strides = [stride for stride in self.meta_backbone.strides if stride >= finest]
             neck = dict(
@@ -110,7 +130,7 @@ class ModelFacts:
     def simple_pyramid(
         self, channels: int, levels: int, finest: int = FINEST_STRIDE
     ) -> tuple[Section, Section, list[int]]:
-        """As :meth:`pyramid`, from the last map alone (arXiv:2203.16527)."""
+        """Like :meth:`pyramid`, but from the last map alone (arXiv:2203.16527)."""
         stride = self.meta_backbone.strides[-1]
         scale = 2.0 ** round(math.log2(stride / finest))
         neck = dict(
@@ -126,21 +146,25 @@ class ModelFacts:
     def queries(
         self, name: str, least: int, strides: Sequence[int] = (), share: float = 0.5
     ) -> int:
-        """The number of queries: twice the most objects in an image, and at least ``least``.
+        """The number of queries: twice the objects of the fullest image, but at least ``least``.
+
+        There are at most :data:`MAX_QUERIES`, and no more than positions that propose boxes.
 
         Args:
-            name: the model.
-            least: see above.
-            strides: of the maps whose positions propose boxes.
-            share: share of these positions that every image has: half, since an upright image
-                padded to a batch of landscape ones still covers a bit more. All, if images are
-                stretched.
+            name: the model, for messages.
+            least: the smallest number.
+            strides: strides of the maps whose positions propose boxes. Empty if none do.
+            share: share of these positions that lie within every image, and not in its padding.
+                Half by default: an upright image in a batch of landscape images covers a bit more
+                than that. 1 if images are stretched to one size.
 
         Raises:
-            ConfigError: if an image has more objects than that.
+            ConfigError: if an image has more objects than such positions.
         """
-        number = min(max(least, 2 * self.objects), MOST_QUERIES)
-        positions = sum(math.prod(-(-side // stride) for side in self.size) for stride in strides)
+        number = min(max(least, 2 * self.objects), MAX_QUERIES)
+        positions = sum(
+            math.prod(math.ceil(side / stride) for side in self.size) for stride in strides
+        )
         most = int(share * positions)
         if strides and most < max(self.objects, 1):
             raise ConfigError(
@@ -157,17 +181,20 @@ class ModelFacts:
 
     @property
     def output_kinds(self) -> dict[str, bool]:
-        """What a model of masks finds, as arguments of MMDetection's ``test_cfg``."""
+        """The outputs of a model of masks, as arguments of MMDetection's ``test_cfg``."""
         return dict(panoptic_on=self.stuff is not None, instance_on=self.stuff is None)
 
     @property
     def mask_points(self) -> int:
-        """The points at which masks are compared: Mask2Former's, or fewer for small images."""
-        return min(12544, math.prod(self.size) // 16)
+        """The number of points at which masks are compared.
+
+        It is Mask2Former's, or one point for every 4 x 4 pixels in smaller images.
+        """
+        return min(MASK2FORMER_POINTS, math.prod(self.size) // 16)
 
 
 # Changes of the schedule `fine_tuned` for a model with queries, whose parts all learn at one rate.
-ONE_RATE: Mapping[str, Any] = dict(rate=1e-4, at=16, slower={})
+ONE_RATE: Mapping[str, Any] = dict(rate=1e-4, rate_batch=16, rate_factors={})
 
 
 class TaskModel(NamedTuple):
@@ -175,17 +202,17 @@ class TaskModel(NamedTuple):
 
     Attributes:
         title: the name in a sentence, with an article.
-        build: the facts -> entries of ``model``, among them ``backbone``.
-        base: its config in ``_base_/models`` of the framework, which these entries change.
+        build: (facts) -> entries of ``model``, among them ``backbone``.
+        base: the config in ``_base_/models`` of the framework that these entries change.
         schedules: changes of the task's schedule, by the kind of start: ``small``, ``scratch``,
             ``stem`` and ``fine_tuned``.
         arch: default arch of the backbone. Empty: the task's default.
         side: default side in pixels of the squares that images are stretched to.
         stretched: whether images are stretched to one size.
-        imports: what else is imported.
+        imports: further modules for ``custom_imports``.
         hooks: hooks for the training.
-        wraps: whether the backbone may be one that wraps a module of another library.
-        saved: entries that identify this model in the config of a complete checkpoint.
+        allows_wrapped: whether the backbone may be one that wraps a module of another library.
+        saved_entries: entries that identify this model in the config of a complete checkpoint.
     """
 
     title: str
@@ -197,8 +224,8 @@ class TaskModel(NamedTuple):
     stretched: bool = False
     imports: tuple[str, ...] = ()
     hooks: tuple[Mapping[str, Any], ...] = ()
-    wraps: bool = False
-    saved: Mapping[str, Any] = {}
+    allows_wrapped: bool = False
+    saved_entries: Mapping[str, Any] = {}
 
 
 def has_entries(model: Any, wanted: Mapping[str, Any]) -> bool:

@@ -12,9 +12,9 @@ from .digits import Digits
 from .samplers import DefaultSampler, InfiniteSampler
 from .subset import stratified_subset
 
+# Transforms of vit_plugin.detection are here too, since pipelines name them vit_plugin.X.
 TRANSFORMS.register_lazily(
     {
-        # Detection code, but named by data pipelines as `vit_plugin.CopyBlend`
         'CopyBlend': 'vit_plugin.detection.mixed_images',
         'CutTile': 'vit_plugin.detection.tiled_images',
         'FloorCenterCrop': 'vit_plugin.data.center_crop',

@@ -31,14 +31,15 @@ def change_rows(
 def rand_augment(transform: Any, images: Tensor) -> Tensor:
     """RandAugment (arXiv:1909.13719). Each step computes images of one operation together."""
     images = images.clone()
-    for chosen in zip(*(transform.random_policy_indices() for _ in images), strict=True):
+    for indices in zip(*(transform.random_policy_indices() for _ in images), strict=True):
+        # (function, shared attributes) -> an operation, rows of the batch and their random numbers.
         groups: dict[tuple, tuple[Any, list[int], list[Any]]] = {}
-        for i, index in enumerate(chosen):
+        for i, index in enumerate(indices):
             operation = transform.transforms[index]
             if not operation.random_disable():
                 draw, apply = OPERATIONS[type(operation).__name__]
-                details = [str(getattr(operation, name, '')) for name in SHARED_ATTRIBUTES]
-                _, rows, drawn = groups.setdefault((apply, *details), (operation, [], []))
+                shared = [str(getattr(operation, name, '')) for name in SHARED_ATTRIBUTES]
+                _, rows, drawn = groups.setdefault((apply, *shared), (operation, [], []))
                 rows.append(i)
                 drawn.append(draw(operation, *images.shape[-2:]))
         for (apply, *_), (operation, rows, drawn) in groups.items():
@@ -59,6 +60,7 @@ def operate(transform: Any, images: Tensor) -> Tensor:
     return images
 
 
+# Direction of MMPretrain's RandomFlip -> dimensions of the batch.
 FLIPS = {'horizontal': (3,), 'vertical': (2,), 'diagonal': (2, 3)}
 
 
@@ -100,8 +102,8 @@ def crop(transform: Any, images: Tensor) -> Tensor:
         if transform.padding_mode != 'constant':
             fill = 0  # these modes use no fill, and torchvision rejects a list for them
         images = kernels.pad(images, transform.padding, fill, transform.padding_mode)
-    like = np.broadcast_to(np.uint8(0), images.shape[-2:])
-    boxes = [transform.rand_crop_params(like) for _ in images]
+    blank = np.broadcast_to(np.uint8(0), images.shape[-2:])  # its size is all that counts
+    boxes = [transform.rand_crop_params(blank) for _ in images]
     crops = [
         image[:, top : top + height, left : left + width]
         for image, (top, left, height, width) in zip(images, boxes, strict=True)

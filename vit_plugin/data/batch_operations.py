@@ -18,14 +18,20 @@ from torchvision.transforms.v2 import functional as kernels
 from vit_plugin.errors import ConfigError
 
 GRAY_WEIGHTS = (0.114, 0.587, 0.299)  # for BGR, the order of the framework's images
-RAMP = torch.arange(256.0)
+RAMP = torch.arange(256.0)  # all values of a pixel
+# Pillow's kernel ImageFilter.SMOOTH.
 SMOOTH = torch.tensor([[1.0, 1.0, 1.0], [1.0, 5.0, 1.0], [1.0, 1.0, 1.0]]) / 13
 
 
-def draw_magnitude(operation: Any, fixed: str = 'magnitude') -> float:
-    """Draw a signed magnitude as MMPretrain does, unless the attribute named ``fixed`` is set."""
-    given = getattr(operation, fixed)
-    return operation.random_negative(operation.random_magnitude() if given is None else given)
+def draw_magnitude(operation: Any, fixed_attribute: str = 'magnitude') -> float:
+    """Draw a magnitude and its sign as MMPretrain does.
+
+    The attribute named ``fixed_attribute``, if it is set, replaces the drawn magnitude.
+    """
+    magnitude = getattr(operation, fixed_attribute)
+    if magnitude is None:
+        magnitude = operation.random_magnitude()
+    return operation.random_negative(magnitude)
 
 
 def per_channel(values: float | Sequence[float], channels: int, name: str) -> np.ndarray:
@@ -35,7 +41,7 @@ def per_channel(values: float | Sequence[float], channels: int, name: str) -> np
     be a color (BGR).
 
     Raises:
-        ConfigError: if there is another number of values.
+        ConfigError: if the number of values does not fit the channels.
     """
     values = np.atleast_1d(np.asarray(values, float))
     if channels == 1 and len(values) == 3:

@@ -14,10 +14,10 @@ from .multi_view import CROP_INTERPOLATIONS, grayscale, jitter, resized_crop
 
 def apply_batched(transform: Any, images: Tensor) -> Tensor:
     """Transform uint8 images (B, C, H, W), each with its own random choices."""
-    return BATCHED[type(transform).__name__](transform, images)
+    return BATCH_VERSIONS[type(transform).__name__](transform, images)
 
 
-def some(transform: Any, images: Tensor) -> Tensor:
+def apply_to_some(transform: Any, images: Tensor) -> Tensor:
     """RandomApply: transform some of the images."""
 
     def change(images: Tensor) -> Tensor:
@@ -31,7 +31,7 @@ def some(transform: Any, images: Tensor) -> Tensor:
 
 
 # MMPretrain's transform -> its batch version.
-BATCHED: dict[str, Callable[[Any, Tensor], Tensor]] = {
+BATCH_VERSIONS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     **dict.fromkeys(OPERATIONS, operate),
     'RandAugment': rand_augment,
     'RandomFlip': flip,
@@ -40,7 +40,7 @@ BATCHED: dict[str, Callable[[Any, Tensor], Tensor]] = {
     'RandomResizedCrop': resized_crop,
     'ColorJitter': jitter,
     'RandomGrayscale': grayscale,
-    'RandomApply': some,
+    'RandomApply': apply_to_some,
 }
 
 
@@ -51,10 +51,10 @@ def check_batched(transform: Any) -> None:
         ConfigError: if the transform, or one of those inside it, is not in the tables.
     """
     name = type(transform).__name__
-    if name not in BATCHED:
+    if name not in BATCH_VERSIONS:
         raise ConfigError(
             f'augments: {name} cannot be applied to batches; leave it in the pipeline, and give '
-            f'some of {", ".join(BATCHED)}.'
+            f'some of {", ".join(BATCH_VERSIONS)}.'
         )
     if getattr(transform, 'pad_if_needed', False):
         raise ConfigError(

@@ -12,8 +12,9 @@ import numpy as np
 from anyfolder.sampling import evenly_spaced
 
 COMPARED_SAMPLES = 10_000  # evenly spaced; the sizes of all their files count
-READ_WHOLE = 1 << 28  # bytes in total; up to this, every byte counts
-READ_FILES, BLOCK = 1_000, 1 << 14  # above that: files to read, and bytes of each of three blocks
+MAX_BYTES_READ = 1 << 28  # up to this total, every byte counts
+# Above that: number of files to sample, and bytes of each of three blocks.
+SAMPLED_FILES, BLOCK = 1_000, 1 << 14
 CONTENT_THREADS = 16  # network storage answers late, but many requests at once
 
 
@@ -58,11 +59,11 @@ def _collect_file_facts(paths: Sequence[str]) -> list[tuple[int, str]]:
     """The size of each file, -1 if it is missing, and a digest of the bytes read."""
     with ThreadPoolExecutor(CONTENT_THREADS) as pool:
         sizes = [*pool.map(_size, paths)]
-        if sum(sizes) <= READ_WHOLE:
+        if sum(sizes) <= MAX_BYTES_READ:
             return [*zip(sizes, pool.map(_digest, paths), strict=True)]
-        chosen = evenly_spaced(len(paths), READ_FILES)
-        read = pool.map(_digest_blocks, [paths[i] for i in chosen], [sizes[i] for i in chosen])
-        digests = dict(zip(chosen, read, strict=True))
+        chosen = evenly_spaced(len(paths), SAMPLED_FILES)
+        blocks = pool.map(_digest_blocks, [paths[i] for i in chosen], [sizes[i] for i in chosen])
+        digests = dict(zip(chosen, blocks, strict=True))
     return [(size, digests.get(i, '')) for i, size in enumerate(sizes)]
 
 
@@ -76,7 +77,7 @@ def _size(path: str) -> int:
 
 def _digest(path: str) -> str:
     """A digest of all bytes of a file, empty if it cannot be read."""
-    return _digest_blocks(path, 0)
+    return _digest_blocks(path, 0)  # a small file is read completely
 
 
 def _digest_blocks(path: str, size: int) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-COMPARED = 10_000  # most samples of a data set to compare with another one
+MAX_SHARED_SAMPLES = 10_000  # larger data sets are not compared with another one
 
 
 def classes_of(dataset: Any) -> tuple[str, ...]:
@@ -15,20 +15,21 @@ def classes_of(dataset: Any) -> tuple[str, ...]:
     return tuple(map(str, (classes,) if isinstance(classes, str) else classes))
 
 
-def trained_on(val: Any, train: Any) -> int | None:
+def count_shared_images(val: Any, train: Any) -> int | None:
     """The number of validation samples that are also training samples.
 
-    None if that is not known: a data set names no images, or one has more than 10,000.
+    None if that is unknown: images without an identity, or a data set of more than 10,000.
     """
-    if any(
-        not hasattr(part, '__len__') or len(part) > COMPARED or not hasattr(part, 'get_data_info')
-        for part in (val, train)
-    ):
+    for dataset in (val, train):
+        if not hasattr(dataset, '__len__') or not hasattr(dataset, 'get_data_info'):
+            return None
+        if len(dataset) > MAX_SHARED_SAMPLES:
+            return None
+    val_images = {image_identity(val.get_data_info(i)) for i in range(len(val))}
+    train_images = {image_identity(train.get_data_info(i)) for i in range(len(train))}
+    if None in val_images | train_images:
         return None
-    names, others = (
-        [image_identity(part.get_data_info(i)) for i in range(len(part))] for part in (val, train)
-    )
-    return None if None in {*names, *others} else len({*names} & {*others})
+    return len(val_images & train_images)
 
 
 def image_identity(info: dict[str, Any]) -> str | None:

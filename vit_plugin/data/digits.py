@@ -42,9 +42,9 @@ def write_digits(folder: Path) -> None:
         MissingExtraError: if scikit-learn is not installed.
     """
     images, labels = scans('--data digits')
-    with new_folder(folder, durable=False) as place:
+    with new_folder(folder, durable=False) as temporary:
         for i, (pixels, label) in enumerate(zip(images, labels, strict=True)):
-            path = place / str(label) / f'{i:04d}.png'
+            path = temporary / str(label) / f'{i:04d}.png'
             path.parent.mkdir(exist_ok=True)
             Image.fromarray(pixels).save(path)
 
@@ -52,7 +52,7 @@ def write_digits(folder: Path) -> None:
 def scans(feature: str) -> tuple[np.ndarray, np.ndarray]:
     """scikit-learn's images (1797, 8, 8) in uint8, and their classes.
 
-    ``feature`` names who needs them.
+    ``feature`` names what needs scikit-learn, for the error if it is missing.
     """
     with needed_by(feature):
         from sklearn.datasets import load_digits
@@ -92,7 +92,7 @@ class Digits(BaseDataset):
         images, labels = scans('The Digits dataset')
         from sklearn.model_selection import train_test_split
 
-        parts = train_test_split(
+        splits = train_test_split(
             np.arange(len(labels)),
             test_size=self.val_fraction,
             stratify=labels,
@@ -100,5 +100,5 @@ class Digits(BaseDataset):
         )
         return [
             dict(img=images[i, ..., None], gt_label=int(labels[i]))  # (8, 8, 1)
-            for i in parts[DIGITS_SPLITS.index(self.split)]
+            for i in splits[DIGITS_SPLITS.index(self.split)]
         ]

@@ -13,7 +13,7 @@ from vit_plugin.arguments.fields import Typed
 from vit_plugin.errors import ConfigError, needed_by, rejecting
 from vit_plugin.registry import DATASETS
 
-from .images import reading
+from .images import name_unreadable_file
 
 
 @DATASETS.register_module()
@@ -66,21 +66,21 @@ class HuggingFaceImages(Dataset):
                 f'{table.features[image]}: give the column of the images, or cast it to '
                 'datasets.Image.'
             )
-        kind = table.features[label] if label else None
+        label_type = table.features[label] if label else None
         if label and not (
-            isinstance(kind, datasets.ClassLabel) or getattr(kind, 'dtype', '').startswith('int')
+            isinstance(label_type, datasets.ClassLabel)
+            or getattr(label_type, 'dtype', '').startswith('int')
         ):
             raise ConfigError(
-                f'label={label!r} of {path!r} is not a column of integers, but {kind}: give the '
-                'column of the labels, or label=None.'
+                f'label={label!r} of {path!r} is not a column of integers, but {label_type}: give '
+                'the column of the labels, or label=None.'
             )
         self.pipeline = Compose(list(pipeline))
-        names = classes or getattr(kind, 'names', None)
+        names = classes or getattr(label_type, 'names', None)
         self.metainfo = dict(classes=tuple(names)) if names else {}
         self._path, self._image, self._label = path, image, label
-        self._table = table.select_columns([one for one in (image, label) if one]).cast_column(
-            image, datasets.Image(decode=False)
-        )
+        table = table.select_columns([image, label] if label else [image])
+        self._table = table.cast_column(image, datasets.Image(decode=False))
 
     def __len__(self) -> int:
         return len(self._table)
@@ -89,7 +89,7 @@ class HuggingFaceImages(Dataset):
         row: dict[str, Any] = self._table[int(index)]
         content, file = _content(row[self._image] or {})
         path = f'{self._path}[{index}] {file}'.strip()
-        with reading(path):
+        with name_unreadable_file(path):
             image = decode(content, 'color')
         size = image.shape[:2]
         sample = dict(img=image, img_path=path, img_shape=size, ori_shape=size, sample_idx=index)

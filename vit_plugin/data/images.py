@@ -20,7 +20,7 @@ LoadImageFromFile: Any = needed_class('LoadImage', 'mmcv.transforms:LoadImageFro
 
 
 @contextmanager
-def reading(path: str) -> Iterator[None]:
+def name_unreadable_file(path: str) -> Iterator[None]:
     """Name the file in the error if the block fails.
 
     Raises:
@@ -48,17 +48,19 @@ def read_encoded(path: str, backend_args: Backend) -> bytes:
     return content
 
 
-def _from_lower(values: Sequence[float]) -> Sequence[float]:
+def _check_ascending(values: Sequence[float]) -> Sequence[float]:
     if values[0] >= values[1]:
         raise ValueError('Values should be (lower, upper)')
     return values
 
 
 # The lower and upper pixel value that become 0 and 255.
-Window = Annotated[Sequence[float], Field(min_length=2, max_length=2), AfterValidator(_from_lower)]
+Window = Annotated[
+    Sequence[float], Field(min_length=2, max_length=2), AfterValidator(_check_ascending)
+]
 
 
-def windowed(values: np.ndarray, window: Window) -> np.ndarray:
+def apply_window(values: np.ndarray, window: Window) -> np.ndarray:
     """Map the values of a window to 0 to 255, in float32, and clip those outside."""
     lower, upper = window
     return np.clip((values.astype(np.float32) - lower) * (255 / (upper - lower)), 0, 255)
@@ -70,8 +72,8 @@ class LoadImage(LoadImageFromFile):
 
     Args:
         window: the lower and the upper value of the file that become 0 and 255, in uint8, or with
-            ``to_float32`` without rounding. Values outside are clipped. For images of more than 8
-            bits, such as ``(0, 4095)`` for 12 bits. Without it, 8 bits are read.
+            ``to_float32`` without rounding. Values outside are clipped. It is for images of more
+            than 8 bits, such as ``(0, 4095)`` for 12 bits. Without it, 8 bits are read.
         bands: number of bands of images in NumPy's format or TIFF, whose values are read as they
             are, in float32, see :mod:`anyfolder.pixels.bands`. Without it, photographs are read.
         **kwargs: arguments of ``LoadImageFromFile``.
@@ -114,7 +116,7 @@ class LoadImage(LoadImageFromFile):
         Raises:
             ConfigError: if the file cannot be read as an image.
         """
-        with reading(path):
+        with name_unreadable_file(path):
             content = read_encoded(path, self.backend_args)
             if self.bands:
                 return read_bands(content, self.bands)
@@ -124,8 +126,8 @@ class LoadImage(LoadImageFromFile):
                 reader = needed_class('imdecode_backend', 'mmcv:imfrombytes')
                 image = reader(content, self.color_type, backend=self.imdecode_backend)
         if self.window:
-            image = windowed(image, self.window)
-            # Pillow resizes no other dtypes.
+            image = apply_window(image, self.window)
+            # By default uint8, the only dtype that Pillow resizes.
             return image if self.to_float32 else np.rint(image).astype(np.uint8)
         return image.astype(np.float32) if self.to_float32 else image
 
@@ -143,9 +145,9 @@ class LoadCachedImage(LoadImage):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._kept: dict[str, np.ndarray] = {}
+        self._images: dict[str, np.ndarray] = {}
 
     def load(self, path: str) -> np.ndarray:
-        if path not in self._kept:
-            self._kept[path] = super().load(path)
-        return self._kept[path].copy()  # later steps may write into the image
+        if path not in self._images:
+            self._images[path] = super().load(path)
+        return self._images[path].copy()  # later steps may write into the image

@@ -14,7 +14,7 @@ from vit_plugin.arguments.fields import ASCENDING, Backend, Positive, PositiveIn
 from vit_plugin.files.resizing import resize_image
 from vit_plugin.registry import TRANSFORMS, needed_class
 
-from .images import read_encoded, reading
+from .images import name_unreadable_file, read_encoded
 
 RandomResizedCrop: Any = needed_class(
     'LoadRandomResizedCrop', 'mmpretrain.datasets.transforms:RandomResizedCrop'
@@ -63,27 +63,25 @@ class LoadRandomResizedCrop(RandomResizedCrop):
 
     def transform(self, results: dict) -> dict:
         path = results['img_path']
-        with reading(path):
+        with name_unreadable_file(path):
             content = read_encoded(path, self.backend_args)
             width, height = displayed_size(content)
         top, left, crop_height, crop_width = self.rand_crop_params(
             np.broadcast_to(np.uint8(0), (height, width))
         )
-        reduction = next(
-            (
-                times
-                for times in REDUCTIONS
-                if crop_height >= times * self.scale[0] and crop_width >= times * self.scale[1]
-            ),
-            1,
-        )
-        with reading(path):
-            image = decode(content, REDUCTIONS.get(reduction, cv2.IMREAD_COLOR))
+        flag = cv2.IMREAD_COLOR
+        for reduction, reduced_flag in REDUCTIONS.items():  # the largest that leaves enough pixels
+            height_left, width_left = crop_height / reduction, crop_width / reduction
+            if height_left >= self.scale[0] and width_left >= self.scale[1]:
+                flag = reduced_flag
+                break
+        with name_unreadable_file(path):
+            image = decode(content, flag)
         # Not 1 / reduction: reduced sides are rounded up.
-        y, x = image.shape[0] / height, image.shape[1] / width
+        scale_y, scale_x = image.shape[0] / height, image.shape[1] / width
         image = image[
-            round(y * top) : round(y * (top + crop_height)),
-            round(x * left) : round(x * (left + crop_width)),
+            round(scale_y * top) : round(scale_y * (top + crop_height)),
+            round(scale_x * left) : round(scale_x * (left + crop_width)),
         ]
         image = resize_image(image, self.scale[::-1], self.interpolation, self.backend)
         return dict(results, img=image, img_shape=image.shape[:2], ori_shape=(height, width))

@@ -15,8 +15,8 @@ CROP_INTERPOLATIONS = ('nearest', 'bilinear', 'bicubic')
 
 def resized_crop(transform: Any, images: Tensor) -> Tensor:
     """Crop and resize each image like OpenCV: pixels outside the crop have no influence."""
-    like = np.broadcast_to(np.uint8(0), images.shape[-2:])
-    boxes = on_device(images, [transform.rand_crop_params(like) for _ in images], torch.float32)
+    blank = np.broadcast_to(np.uint8(0), images.shape[-2:])  # its size is all that counts
+    boxes = on_device(images, [transform.rand_crop_params(blank) for _ in images], torch.float32)
     positions = []
     for axis, side in enumerate(transform.scale):
         first, length = boxes[:, axis, None], boxes[:, axis + 2, None]  # (B, 1)
@@ -37,19 +37,24 @@ def resized_crop(transform: Any, images: Tensor) -> Tensor:
 
 
 def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
-    """Shift the hue of BGR images (B, 3, H, W) by a fraction of the circle (B, ).
+    """Shift the hue of BGR images (B, 3, H, W) by a fraction of the circle (B,).
 
     Each channel is then a function of hue, saturation and value (A. R. Smith, SIGGRAPH 1978).
     """
     blue, green, red = images.float().unbind(1)
     value = torch.maximum(torch.maximum(blue, green), red)
     chroma = value - torch.minimum(torch.minimum(blue, green), red)
-    safe = chroma.clamp(min=1)  # gray pixels have no hue
+    nonzero_chroma = chroma.clamp(min=1)  # gray pixels have no hue
     # The hue is in sixths of the circle.
-    hue = torch.where(value == green, 2 + (blue - red) / safe, 4 + (red - green) / safe)
-    hue = torch.where(value == red, (green - blue) / safe, hue) + 6 * turns[:, None, None]
-    steps = [(shift + hue) % 6 for shift in (1, 3, 5)]  # hues of blue, green and red
-    channels = [value - chroma * torch.minimum(step, 4 - step).clamp(0, 1) for step in steps]
+    hue = torch.where(
+        value == green, 2 + (blue - red) / nonzero_chroma, 4 + (red - green) / nonzero_chroma
+    )
+    hue = torch.where(value == red, (green - blue) / nonzero_chroma, hue) + 6 * turns[:, None, None]
+    # The hue relative to a channel decides its share of the chroma.
+    sectors = [(shift + hue) % 6 for shift in (1, 3, 5)]  # for blue, green and red
+    channels = [
+        value - chroma * torch.minimum(sector, 4 - sector).clamp(0, 1) for sector in sectors
+    ]
     return to_uint8(torch.stack(channels, dim=1).round_())
 
 
@@ -63,17 +68,23 @@ JITTERS = (
 
 
 def jitter(transform: Any, images: Tensor) -> Tensor:
-    """Change brightness, contrast, saturation and hue of each image, in an order of its own."""
-    drawn = [transform._rand_params() for _ in images]
+    """Change brightness, contrast, saturation and hue of each image, each in a random order."""
+    # For each image the order of the changes, and the value of each change or None.
+    orders: list[Any] = []
+    values: list[list[Any]] = []
+    for _ in images:
+        order, *image_values = transform._rand_params()
+        orders.append(order)
+        values.append(image_values)
     images = images.clone()
     for step in range(len(JITTERS)):
-        for kind, change in enumerate(JITTERS):
+        for number, change in enumerate(JITTERS):
             rows = [
                 i
-                for i, (order, *values) in enumerate(drawn)
-                if order[step] == kind and values[kind] is not None
+                for i in range(len(images))
+                if orders[i][step] == number and values[i][number] is not None
             ]
-            change_rows(images, rows, change, transform, [drawn[i][1 + kind] for i in rows])
+            change_rows(images, rows, change, transform, [values[i][number] for i in rows])
     return images
 
 

@@ -1,5 +1,6 @@
 """Samplers that add the position in the run to each index, and can begin inside a pass."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -23,13 +24,14 @@ class PositionedSampler:
     """
 
     def __init__(self, source: Any, batch_size: int, own_seed: bool) -> None:
-        self._source, self.samples, self._own_seed = source, batch_size, own_seed
-        self._next = (0, 0)
+        self._source, self.samples_per_iteration, self._own_seed = source, batch_size, own_seed
+        self._next = (0, 0)  # iteration of the next pass, and skipped ones, see begin
 
     def __len__(self) -> int:
         return len(self._source)
 
     def __getattr__(self, name: str) -> Any:
+        # pickle looks up such names before the constructor has run.
         if name.startswith('__') or name == '_source':
             raise AttributeError(name)
         return getattr(self._source, name)
@@ -40,8 +42,8 @@ class PositionedSampler:
 
     @property
     def _items(self) -> int:
-        """The indices that the source yields in an iteration."""
-        return self.samples
+        """How many items the source yields in an iteration: indices here, batches in a subclass."""
+        return self.samples_per_iteration
 
     @property
     def endless(self) -> bool:
@@ -68,13 +70,16 @@ class PositionedSampler:
     def __iter__(self) -> Iterator:
         iteration, skipped = self._next
         first = iteration - skipped
-        # A loop may not say where to begin.
-        self._next = (first + -(-len(self._source) // self._items), 0)
+        # The beginning of the pass after this one, unless the loop calls `begin`.
+        self._next = (first + math.ceil(len(self._source) / self._items), 0)
         rank, world = get_dist_info()
-        for number, item in enumerate(self._after(skipped * self._items), iteration * self._items):
+        for number, item in enumerate(
+            self._iterate_from(skipped * self._items), iteration * self._items
+        ):
             yield self._add_position(item, number, rank, world)
 
-    def _after(self, skipped: int) -> Iterator:
+    def _iterate_from(self, skipped: int) -> Iterator:
+        # The samplers of this package can begin anywhere. Others draw the skipped items, too.
         if hasattr(self._source, 'skip'):
             self._source.skip(skipped)
             return iter(self._source)
@@ -99,7 +104,7 @@ class PositionedBatchSampler(PositionedSampler):
         self, item: list, number: int, rank: int, world: int
     ) -> list[PositionedIndex]:
         return [
-            PositionedIndex(index, (number * self.samples + i) * world + rank)
+            PositionedIndex(index, (number * self.samples_per_iteration + i) * world + rank)
             for i, index in enumerate(item)
         ]
 
@@ -107,7 +112,7 @@ class PositionedBatchSampler(PositionedSampler):
 def positioned_sampler(
     source: Any, batch_size: int | None, dataset: Any, seed: int
 ) -> PositionedSampler:
-    """Build a sampler whose indices know their positions."""
+    """Build a sampler that adds positions to its indices."""
     if not isinstance(source, Mapping):
         return PositionedSampler(source, batch_size or 1, own_seed=True)
     own_seed = source.get('seed') is not None
@@ -120,7 +125,7 @@ def positioned_sampler(
 def positioned_batch_sampler(
     source: Any, own_seed: bool, sampler: Any, batch_size: int | Sequence[int]
 ) -> PositionedBatchSampler:
-    """Build a batch sampler whose indices know their positions."""
+    """Build a batch sampler that adds positions to its indices."""
     if isinstance(source, Mapping):
         source = DATA_SAMPLERS.build(
             source, default_args=dict(sampler=sampler, batch_size=batch_size)
@@ -136,7 +141,7 @@ def seeded_loader(cfg: Mapping, seed: int, unreadable: UnreadableList | None = N
     Args:
         cfg: the config of a data loader, as MMEngine's ``Runner.build_dataloader`` takes it.
         seed: the seed of the run, the same in all processes.
-        unreadable: see :class:`Seeded`.
+        unreadable: see :class:`SeededDataset`.
     """
     cfg = dict(
         cfg,

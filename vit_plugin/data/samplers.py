@@ -27,8 +27,8 @@ def epoch_order(size: int, shuffle: bool, seed: int) -> Tensor:
     return torch.randperm(size, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
-def every(indices: Tensor, first: int, step: int) -> Tensor:
-    """A share of the indices that does not keep the others in memory."""
+def strided_share(indices: Tensor, first: int, step: int) -> Tensor:
+    """Every ``step``-th index from ``first`` on, without keeping the others in memory."""
     return indices[first::step].clone() if first or step > 1 else indices
 
 
@@ -38,7 +38,7 @@ def as_ints(indices: Tensor) -> Iterator[int]:
         yield from chunk.tolist()
 
 
-class _Skipping(Sampler):
+class _SkippingSampler(Sampler):
     """A share of an order of a data set, whose next pass may begin at any sample."""
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: Seed | None = None) -> None:
@@ -61,7 +61,7 @@ class _Skipping(Sampler):
 
 
 @DATA_SAMPLERS.register_module()
-class DefaultSampler(_Skipping):
+class DefaultSampler(_SkippingSampler):
     """MMEngine's ``DefaultSampler`` in the same order, without a list of all indices.
 
     Args:
@@ -87,12 +87,12 @@ class DefaultSampler(_Skipping):
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[int]:
-        first, self._skipped = self._skipped, 0
+        skipped, self._skipped = self._skipped, 0
         indices = epoch_order(self.size, self.shuffle, self.seed + self.epoch)
-        begin = self.rank + first * self.world_size
-        share = every(indices, begin, self.world_size)
-        # The repeated samples at the end are taken from the start, several times over if there are
-        # few samples.
+        begin = self.rank + skipped * self.world_size
+        share = strided_share(indices, begin, self.world_size)
+        # Samples are repeated at the end, from the start of the order, and several times if it is
+        # shorter than the number of processes.
         after = begin + len(share) * self.world_size
         repeated = indices[
             torch.arange(after, max(after, self.total_size), self.world_size) % len(indices)
@@ -107,7 +107,7 @@ class DefaultSampler(_Skipping):
 
 
 @DATA_SAMPLERS.register_module()
-class InfiniteSampler(_Skipping):
+class InfiniteSampler(_SkippingSampler):
     """MMEngine's ``InfiniteSampler``, able to begin in any pass: each follows from (seed, pass).
 
     The processes share one endless order: all indices in one order, then all in another.
@@ -125,7 +125,7 @@ class InfiniteSampler(_Skipping):
         position = self.rank + self._skipped * self.world_size
         while True:
             number, first = divmod(position, self.size)
-            indices = every(
+            indices = strided_share(
                 epoch_order(self.size, self.shuffle, self.seed + number), first, self.world_size
             )
             position += len(indices) * self.world_size

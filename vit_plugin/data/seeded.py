@@ -22,15 +22,22 @@ from vit_plugin.errors import ConfigError
 SAMPLE, STEP, VALIDATION = range(3)  # purposes of random numbers
 
 
-def seeds(seed: int, kind: int, number: int, part: int = 0) -> list[int]:
-    """Four independent seeds below 2**32 for the ``number``-th sample, step or validation."""
-    return np.random.SeedSequence((seed, kind, number, part)).generate_state(4).tolist()
+def seeds(seed: int, purpose: int, number: int, part: int = 0) -> list[int]:
+    """Four independent seeds below 2**32.
+
+    Args:
+        seed: the seed of the run.
+        purpose: :data:`SAMPLE`, :data:`STEP` or :data:`VALIDATION`.
+        number: which sample, step or validation of the run.
+        part: distinguishes several uses of the same number.
+    """
+    return np.random.SeedSequence((seed, purpose, number, part)).generate_state(4).tolist()
 
 
 def seed_host(words: list[int]) -> None:
-    """Seed the CPU generators of Python, NumPy and torch in 10 us.
+    """Seed the CPU generators of Python, NumPy and torch with the first three words, in 10 us.
 
-    ``torch.manual_seed`` alone takes 180 us.
+    The fourth word is left to the caller. ``torch.manual_seed`` alone takes 180 us.
     """
     random.seed(words[0])
     np.random.seed(words[1])
@@ -44,7 +51,7 @@ class PositionedIndex(NamedTuple):
     position: int
 
 
-class Seeded:
+class SeededDataset:
     """A map-style data set that seeds the generators before each sample.
 
     Its attributes are those of the wrapped data set.
@@ -74,18 +81,18 @@ class Seeded:
             try:
                 return self._dataset[index]
             except Exception as error:
-                listed = self._unreadable
+                unreadable_list = self._unreadable
                 unreadable = (
                     unreadable_file(error, self._dataset, index) if isinstance(index, int) else None
                 )
-                if not listed or not unreadable:
+                if not unreadable_list or not unreadable:
                     raise
-                listed.add(UnreadableFile(position, *unreadable))
+                unreadable_list.add(UnreadableFile(position, *unreadable))
                 index = words[3] % len(self._dataset)
+        path, reason = unreadable
         raise ConfigError(
-            f'{ATTEMPTS} samples in a row cannot be read, the last one {unreadable[0]!r} '
-            f'({unreadable[1]}); they are listed in {str(listed.path)!r}: look at the path to the '
-            'data.'
+            f'{ATTEMPTS} samples in a row cannot be read, the last one {path!r} ({reason}); they '
+            f'are listed in {str(unreadable_list.path)!r}: look at the path to the data.'
         )
 
     def __len__(self) -> int:
@@ -97,9 +104,8 @@ class Seeded:
         return self._dataset
 
     def __getattr__(self, name: str) -> Any:
-        if (
-            name.startswith('__') or name in self._own_names
-        ):  # pickle asks before the constructor has run
+        # pickle looks up such names before the constructor has run.
+        if name.startswith('__') or name in self._own_names:
             raise AttributeError(name)
         return getattr(self._dataset, name)
 
@@ -111,9 +117,9 @@ class Seeded:
             setattr(self._dataset, name, value)
 
 
-def seeded_part(dataset: Any) -> Any:
+def find_seeded_dataset(dataset: Any) -> Any:
     """The seeded data set inside the wrapper of ``num_batch_per_epoch``."""
-    return dataset if isinstance(dataset, Seeded) else getattr(dataset, '_dataset', dataset)
+    return dataset if isinstance(dataset, SeededDataset) else getattr(dataset, '_dataset', dataset)
 
 
 def seeded_dataset(dataset: Any, seed: int, unreadable: UnreadableList | None = None) -> Any:
@@ -127,4 +133,4 @@ def seeded_dataset(dataset: Any, seed: int, unreadable: UnreadableList | None = 
             logging.WARNING,
         )
         return built
-    return Seeded(built, seed, unreadable)
+    return SeededDataset(built, seed, unreadable)

@@ -12,13 +12,13 @@ from vit_plugin.arguments.fields import Seed
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import DATASETS
 
-Part = Annotated[float, Field(gt=0, le=1)]
+KeptFraction = Annotated[float, Field(gt=0, le=1)]
 
 
 @DATASETS.register_module()
 @checked
 def stratified_subset(
-    dataset: dict, fraction: Part, seed: Seed = 0, rest: bool = False
+    dataset: dict, fraction: KeptFraction, seed: Seed = 0, rest: bool = False
 ) -> BaseDataset:
     """Build a data set and keep a subset, such as 1 % of the labels for semi-supervised learning.
 
@@ -27,7 +27,7 @@ def stratified_subset(
 
     Args:
         dataset: the config of a data set with one label for each image.
-        fraction: the part of each class to keep, above 0 and at most 1. At least one image of each
+        fraction: the share of each class to keep, above 0 and at most 1. At least one image of each
             class remains.
         seed: seed of the choice. With the same seed, a larger subset contains a smaller one.
         rest: keep the other images instead, to train on these and validate on the subset.
@@ -41,16 +41,14 @@ def stratified_subset(
     complete = ALL_DATASETS.build(dataset)
     labels = dataset_labels(complete)
     random = np.random.default_rng(seed)
-    chosen = np.concatenate(
-        [
-            members[: max(round(len(members) * fraction), 1)]
-            for label in np.unique(labels)
-            for members in [random.permutation(np.flatnonzero(labels == label))]
-        ]
-    )
-    return complete.get_subset(
-        (np.setdiff1d(np.arange(len(labels)), chosen) if rest else np.sort(chosen)).tolist()
-    )
+    kept = []
+    for label in np.unique(labels):
+        members = random.permutation(np.flatnonzero(labels == label))
+        kept.append(members[: max(round(len(members) * fraction), 1)])
+    indices = np.sort(np.concatenate(kept))
+    if rest:
+        indices = np.setdiff1d(np.arange(len(labels)), indices)
+    return complete.get_subset(indices.tolist())
 
 
 def dataset_labels(dataset: Any) -> np.ndarray:

@@ -11,8 +11,9 @@ from vit_plugin.errors import ConfigError
 
 LISTS = dict(train='unreadable.txt', val='unreadable_val.txt', test='unreadable_test.txt')
 ATTEMPTS = 10  # samples in a row that may be unreadable
+MAX_REASON_CHARACTERS = 200
 # Errors of the machine, not of a file.
-MACHINE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+MACHINE_ERRORS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
 class UnreadableError(ConfigError):
@@ -44,19 +45,19 @@ def unreadable_file(
     A sample is unreadable if it raises
 
     - an :class:`UnreadableError`, as the readers of this package do,
-    - an ``OSError`` (a file that is missing, forbidden, cut off or no image for Pillow, a disk that
-      fails), unless it is about the machine (too many open files, no memory, no space),
+    - an ``OSError`` (a file that is missing, forbidden, cut off or not an image for Pillow, or a
+      failing disk), unless it is about the machine (too many open files, no memory, no space),
     - what MMCV's ``LoadImageFromFile`` raises where OpenCV cannot decode a file.
 
     Args:
         error: the exception.
         dataset: the data set. It knows the file if the error does not.
-        index: the index of the sample there.
+        index: the index of the sample in the data set.
     """
     if isinstance(error, UnreadableError):
         return error.path, error.reason
     if isinstance(error, OSError):
-        if error.errno in MACHINE:
+        if error.errno in MACHINE_ERRORS:
             return None
     elif not (
         (isinstance(error, AssertionError) and f'{error}'.startswith('failed to load image'))
@@ -66,7 +67,8 @@ def unreadable_file(
     # Data sets of MMEngine have this method.
     info = dataset.get_data_info(index) if hasattr(dataset, 'get_data_info') else {}
     path = info.get('img_path') or getattr(error, 'filename', None) or f'sample {index}'
-    return str(path), ' '.join(f'{type(error).__name__}: {error}'.split())[:200]
+    reason = ' '.join(f'{type(error).__name__}: {error}'.split())
+    return str(path), reason[:MAX_REASON_CHARACTERS]
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class UnreadableList:
         lines = (os.fsdecode(line).split('\t', 2) for line in self.path.read_bytes().splitlines())
         return list(
             {
-                parts[0] + parts[1]: UnreadableFile(int(parts[0]), *parts[1:])
+                (parts[0], parts[1]): UnreadableFile(int(parts[0]), *parts[1:])
                 for parts in lines
                 if len(parts) == 3 and parts[0].isdecimal()
             }.values()

@@ -8,11 +8,12 @@ def bilinear(values: np.ndarray, size: tuple[int, int], align_corners: bool) -> 
     """Resize values (h, w) to another height and width."""
     if not align_corners:
         return cv2.resize(values, size[::-1], interpolation=cv2.INTER_LINEAR)
-    for length in size:  # the rows, then the columns; OpenCV's other functions round positions
+    # OpenCV's functions for other grids round positions. Each round resizes rows and transposes.
+    for length in size:
         last = len(values) - 1
         positions = np.arange(length, dtype=np.float32) * np.float32(last / max(length - 1, 1))
-        before = np.minimum(positions.astype(int), last)
-        share = (positions - before)[:, None]
-        after = values[np.minimum(before + 1, last)]
-        values = ((1 - share) * values[before] + share * after).T
+        lower = np.minimum(positions.astype(int), last)
+        upper = np.minimum(lower + 1, last)
+        share = (positions - lower)[:, None]
+        values = ((1 - share) * values[lower] + share * values[upper]).T
     return values

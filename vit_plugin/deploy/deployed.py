@@ -7,17 +7,22 @@ import torch
 from torch import nn
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.inference.answered_task import has_part
+from vit_plugin.inference.answered_task import has_component
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.protocol import Backbone
-from vit_plugin.project import declared
-from vit_plugin.task import of_tasks
+from vit_plugin.project import declared_rows
+from vit_plugin.task import task_declarations
 
 from .deployed_module import Deployed, DeployedFeatures, DeployedModule
 
 
 def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
     """A copy of a trained model to export, in eval mode.
+
+    Args:
+        model: the model.
+        dtype: the dtype of the exported file. Only ``'bfloat16'`` changes the copy, which is
+            float32 otherwise.
 
     Raises:
         ConfigError: if the backbone is not ours, or if the model has operations that cannot be
@@ -29,11 +34,12 @@ def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
             f'model.backbone: {type(backbone).__name__} is not one of vit_plugin, and only those '
             'can be exported.'
         )
-    network = torch.bfloat16 if dtype == 'bfloat16' else torch.float32
-    return _kind(model)(deepcopy(model), network).eval().requires_grad_(False)
+    network_dtype = torch.bfloat16 if dtype == 'bfloat16' else torch.float32
+    adapter = _find_adapter(model)
+    return adapter(deepcopy(model), network_dtype).eval().requires_grad_(False)
 
 
-def _kind(model: nn.Module) -> type[Deployed]:
+def _find_adapter(model: nn.Module) -> type[Deployed]:
     """The adapter of a model.
 
     Raises:
@@ -41,11 +47,17 @@ def _kind(model: nn.Module) -> type[Deployed]:
     """
     if isinstance(model, Classifier):
         return DeployedModule if model.num_classes else DeployedFeatures
-    rows = {key: at for one in of_tasks('deployed').values() for key, at in one.items()}
-    adapters = {**declared('deployed'), **rows}
-    # Rows with a class come first; an attribute alone decides the rest.
-    for (part, name), adapter in sorted(adapters.items(), key=lambda row: not row[0][1]):
-        if has_part(model, part, name) if name else hasattr(model, part):
+    adapters = dict(declared_rows('deployed'))
+    for rows in task_declarations('deployed').values():
+        adapters |= rows
+    # A row is for a model with a component of this class or, without a class, of any class. Rows
+    # with a class come first.
+    for (component, class_name), adapter in sorted(adapters.items(), key=lambda row: not row[0][1]):
+        if class_name:
+            matches = has_component(model, component, class_name)
+        else:
+            matches = hasattr(model, component)
+        if matches:
             return resolve_name(adapter)
     raise ConfigError(
         f'model: {type(model).__name__} selects boxes or masks in steps that cannot be exported; '

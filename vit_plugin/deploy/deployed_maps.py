@@ -12,7 +12,7 @@ class DeployedMaps(Deployed):
     """MMSegmentation's model -> values per pixel (B, C, H, W).
 
     Raises:
-        ConfigError: if the model cuts an image into windows.
+        ConfigError: if the model cuts an image into windows (sliding-window inference).
     """
 
     def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:

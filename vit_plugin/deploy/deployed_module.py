@@ -13,15 +13,16 @@ Outputs = Tensor | tuple[Tensor, ...]
 
 
 class Deployed(nn.Module):
-    """Preprocessing and network in one module, in this dtype.
+    """Preprocessing and network in one module; the network computes in ``dtype``.
 
     Its forward takes images (B, C, H, W), float32 from 0 to 255, in the network's channel order
-    (RGB). If images are padded, it also takes their heights and widths (B, 2) in int64. Pixels
-    outside are replaced by the padding value of the preprocessor.
+    (RGB). If the preprocessor pads images, it also takes their heights and widths (B, 2) in int64,
+    and replaces the pixels outside by the padding value.
 
     Attributes:
         inputs, outputs: the names of the inputs and outputs.
-        unit, least: sides of images must be multiples of ``unit``, and at least ``least`` of them.
+        unit, min_units: sides of images must be multiples of ``unit``, and at least
+            ``min_units * unit``.
     """
 
     outputs: ClassVar[tuple[str, ...]]
@@ -39,10 +40,10 @@ class Deployed(nn.Module):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        return INPUTS if self.padding.pads else INPUTS[:1]
+        return INPUTS if self.padding.adds_pixels else INPUTS[:1]
 
     @property
-    def least(self) -> int:
+    def min_units(self) -> int:
         return max(2, math.ceil(2 * self.stride / self.unit))
 
     def normalized(self, images: Tensor, sizes: Tensor | None = None) -> Tensor:
@@ -67,8 +68,8 @@ class Deployed(nn.Module):
     def difference(self, found: Outputs, wanted: Outputs) -> float:
         """The largest difference of outputs, relative to the largest value of each."""
         return max(
-            relative_difference(one, other)
-            for one, other in zip(_tuple(found), _tuple(wanted), strict=True)
+            relative_difference(actual, expected)
+            for actual, expected in zip(_as_tuple(found), _as_tuple(wanted), strict=True)
         )
 
 
@@ -82,7 +83,7 @@ class DeployedModule(Deployed):
 
 
 class DeployedFeatures(DeployedModule):
-    """The same without a head -> features (B, C)."""
+    """A plain classifier without its head -> features (B, C)."""
 
     outputs = ('features',)
 
@@ -94,20 +95,21 @@ def normalization_of(model: nn.Module) -> tuple[Tensor, Tensor]:
         pixels = model.data_config
         mean, std = (255 * torch.tensor(pixels[key])[:, None, None] for key in ('mean', 'std'))
         return mean, std
-    ones = torch.ones(1, 1, 1)
-    return getattr(preprocessor, 'mean', 0 * ones), getattr(preprocessor, 'std', ones)
+    mean = getattr(preprocessor, 'mean', torch.zeros(1, 1, 1))
+    return mean, getattr(preprocessor, 'std', torch.ones(1, 1, 1))
 
 
-def _tuple(outputs: Outputs) -> tuple[Tensor, ...]:
+def _as_tuple(outputs: Outputs) -> tuple[Tensor, ...]:
     return (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
 
 
 def relative_difference(found: Tensor, wanted: Tensor) -> float:
-    """The largest difference from the expected values, relative to their maximum."""
+    """The largest difference from the expected values, relative to their maximum.
+
+    Infinite if shapes differ.
+    """
     if found.shape != wanted.shape:
         return math.inf
-    return (
-        ((found - wanted).abs().max() / wanted.abs().max().clamp(min=1e-6)).item()
-        if wanted.numel()
-        else 0.0
-    )
+    if not wanted.numel():
+        return 0.0
+    return ((found - wanted).abs().max() / wanted.abs().max().clamp(min=1e-6)).item()

@@ -14,21 +14,19 @@ from anyfolder.limits import LimitError
 from anyfolder.pixels.bands import check_bands
 from anyfolder.pixels.images import read_image
 from vit_plugin.arguments import fits
-from vit_plugin.arguments.fields import Open, PositiveInt
+from vit_plugin.arguments.fields import OpenDict, PositiveInt
 from vit_plugin.errors import ConfigError, naming, rejecting
-from vit_plugin.inference.predictions import Prediction, kinds
-from vit_plugin.inference.unusual_sizes import say_if_far
+from vit_plugin.inference.predictions import Prediction, prediction_classes
+from vit_plugin.inference.unusual_sizes import announce_large_image
 
-from .pixel_steps import PixelStep, Placed, apply_steps, size_after
+from .pixel_steps import PixelStep, PlacedPixels, apply_steps, size_after
 from .runtimes import METADATA_KEY, Runtime, open_exported
 
-USUAL_SIDE = 256  # image side in pixels for a graph that takes any size
+USUAL_SIDE = 256  # image side in pixels to try the steps with, for a graph that takes any size
+MIN_SLICE_SIDE = 32  # pixels; a large image would have too many smaller slices
 
 
-LEAST_SLICE = 32  # pixels; a large image would have too many smaller slices
-
-
-class ExportFacts(Open):
+class ExportFacts(OpenDict):
     """The metadata that :func:`~vit_plugin.deploy.pipeline_steps.facts_of` writes."""
 
     classes: list[str]
@@ -36,7 +34,7 @@ class ExportFacts(Open):
     rgb: bool
     steps: list[PixelStep]
     patch: NotRequired[PositiveInt]
-    slices: NotRequired[Annotated[int, Field(ge=LEAST_SLICE)] | None]
+    slices: NotRequired[Annotated[int, Field(ge=MIN_SLICE_SIDE)] | None]
     usual: NotRequired[list[int] | None]
 
 
@@ -61,7 +59,7 @@ class ExportedModel:
             )
         except LimitError:
             raise
-        except ConfigError:
+        except ConfigError:  # not JSON, which is reported below
             self.facts = {}
         if not fits(ExportFacts, self.facts):
             raise ConfigError(
@@ -77,8 +75,10 @@ class ExportedModel:
         self.size = tuple(size)  # height and width, or names of dynamic dimensions
         with naming(str(path)):
             self._compare_steps(str(path))
-        # Otherwise the framework's own code would have to turn outputs into segments.
-        self.answers = any(kind.output in self.runtime.outputs for kind in kinds())
+        # If the outputs are no predictions, only the framework makes segments of them.
+        self.outputs_predictions = any(
+            prediction.output in self.runtime.outputs for prediction in prediction_classes()
+        )
 
     def _compare_steps(self, path: str) -> None:
         """Compare the pipeline with the size that the graph takes, before any image is run.
@@ -87,18 +87,17 @@ class ExportedModel:
             ConfigError: if its steps are invalid, or end in another size.
         """
         height, width = (side if isinstance(side, int) else USUAL_SIDE for side in self.size)
-        found = width, height
         with rejecting(f'{path!r} has a pipeline that cannot be run', 'export it again'):
             for step in self.facts['steps']:
-                found = size_after(step, *found)
-        wanted = [
-            side if isinstance(side, int) else own
-            for side, own in zip(self.size, found[::-1], strict=True)
-        ]
-        if [*found[::-1]] != wanted:
+                width, height = size_after(step, width, height)
+        taken_height, taken_width = (
+            side if isinstance(side, int) else made  # a dynamic dimension takes any side
+            for side, made in zip(self.size, (height, width), strict=True)
+        )
+        if (height, width) != (taken_height, taken_width):
             raise ConfigError(
-                f'{path!r} has a pipeline that makes images of {found[0]:,} x {found[1]:,} pixels, '
-                f'but its graph takes {wanted[1]:,} x {wanted[0]:,}; export it again.'
+                f'{path!r} has a pipeline that makes images of {width:,} x {height:,} pixels, '
+                f'but its graph takes {taken_width:,} x {taken_height:,}; export it again.'
             )
 
     def __call__(self, image: np.ndarray) -> Prediction:
@@ -111,37 +110,41 @@ class ExportedModel:
         ``names`` are for messages.
 
         Raises:
-            ConfigError: if the outputs still have to become segments, or if it cannot be run on an
-                image, such as one that is too small.
+            ConfigError: if the outputs still have to become segments, or if the file cannot be run
+                on an image, such as one that is too small.
         """
-        fitted = [self.fitted(image) for image in images]
-        inputs = [(self.channels_of(placed.pixels), np.array(placed.inner)) for placed in fitted]
+        fitted = [self.apply_pipeline(image) for image in images]
+        inputs = [
+            (self.channels_of(placed.pixels), np.array(placed.unpadded_size)) for placed in fitted
+        ]
         for i, (pixels, _) in enumerate(inputs):
             name = names[i] if names else ''
-            say_if_far(pixels.shape[1:], self.facts.get('usual'), name)
-        together = len({pixels.shape for pixels, _ in inputs}) == 1 and not self.takes_one
-        parts = [inputs] if together else [[one] for one in inputs]
+            announce_large_image(pixels.shape[1:], self.facts.get('usual'), name)
+        in_one_call = len({pixels.shape for pixels, _ in inputs}) == 1 and not self.takes_one
+        batches = [inputs] if in_one_call else [[image_inputs] for image_inputs in inputs]
         outputs: list[dict[str, np.ndarray]] = []
-        for part in parts:
-            stacked = map(np.stack, zip(*part, strict=True))
-            # Pass sizes only if the file takes them.
-            given = dict(zip(self.inputs, stacked, strict=False))
-            height, width = given[self.inputs[0]].shape[2:]
+        for batch in batches:
+            stacked = map(np.stack, zip(*batch, strict=True))
+            # self.inputs has no sizes if the file does not take them.
+            named_inputs = dict(zip(self.inputs, stacked, strict=False))
+            height, width = named_inputs[self.inputs[0]].shape[2:]
             with rejecting(
                 f'The file cannot be run on an image of {width} x {height} pixels',
                 'give a larger image, or export with --img-size',
             ):
-                arrays = self.runtime(given)
-            fields = self.runtime.outputs
-            outputs += [dict(zip(fields, one, strict=True)) for one in zip(*arrays, strict=True)]
-        return [self._found(*one) for one in zip(outputs, images, fitted, strict=True)]
+                arrays = self.runtime(named_inputs)
+            outputs += [
+                dict(zip(self.runtime.outputs, image_outputs, strict=True))
+                for image_outputs in zip(*arrays, strict=True)
+            ]
+        return [self._read_outputs(*row) for row in zip(outputs, images, fitted, strict=True)]
 
-    def fitted(self, image: np.ndarray) -> Placed:
+    def apply_pipeline(self, image: np.ndarray) -> PlacedPixels:
         """Apply the steps of the pipeline to an image (H, W, 3) in BGR, or of bands.
 
         Raises:
-            ConfigError: if it has another number of bands than the file takes, or becomes smaller
-                than one patch, for which a graph would return garbage.
+            ConfigError: if the number of bands is not that of the file, or if the image becomes
+                smaller than one patch, for which a graph would return garbage.
         """
         image = read_image(image)
         if self.channels == 1 and image.shape[2] == 3:
@@ -164,14 +167,14 @@ class ExportedModel:
             pixels = pixels[..., ::-1]
         return np.ascontiguousarray(pixels.transpose(2, 0, 1), dtype=np.float32)
 
-    def _found(
-        self, outputs: dict[str, np.ndarray], image: np.ndarray, placed: Placed
+    def _read_outputs(
+        self, outputs: dict[str, np.ndarray], image: np.ndarray, placed: PlacedPixels
     ) -> Prediction:
         """The prediction in the outputs of one image."""
-        for kind in kinds():
-            found = kind.of_outputs(outputs, image.shape[:2], placed, self.facts)
-            if found is not None:
-                return found
+        for prediction_class in prediction_classes():
+            prediction = prediction_class.of_outputs(outputs, image.shape[:2], placed, self.facts)
+            if prediction is not None:
+                return prediction
         raise ConfigError(
             f'The outputs {", ".join(outputs)} become segments outside of the file, by the '
             "framework's own code; run the checkpoint."

@@ -17,14 +17,15 @@ from .exported_model import ExportedModel
 PHOTOGRAPH_SIZES = ((320, 200), (200, 320), (240, 240), (24, 18), (331, 79), (320, 200))
 # Largest accepted difference of a class score, or share of a map's pixels. Rounding causes much
 # less. Boxes are not checked, since rounding chooses between those with equal scores.
-MOST_APART = 0.01
-TURNED, ORIENTATION = 6, 0x0112  # EXIF's value for a quarter turn, and its tag
+MAX_ANSWER_DIFFERENCE = 0.01
+ORIENTATION = 0x0112  # EXIF's tag
+QUARTER_TURN = 6  # its value for a quarter turn
 
 
-def photographs(folder: Path, channels: int = 3) -> list[Path]:
+def write_photographs(folder: Path, channels: int = 3) -> list[Path]:
     """Write images with shapes on a background; the last one is stored rotated.
 
-    With other numbers of channels than gray or color, they are arrays of bands.
+    If ``channels`` is neither 1 nor 3, they are arrays of bands.
     """
     random = np.random.default_rng(0)
     paths = []
@@ -34,7 +35,11 @@ def photographs(folder: Path, channels: int = 3) -> list[Path]:
         for _ in range(6):
             x, y = int(random.integers(width)), int(random.integers(height))
             cv2.circle(
-                image, (x, y), min(width, height) // 8, random.integers(0, 256, 3).tolist(), -1
+                image,
+                (x, y),
+                radius=min(width, height) // 8,
+                color=random.integers(0, 256, 3).tolist(),
+                thickness=cv2.FILLED,
             )
         if channels not in (1, 3):
             paths.append(folder / f'{number}.npy')
@@ -42,49 +47,50 @@ def photographs(folder: Path, channels: int = 3) -> list[Path]:
             continue
         exif = Image.Exif()
         if number == len(PHOTOGRAPH_SIZES) - 1:
-            exif[ORIENTATION] = TURNED
+            exif[ORIENTATION] = QUARTER_TURN
         paths.append(folder / f'{number}.jpg')
         Image.fromarray(image).save(paths[-1], exif=exif, quality=95)
     return paths
 
 
-def compare_photographs(trained: TrainedModel, file: Path, exact: bool = True) -> str:
+def compare_photographs(trained: TrainedModel, file: Path, must_agree: bool = True) -> str:
     """Run the file and the model on the same photographs.
 
     Args:
         trained: the model.
         file: the file.
-        exact: whether the predictions must agree.
+        must_agree: whether predictions other than boxes must agree up to
+            :data:`MAX_ANSWER_DIFFERENCE`.
 
     Returns:
         A sentence with the largest difference of pixels, without padding, and of predictions, see
-        :meth:`~vit_plugin.inference.predictions.Prediction.apart`.
+        :meth:`~vit_plugin.inference.predictions.Prediction.difference_from`.
 
     Raises:
         ConfigError: if the predictions must agree and do not.
     """
     model = ExportedModel(file)
-    of_boxes = trained.kind.has_threshold
+    predicts_boxes = trained.prediction_class.has_threshold  # only boxes have one
     pixels, answers = [], []
     with TemporaryDirectory() as folder:
-        for path in photographs(Path(folder), model.channels):
-            ours = model.fitted(read_image(path)).pixels
-            wanted = trained.sample(str(path))['inputs'].numpy()
-            theirs = wanted.transpose(1, 2, 0).astype(np.float32)
-            height, width = theirs.shape[:2]
-            inner = ours.reshape(*ours.shape[:2], -1)[:height, :width]
-            same_shape = inner.shape == theirs.shape
-            pixels.append(float(np.abs(inner - theirs).max()) if same_shape else 255)
-            if model.answers:
-                answers.append(model(read_image(path)).apart(trained(str(path))))
+        for path in write_photographs(Path(folder), model.channels):
+            actual = model.apply_pipeline(read_image(path)).pixels
+            expected = trained.sample(str(path))['inputs'].numpy()
+            expected = expected.transpose(1, 2, 0).astype(np.float32)
+            height, width = expected.shape[:2]
+            actual = actual.reshape(*actual.shape[:2], -1)[:height, :width]  # without padding
+            same_shape = actual.shape == expected.shape
+            pixels.append(float(np.abs(actual - expected).max()) if same_shape else 255)
+            if model.outputs_predictions:
+                answers.append(model(read_image(path)).difference_from(trained(str(path))))
     worst = max(answers, default=0.0)
-    said = (
+    sentence = (
         f'on {len(pixels)} photographs of several shapes, its pixels differ from those of the '
         f'pipeline by up to {max(pixels):.3g} of 255, and its answers by up to {worst:.2%}'
     )
-    if exact and worst > MOST_APART and not of_boxes:
+    if must_agree and worst > MAX_ANSWER_DIFFERENCE and not predicts_boxes:
         raise ConfigError(
-            f'The file does not match the checkpoint: {said}; nothing was written. Give '
+            f'The file does not match the checkpoint: {sentence}; nothing was written. Give '
             '--img-size, if answers of another size will do.'
         )
-    return f'\n{said[0].upper()}{said[1:]}'
+    return f'\n{sentence[0].upper()}{sentence[1:]}'

@@ -16,23 +16,23 @@ class Padding(NamedTuple):
 
     Attributes:
         unit: sides are multiples of it.
-        least: minimum height and width.
+        min_size: minimum height and width.
         value: value of the padding, after normalization.
     """
 
     unit: int = 1
-    least: tuple[int, int] = (1, 1)
+    min_size: tuple[int, int] = (1, 1)
     value: float = 0.0
 
     @property
-    def pads(self) -> bool:
-        return self.unit > 1 or max(self.least) > 1
+    def adds_pixels(self) -> bool:
+        return self.unit > 1 or max(self.min_size) > 1
 
-    def padded(self, size: tuple[int, int]) -> tuple[int, int]:
+    def padded_size(self, size: tuple[int, int]) -> tuple[int, int]:
         """Height and width of an image of this size after padding."""
         height, width = (
-            max(rounded_up(side, self.unit), least)
-            for side, least in zip(size, self.least, strict=True)
+            max(rounded_up(side, self.unit), min_side)
+            for side, min_side in zip(size, self.min_size, strict=True)
         )
         return height, width
 
@@ -42,12 +42,15 @@ def padding_of(model: nn.Module) -> Padding:
     preprocessor: Any = getattr(model, 'data_preprocessor', None)
     if hasattr(preprocessor, 'test_cfg'):  # MMSegmentation's
         test_cfg = preprocessor.test_cfg or {}
-        least = test_cfg.get('size') or (1, 1)
+        size = test_cfg.get('size') or (1, 1)
         return Padding(
-            test_cfg.get('size_divisor') or 1, (least[-2], least[-1]), preprocessor.pad_val
+            unit=test_cfg.get('size_divisor') or 1,
+            min_size=(size[-2], size[-1]),
+            value=preprocessor.pad_val,
         )
     return Padding(
-        getattr(preprocessor, 'pad_size_divisor', 1), value=getattr(preprocessor, 'pad_value', 0.0)
+        unit=getattr(preprocessor, 'pad_size_divisor', 1),
+        value=getattr(preprocessor, 'pad_value', 0.0),
     )
 
 
@@ -55,12 +58,12 @@ class InputSizes(NamedTuple):
     """The image sizes that a file takes.
 
     Attributes:
-        fixed: height and width, or None if dynamic.
+        fixed_size: height and width, or None if dynamic.
         padding: padding after the steps of the pipeline.
         of_test: whether they come from the checkpoint's test pipeline instead of ``--img-size``.
     """
 
-    fixed: tuple[int, int] | None
+    fixed_size: tuple[int, int] | None
     padding: Padding = Padding()
     of_test: bool = True
 
@@ -76,5 +79,5 @@ def sizes_of_test(trained: Any) -> InputSizes:
     sizes = set()
     for shape in TRIED_SIZES:
         inputs = trained.sample(np.zeros((*shape, trained.pixels.bands), np.uint8))['inputs']
-        sizes.add(padding.padded(tuple(inputs.shape[-2:])))
+        sizes.add(padding.padded_size(tuple(inputs.shape[-2:])))
     return InputSizes(sizes.pop() if len(sizes) == 1 else None, padding)

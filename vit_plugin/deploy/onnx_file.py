@@ -21,8 +21,9 @@ from .runtimes import Arrays, InOnnxruntime, Runtime
 Run = Callable[..., Outputs]
 
 FLOAT, FLOAT16 = 1, 10  # TensorProto's numbers of the types
-# From this value on, a tensor stays in float32, since other images may have larger ones.
-LARGEST_HALF = 65504 / 8
+# A tensor with values above this one stays in float32. It is an eighth of float16's maximum, since
+# other images may cause larger values.
+MAX_SAFE_FLOAT16 = 65504 / 8
 
 
 def write_onnx(
@@ -70,19 +71,19 @@ def write_onnx(
         examples = dict(zip(names, (255 * torch.rand_like(images), *sizes), strict=True))
         what = 'This graph cannot be written in float16'
         with rejecting(what, 'write it in float32', cause=named_line):
-            write_half(graph.model_proto, path, examples)
+            write_float16(graph.model_proto, path, examples)
     else:
         graph.save(path)
-    return run_in(InOnnxruntime(path))
+    return tensor_function(InOnnxruntime(path))
 
 
-def run_in(runtime: Runtime) -> Run:
+def tensor_function(runtime: Runtime) -> Run:
     """A function that runs a file on tensors."""
 
     def run(*tensors: Tensor) -> Outputs:
         arrays = [tensor.numpy() for tensor in tensors]
-        found = runtime(dict(zip(runtime.inputs, arrays, strict=True)))
-        outputs = tuple(map(torch.from_numpy, found))
+        results = runtime(dict(zip(runtime.inputs, arrays, strict=True)))
+        outputs = tuple(map(torch.from_numpy, results))
         return outputs if len(outputs) > 1 else outputs[0]
 
     return run
@@ -96,9 +97,10 @@ def floor_division(self: Any, other: Any) -> Any:
 
 
 def write_int8(proto: Any, path: Path) -> None:
-    """Write an ONNX graph whose products of matrices are int8, with a scale per channel.
+    """Write an ONNX graph whose products of matrices are int8 (dynamic quantization).
 
-    Weights have 7 bits, because sums of two products overflow 16 bits on processors without VNNI.
+    Each channel of a weight has its own scale. Weights have 7 bits, because sums of two products
+    overflow 16 bits on processors without VNNI.
     The classifier (a Gemm) and the convolutions are not quantized.
     """
     from onnxruntime.quantization import QuantType, quant_utils, quantize_dynamic
@@ -117,50 +119,53 @@ def write_int8(proto: Any, path: Path) -> None:
     )
 
 
-def write_half(proto: Any, path: Path, inputs: Mapping[str, Tensor]) -> None:
+def write_float16(proto: Any, path: Path, inputs: Mapping[str, Tensor]) -> None:
     """Write an ONNX graph in float16, except for inputs, outputs and unsuitable tensors.
 
-    These are values near the end of the range, and integers in float arithmetic.
+    Unsuitable are values near the end of float16's range, and integers in float arithmetic.
 
     Args:
         proto: the graph in float32.
         path: the file to write.
-        inputs: example inputs, to find tensors with values beyond ``LARGEST_HALF``.
+        inputs: example inputs, to find tensors with values beyond ``MAX_SAFE_FLOAT16``.
     """
     import onnx
     import onnxruntime
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
-    whole = onnx.ModelProto()
-    whole.CopyFrom(proto)
+    # Run a copy of the graph that outputs all its values.
+    verbose = onnx.ModelProto()
+    verbose.CopyFrom(proto)
     outputs = {output.name for output in proto.graph.output}
-    values = [name for node in proto.graph.node for name in node.output if name]
-    whole.graph.output.extend(
-        onnx.ValueInfoProto(name=name) for name in values if name not in outputs
+    value_names = [name for node in proto.graph.node for name in node.output if name]
+    verbose.graph.output.extend(
+        onnx.ValueInfoProto(name=name) for name in value_names if name not in outputs
     )
     session = onnxruntime.InferenceSession(
-        whole.SerializeToString(), providers=['CPUExecutionProvider']
+        verbose.SerializeToString(), providers=['CPUExecutionProvider']
     )
     names = [output.name for output in session.get_outputs()]
     arrays = {name: value.numpy() for name, value in inputs.items()}
-    found = dict(zip(names, session.run(names, arrays), strict=True))
+    values = dict(zip(names, session.run(names, arrays), strict=True))
     large = {
         name
-        for name, value in found.items()
-        if value.dtype == 'float32' and value.size and abs(value).max() > LARGEST_HALF
+        for name, value in values.items()
+        if value.dtype == 'float32' and value.size and abs(value).max() > MAX_SAFE_FLOAT16
     }
-    exact = large | integers_in_float(proto.graph.node, arrays | found)
-    kept = [node.name for node in proto.graph.node if exact & {*node.input, *node.output}]
-    own = {node.name for node in proto.graph.node}
-    half = convert_float_to_float16(proto, keep_io_types=True, node_block_list=kept)
-    nodes = without_detours(half.graph.node, own, outputs)
+    unsuitable = large | integers_in_float(proto.graph.node, arrays | values)
+    float32_nodes = [
+        node.name for node in proto.graph.node if unsuitable & {*node.input, *node.output}
+    ]
+    original_nodes = {node.name for node in proto.graph.node}
+    half = convert_float_to_float16(proto, keep_io_types=True, node_block_list=float32_nodes)
+    nodes = remove_superfluous_casts(half.graph.node, original_nodes, outputs)
     del half.graph.node[:]
     half.graph.node.extend(nodes)
     onnx.save(half, path)
 
 
-def without_detours(
-    nodes: Sequence[Any], own: Collection[str], outputs: Collection[str]
+def remove_superfluous_casts(
+    nodes: Sequence[Any], original_names: Collection[str], outputs: Collection[str]
 ) -> list[Any]:
     """Remove superfluous casts of the float16 converter.
 
@@ -169,28 +174,33 @@ def without_detours(
 
     Args:
         nodes: nodes of its graph.
-        own: names of the original nodes.
+        original_names: names of the nodes before the conversion.
         outputs: names of the outputs of the graph.
     """
+    # If several nodes make the same name, the first counts.
     made_by = {name: node for node in reversed(nodes) for name in node.output}
-    casts = {name: node for name, node in made_by.items() if node.name not in own}
-    to = {name: next(entry.i for entry in node.attribute) for name, node in casts.items()}
-    whole = {
+    casts = {name: node for name, node in made_by.items() if node.name not in original_names}
+    cast_type = {name: next(entry.i for entry in node.attribute) for name, node in casts.items()}
+    # A value that was cast to float16 and back -> the same value before these casts.
+    uncast = {
         name: casts[node.input[0]].input[0]
         for name, node in casts.items()
-        if to[name] == FLOAT and to.get(node.input[0]) == FLOAT16
+        if cast_type[name] == FLOAT and cast_type.get(node.input[0]) == FLOAT16
     }
     for name, node in made_by.items():
-        inputs = [whole[name]] if name in whole else [whole.get(one, one) for one in node.input]
-        node.input[:] = inputs
-    kept: set[int] = set()
-    wanted = [*outputs]
-    while wanted:
-        node = made_by.get(wanted.pop())
-        if node is not None and id(node) not in kept:
-            kept.add(id(node))
-            wanted += node.input
-    return [node for node in nodes if id(node) in kept]
+        if name in uncast:
+            node.input[:] = [uncast[name]]
+        else:
+            node.input[:] = [uncast.get(source, source) for source in node.input]
+    # Keep the nodes that the outputs need.
+    needed: set[int] = set()
+    pending = [*outputs]
+    while pending:
+        node = made_by.get(pending.pop())
+        if node is not None and id(node) not in needed:
+            needed.add(id(node))
+            pending += node.input
+    return [node for node in nodes if id(node) in needed]
 
 
 def integers_in_float(nodes: Sequence[Any], values: Arrays) -> set[str]:
@@ -203,31 +213,30 @@ def integers_in_float(nodes: Sequence[Any], values: Arrays) -> set[str]:
         values: name -> value.
     """
 
-    def are(kind: str, names: Iterable[str]) -> set[str]:
-        return {name for name in names if name in values and values[name].dtype.kind == kind}
+    def of_kind(dtype_kind: str, names: Iterable[str]) -> set[str]:
+        return {name for name in names if name in values and values[name].dtype.kind == dtype_kind}
 
     from_integers: set[str] = set()
     for node in nodes:
-        cast = node.op_type == 'Cast' and are('i', node.input)
-        if cast or from_integers & {*node.input}:
-            from_integers |= are('f', node.output)
+        is_cast = node.op_type == 'Cast' and of_kind('i', node.input)
+        if is_cast or from_integers & {*node.input}:
+            from_integers |= of_kind('f', node.output)
     to_integers: set[str] = set()
     for node in reversed(nodes):
-        cast = node.op_type == 'Cast' and are('i', node.output)
-        if cast or to_integers & {*node.output}:
-            to_integers |= are('f', node.input)
+        is_cast = node.op_type == 'Cast' and of_kind('i', node.output)
+        if is_cast or to_integers & {*node.output}:
+            to_integers |= of_kind('f', node.input)
     return from_integers & to_integers
 
 
 @contextmanager
 def external_weights(path: Path, out: Path, sources: Sequence[str | Path]) -> Iterator[None]:
-    """Keep the second file that torch's exporter writes for weights above ONNX's limit of 2 GB.
+    """Move the second file that torch's exporter writes for weights above ONNX's limit of 2 GB.
 
-    Its suffix differs from that of any source.
+    It is named ``OUT.data``, which no source can be, so ``sources`` is unused.
     """
-    written, target = (
-        file.with_name(f'{file.name}.data') for file in (path, Path(os.path.realpath(out)))
-    )
+    written = path.with_name(f'{path.name}.data')
+    target = Path(f'{os.path.realpath(out)}.data')
     try:
         yield
         if written.exists():

@@ -12,7 +12,7 @@ from torch.export import ExportedProgram
 from anyfolder.complete import replacing
 from vit_plugin.errors import ConfigError, named_line, needed_by, rejecting
 
-from .onnx_file import Run, run_in, write_onnx
+from .onnx_file import Run, tensor_function, write_onnx
 from .runtimes import InOpenVino
 
 
@@ -37,14 +37,14 @@ def write_openvino(
         import openvino
     with TemporaryDirectory(dir=path.parent) as folder:
         graph = Path(folder, 'model.onnx')
-        write_onnx(program, graph, 'float32', outputs)
+        write_onnx(program, graph, dtype='float32', outputs=outputs)
         what = 'This model cannot be written for OpenVINO'
         with rejecting(what, 'write an .onnx file', cause=named_line):
             model = openvino.convert_model(graph)
             for key, text in metadata.items():
                 model.set_rt_info(text, [key])
             openvino.save_model(model, path, compress_to_fp16=dtype == 'float16')
-    return run_in(InOpenVino(path))
+    return tensor_function(InOpenVino(path))
 
 
 @contextmanager

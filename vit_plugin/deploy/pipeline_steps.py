@@ -22,16 +22,16 @@ OPEN_SIDE_RATIO = 2  # a scale with a larger aspect ratio only limits the shorte
 
 
 def _pair(size: Any) -> list[int]:
-    """(height, width) or a single number -> (width, height)."""
-    height, width = (size, size) if isinstance(size, int) else (*size, *size)[:2]
-    return [int(width), int(height)]
+    """(height, width), (side,) or a side -> [width, height]."""
+    sides = (size,) if isinstance(size, int) else size
+    return [int(sides[-1]), int(sides[0])]
 
 
 def _resize(rule: str, *arguments: Any, interpolation: str, backend: str) -> PipelineStep:
     return dict(resize=[rule, *arguments], interpolation=interpolation, backend=backend)
 
 
-def _of_mmcv(transform: Any) -> PipelineStep:
+def _translate_mmcv(transform: Any) -> PipelineStep:
     width, height = transform.scale
     method = dict(interpolation=transform.interpolation, backend=transform.backend)
     if transform.keep_ratio:
@@ -39,14 +39,14 @@ def _of_mmcv(transform: Any) -> PipelineStep:
     return _resize('exact', width, height, **method)
 
 
-def _of_torchvision(transform: Any) -> PipelineStep:
+def _translate_torchvision(transform: Any) -> PipelineStep:
     method = dict(interpolation=transform.interpolation.value, backend='pillow')
     if isinstance(transform.size, int):
         return _resize('edge', 'short', transform.size, **method)
     return _resize('exact', *_pair(transform.size), **method)
 
 
-def _of_timm(transform: Any) -> PipelineStep:
+def _translate_timm(transform: Any) -> PipelineStep:
     method = dict(interpolation=transform.interpolation.value, backend='pillow')
     return _resize('target', *_pair(transform.size), transform.longest, **method)
 
@@ -54,9 +54,9 @@ def _of_timm(transform: Any) -> PipelineStep:
 # (package, class) of a transform -> function that returns its step, or None for unsupported
 # options.
 TRANSLATIONS: dict[tuple[str, str], Callable[[Any], PipelineStep | None]] = {
-    ('mmcv', 'Resize'): _of_mmcv,
-    ('mmdet', 'Resize'): _of_mmcv,
-    ('mmseg', 'Resize'): _of_mmcv,
+    ('mmcv', 'Resize'): _translate_mmcv,
+    ('mmdet', 'Resize'): _translate_mmcv,
+    ('mmseg', 'Resize'): _translate_mmcv,
     ('mmpretrain', 'ResizeEdge'): lambda transform: _resize(
         'edge',
         transform.edge,
@@ -70,19 +70,19 @@ TRANSLATIONS: dict[tuple[str, str], Callable[[Any], PipelineStep | None]] = {
     ('vit_plugin', 'FloorCenterCrop'): lambda transform: dict(
         crop=list(transform.crop_size), rounding='floor'
     ),
-    ('torchvision', 'Resize'): _of_torchvision,
+    ('torchvision', 'Resize'): _translate_torchvision,
     ('torchvision', 'CenterCrop'): lambda transform: dict(crop=_pair(transform.size), fill=0),
-    ('timm', 'ResizeKeepRatio'): _of_timm,
+    ('timm', 'ResizeKeepRatio'): _translate_timm,
     # The fill is RGB, like timm's images.
     ('timm', 'CenterCropOrPad'): lambda transform: dict(
         crop=_pair(transform.size), fill=np.array(transform.fill).tolist()[::-1]
     ),
 }
-# Transforms of classifiers without mmcv.
+# vit_plugin has transforms of the same names and arguments, for classifiers without mmcv.
 TRANSLATIONS |= {
     ('vit_plugin', name): step for (package, name), step in TRANSLATIONS.items() if 'mm' in package
 }
-# Transforms that do not move pixels.
+# Prefixes of the names of transforms that leave the pixels as they are.
 WITHOUT_PIXELS = (
     'Pack',
     'LoadAnnotations',
@@ -124,19 +124,19 @@ def last_resize(steps: Sequence[PipelineStep]) -> tuple[str, list[Any]]:
 def size_of_training(
     steps: Sequence[PipelineStep], sizes: InputSizes, model: Any
 ) -> tuple[int, int]:
-    """Height and width for a file if the test's sizes depend on the images.
+    """Height and width for a file if the sizes of the test pipeline depend on the images.
 
     Args:
-        steps: the pipeline's.
-        sizes: those of the test.
-        model: model with a ``backbone``, whose ``img_size`` is that of its training.
+        steps: the steps of the test pipeline.
+        sizes: the sizes of the test.
+        model: a model with a ``backbone``, whose ``img_size`` is that of its training.
     """
     rule, arguments = last_resize(steps)
     height, width = model.backbone.img_size
     if rule == 'target' or (rule == 'scale' and not has_open_side(*arguments)):
         width, height = map(int, arguments[:2])
     unit = math.lcm(model.backbone.strides[-1], sizes.padding.unit)
-    rows, columns = (rounded_up(side, unit) for side in sizes.padding.padded((height, width)))
+    rows, columns = (rounded_up(side, unit) for side in sizes.padding.padded_size((height, width)))
     return rows, columns
 
 
@@ -146,7 +146,7 @@ def has_open_side(width: float, height: float) -> bool:
 
 
 def scale_in(size: tuple[int, int], width: float, height: float) -> tuple[float, float]:
-    """A pipeline's scale, enlarged or reduced to this height and width."""
+    """The scale (width, height) of a pipeline, enlarged or reduced to this height and width."""
     ratio = min(size[1] / width, size[0] / height)
     if has_open_side(width, height):
         ratio = min(size) / min(width, height)
@@ -157,7 +157,7 @@ def reading_steps(pixels: PipelineTransform | TimmTransform) -> list[PipelineSte
     """The steps that a config's own image reader applies to 8-bit pixels.
 
     Raises:
-        ConfigError: if it reads images differently.
+        ConfigError: if the reader does not read images as 8-bit colors.
     """
     reader: Any = pixels.custom_reader and pixels.custom_reader.transforms[0]
     if getattr(reader, 'window', None):
@@ -184,21 +184,21 @@ def fill_of(preprocessor: Any) -> list[float]:
     return fill[::-1] if takes_rgb(preprocessor) else fill
 
 
-def in_size(
+def adapt_to_size(
     steps: Sequence[PipelineStep], sizes: InputSizes, fill: Sequence[float]
 ) -> list[PipelineStep]:
-    """Adapt steps to these sizes.
+    """Adapt the steps of a test pipeline to the sizes of a file.
 
     Args:
-        steps: the pipeline's.
-        sizes: those of the file.
+        steps: the steps of the pipeline.
+        sizes: the sizes of the file.
         fill: see :func:`fill_of`.
     """
     unit, least, _ = sizes.padding
-    if sizes.of_test or sizes.fixed is None:
+    if sizes.of_test or sizes.fixed_size is None:
         pad = dict(unit=unit, pad=list(least[::-1]), fill=list(fill))
-        return [*steps, pad] if sizes.padding.pads else [*steps]
-    width, height = sizes.fixed[::-1]
+        return [*steps, pad] if sizes.padding.adds_pixels else [*steps]
+    width, height = sizes.fixed_size[::-1]
     last: PipelineStep = next((step for step in reversed(steps) if 'resize' in step), {})
     method = dict(
         interpolation=last.get('interpolation', 'bilinear'), backend=last.get('backend', 'cv2')
@@ -207,16 +207,20 @@ def in_size(
     if rule in ('scale', 'target', 'edge'):
         # The scale of the pipeline follows the orientation of the image; the size of the file does
         # not.
-        within = ('target', width, height, 1)
         if rule == 'scale':
-            within = ('scale', *scale_in(sizes.fixed, *arguments), width, height)
+            scale = scale_in(sizes.fixed_size, *arguments)
+            resize = _resize('scale', *scale, width, height, **method)
+        else:
+            # The 1 is for a size within the target, see `target_size`.
+            resize = _resize('target', width, height, 1, **method)
         pad = dict(pad=[width, height], fill=list(fill))
-        return [*steps[:-1], _resize(*within, **method), pad]
+        return [*steps[:-1], resize, pad]
     crop = steps[-1] if steps else {}
-    # Crop the same part of the image.
     if crop.get('crop', [width, height]) != [width, height]:
-        around = last['resize'][-1] / min(crop['crop'])
-        resize = _resize('target', width * around, height * around, 0, **method)
+        # Crop the same part of the image: keep the ratio of the resized side to the crop.
+        ratio = last['resize'][-1] / min(crop['crop'])
+        # The 0 is for a size around the target.
+        resize = _resize('target', width * ratio, height * ratio, 0, **method)
         return [resize, dict(crop, crop=[width, height])]
     return [*steps, _resize('exact', width, height, **method)]
 
@@ -239,8 +243,8 @@ def facts_of(trained: Any, sizes: InputSizes, steps: Sequence[PipelineStep]) -> 
 
     Args:
         trained: the model.
-        sizes: of the images of the file.
-        steps: those of its pipeline, see :func:`pixel_steps_of`.
+        sizes: the sizes of images that the file takes.
+        steps: the steps of the test pipeline, see :func:`pixel_steps_of`.
     """
     model = trained.model
     head = type(getattr(model, 'head', None))
@@ -251,12 +255,12 @@ def facts_of(trained: Any, sizes: InputSizes, steps: Sequence[PipelineStep]) -> 
         classes=trained.classes,
         multi_label=multi_label,
         align_corners=bool(getattr(decode_head, 'align_corners', False)),
-        **trained.kind.facts_of(model),
+        **trained.prediction_class.facts_of(model),
         rgb=takes_rgb(model.data_preprocessor),
         patch=getattr(stem, 'stride', 1),
         slices=trained.slices,
-        usual=trained.usual,
-        steps=in_size(steps, sizes, fill_of(model.data_preprocessor)),
+        usual=trained.training_size,
+        steps=adapt_to_size(steps, sizes, fill_of(model.data_preprocessor)),
     )
     # OpenCV's JSON reader does not accept null.
     return json.dumps({key: value for key, value in facts.items() if value is not None})

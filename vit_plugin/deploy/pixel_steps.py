@@ -6,10 +6,11 @@ translates the pipeline that a checkpoint runs. A step is a dict:
 - ``resize``: a name of :data:`RESIZE_RULES` and its arguments, with ``interpolation`` and
   ``backend`` (``'cv2'`` or ``'pillow'``, whose results differ).
 - ``crop``: width and height of the middle part. It begins at half of the remainder, rounded to even
-or, with ``rounding`` (``'floor'``), down. Smaller images are surrounded by ``fill`` (a value per
-channel), or kept without it. - ``pad``: width and height, or ``unit`` and ``least``: a multiple of
-``unit``, at least ``least``. ``fill`` is at
-  the right and at the bottom, with its fractions.
+  or, with ``rounding`` (``'floor'``), down. Smaller images are surrounded by ``fill`` (a value per
+  channel), or kept without it.
+- ``pad``: adds ``fill`` at the right and at the bottom, up to the next multiples of ``unit``, at
+  least ``least`` and at least the size in ``pad``. The result is float32, so a fractional fill is
+  kept.
 - ``dtype``: ``'float32'``, so that later steps compute without rounding.
 
 The metadata is untrusted, so the size after a step is checked before the step is applied.
@@ -30,17 +31,16 @@ from vit_plugin.files.resizing import center_start, edge_size, resize_image, rou
 
 PIXELS = 'pixels that go into a network'
 INPUT_LIMITS = {PIXELS: 1 << 25}  # 5,792 x 5,792
-CHANNELS = 1_000  # channels of a fill value
-MAX_STEP_LETTERS = 200  # letters of a step
+MAX_FILL_CHANNELS = 1_000  # channels of a fill value
+MAX_STEP_CHARACTERS = 200  # characters of a step in a message
 
-
-Numbers = Annotated[list[float], Field(max_length=CHANNELS)]
+Numbers = Annotated[list[float], Field(max_length=MAX_FILL_CHANNELS)]
 Sides = Annotated[list[PositiveInt], Field(min_length=2, max_length=2)]
 
 
 @with_config(STRICT)
 class PixelStep(TypedDict, total=False):
-    """A step, see above."""
+    """A step, see the module."""
 
     resize: Annotated[list[str | float], Field(min_length=2, max_length=5)]
     interpolation: Literal['nearest', 'bilinear', 'bicubic', 'area', 'lanczos', 'box', 'hamming']
@@ -54,16 +54,16 @@ class PixelStep(TypedDict, total=False):
     dtype: Literal['float32']
 
 
-class Placed(NamedTuple):
+class PlacedPixels(NamedTuple):
     """Pixels (H, W, C). A point (x, y) of the image is at ``scale * point + offset`` in them.
 
-    ``inner`` are height and width without padding at the right and bottom.
+    ``unpadded_size`` are height and width without padding at the right and bottom.
     """
 
     pixels: np.ndarray
     scale: np.ndarray
     offset: np.ndarray
-    inner: tuple[int, ...]
+    unpadded_size: tuple[int, ...]
 
 
 def scale_size(
@@ -76,7 +76,8 @@ def scale_size(
 ) -> tuple[int, int]:
     """MMCV's ``Resize(keep_ratio=True)``: within a scale, which turns with the image.
 
-    In a file of one size, the result also fits into that size, whose orientation is fixed.
+    The result also fits into ``file_width`` and ``file_height``, which do not turn: the size of a
+    file that takes only one.
     """
     ratio = min(
         max(scale_width, scale_height) / max(width, height),
@@ -90,7 +91,7 @@ def scale_size(
 def target_size(
     width: int, height: int, target_width: float, target_height: float, longest: float
 ) -> tuple[int, int]:
-    """timm's ``ResizeKeepRatio``: around a target (``longest`` is 0), or within it (1)."""
+    """timm's ``ResizeKeepRatio``: around a target (``longest`` is 0), within it (1), or between."""
     ratios = width / target_width, height / target_height
     ratio = max(ratios) * longest + min(ratios) * (1 - longest)
     return round(width / ratio), round(height / ratio)
@@ -114,13 +115,16 @@ def size_after(step: Mapping[str, Any], width: int, height: int) -> tuple[int, i
         width, height = RESIZE_RULES[rule](*sides, *arguments)
         width, height = max(int(width), 1), max(int(height), 1)
     elif 'crop' in step:
-        choose = min if step.get('fill') is None else max
-        grown = map(choose, sides, step['crop'])
-        width, height = map(min, grown, step['crop'])
-    elif 'dtype' not in step:
+        crop_width, crop_height = step['crop']
+        if step.get('fill') is None:  # smaller images are kept
+            width, height = min(width, crop_width), min(height, crop_height)
+        else:
+            width, height = crop_width, crop_height
+    elif 'dtype' not in step:  # a padding
         unit, least = step.get('unit', 1), step.get('least', 1)
-        multiples = (rounded_up(max(side, least), unit) for side in sides)
-        width, height = map(max, multiples, step.get('pad', (0, 0)))
+        pad_width, pad_height = step.get('pad', (0, 0))
+        width = max(rounded_up(max(width, least), unit), pad_width)
+        height = max(rounded_up(max(height, least), unit), pad_height)
     if not 0 < width * height <= limit(PIXELS, INPUT_LIMITS):
         raise ConfigError(
             f'{_shortened(step)} makes {width:,} x {height:,} pixels of {sides[0]:,} x '
@@ -131,62 +135,65 @@ def size_after(step: Mapping[str, Any], width: int, height: int) -> tuple[int, i
 
 
 def _shortened(step: Mapping[str, Any]) -> str:
-    """A step in a sentence."""
+    """The step as a message names it, shortened."""
     text = f'The step {dict(step)}'
-    return text if len(text) <= MAX_STEP_LETTERS else f'{text[:MAX_STEP_LETTERS]} ...'
+    return text if len(text) <= MAX_STEP_CHARACTERS else f'{text[:MAX_STEP_CHARACTERS]} ...'
 
 
-def apply_steps(steps: Sequence[Mapping[str, Any]], image: np.ndarray) -> Placed:
+def apply_steps(steps: Sequence[Mapping[str, Any]], image: np.ndarray) -> PlacedPixels:
     """Apply the steps to an image (H, W, 3) or (H, W).
 
     Raises:
         ConfigError: see :func:`size_after`.
     """
-    placed = Placed(image, np.ones(2), np.zeros(2), image.shape[:2])
+    placed = PlacedPixels(image, np.ones(2), np.zeros(2), image.shape[:2])
     for step in steps:
-        after = size_after(step, *placed.pixels.shape[1::-1])
+        new_size = size_after(step, *placed.pixels.shape[1::-1])
         if 'dtype' in step:
             placed = placed._replace(pixels=placed.pixels.astype(step['dtype']))
         elif 'resize' in step:
-            placed = _resized(placed, after, step['interpolation'], step['backend'])
+            placed = _resized(placed, new_size, step['interpolation'], step['backend'])
         elif 'crop' in step:
-            placed = _cropped(placed, after, step.get('fill'), 'rounding' in step)
+            placed = _cropped(placed, new_size, step.get('fill'), 'rounding' in step)
         else:
-            placed = _padded(placed, after, step['fill'])
+            placed = _padded(placed, new_size, step['fill'])  # the only other kind of step
     return placed
 
 
-def _resized(placed: Placed, after: tuple[int, int], interpolation: str, backend: str) -> Placed:
+def _resized(
+    placed: PlacedPixels, new_size: tuple[int, int], interpolation: str, backend: str
+) -> PlacedPixels:
     before = np.array(placed.pixels.shape[1::-1])
-    pixels = resize_image(placed.pixels, after, interpolation, backend)
-    ratio = np.array(after) / before
-    return Placed(pixels, placed.scale * ratio, placed.offset * ratio, pixels.shape[:2])
+    pixels = resize_image(placed.pixels, new_size, interpolation, backend)
+    ratio = np.array(new_size) / before
+    return PlacedPixels(pixels, placed.scale * ratio, placed.offset * ratio, pixels.shape[:2])
 
 
-def _cropped(placed: Placed, after: tuple[int, int], fill: Any, rounds_down: bool) -> Placed:
-    sides, wanted = np.array(placed.pixels.shape[1::-1]), np.array(after)
+def _cropped(
+    placed: PlacedPixels, new_size: tuple[int, int], fill: Any, rounds_down: bool
+) -> PlacedPixels:
+    sides, (width, height) = np.array(placed.pixels.shape[1::-1]), new_size
     pixels, offset = placed.pixels, placed.offset
-    if (missing := (wanted - sides).clip(0)).any():
-        before = missing // 2
-        pixels = _on_canvas(pixels, sides + missing, before, fill)
-        sides, offset = sides + missing, offset + before
-    left, top = (
-        center_start(side, part, rounds_down)
-        for side, part in zip(sides.tolist(), after, strict=True)
-    )
-    pixels = pixels[top : top + wanted[1], left : left + wanted[0]]
-    return Placed(pixels, placed.scale, offset - (left, top), pixels.shape[:2])
+    if (missing := (np.array(new_size) - sides).clip(0)).any():
+        corner = missing // 2
+        pixels = _on_canvas(pixels, sides + missing, corner, fill)
+        sides, offset = sides + missing, offset + corner
+    left = center_start(int(sides[0]), width, rounds_down)
+    top = center_start(int(sides[1]), height, rounds_down)
+    pixels = pixels[top : top + height, left : left + width]
+    return PlacedPixels(pixels, placed.scale, offset - (left, top), pixels.shape[:2])
 
 
-def _padded(placed: Placed, after: tuple[int, int], fill: Any) -> Placed:
-    if after == placed.pixels.shape[1::-1]:
+def _padded(placed: PlacedPixels, new_size: tuple[int, int], fill: Any) -> PlacedPixels:
+    if new_size == placed.pixels.shape[1::-1]:
         return placed
     pixels = placed.pixels.astype(np.float32)  # keeps fractions of a mean
-    canvas = _on_canvas(pixels, np.array(after), np.zeros(2, int), fill)
+    canvas = _on_canvas(pixels, np.array(new_size), np.zeros(2, int), fill)
     return placed._replace(pixels=canvas)
 
 
 def _on_canvas(pixels: np.ndarray, sides: np.ndarray, corner: np.ndarray, fill: Any) -> np.ndarray:
+    """Pixels on a canvas of this width and height, with their left top at ``corner``."""
     canvas = np.empty((*sides[::-1], *pixels.shape[2:]), pixels.dtype)
     canvas[:] = fill if pixels.ndim == 3 else np.mean(fill)
     (left, top), (height, width) = corner, pixels.shape[:2]

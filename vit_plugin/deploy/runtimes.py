@@ -28,7 +28,7 @@ class Runtime(Protocol):
     metadata: Mapping[str, str]
 
     def __call__(self, given: Arrays) -> Sequence[np.ndarray]:
-        """The outputs for inputs of these names."""
+        """Run the file on its inputs by name, and return its outputs in order."""
         ...
 
 
@@ -56,7 +56,7 @@ class InOnnxruntime:
                 str(path), options, providers=['CPUExecutionProvider']
             )
         self.inputs: Mapping[str, Shape] = {
-            given.name: tuple(given.shape) for given in self._session.get_inputs()
+            entry.name: tuple(entry.shape) for entry in self._session.get_inputs()
         }
         self.outputs: Sequence[str] = [output.name for output in self._session.get_outputs()]
         self.metadata: Mapping[str, str] = self._session.get_modelmeta().custom_metadata_map
@@ -101,8 +101,8 @@ class InOpenVino:
         }
 
     def __call__(self, given: Arrays) -> Sequence[np.ndarray]:
-        found = self._compiled(dict(given))
-        return [found[port] for port in self._compiled.outputs]
+        results = self._compiled(dict(given))
+        return [results[port] for port in self._compiled.outputs]
 
 
 RUNTIMES: Mapping[str, type[InOnnxruntime] | type[InOpenVino]] = {

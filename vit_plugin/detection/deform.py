@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torchvision.ops import deform_conv2d
 
-from vit_plugin.detection.op_gradients import add_gradients, wide
+from vit_plugin.detection.op_gradients import add_gradients, promoted_to_float32
 
 
 def ms_deform_attn_forward(
@@ -34,7 +34,7 @@ def ms_deform_attn_forward(
     Returns:
         (B, queries, C).
     """
-    return _attention(shapes)(value, locations, weights)
+    return _attention_function(shapes)(value, locations, weights)
 
 
 def ms_deform_attn_backward(
@@ -51,14 +51,15 @@ def ms_deform_attn_backward(
 ) -> None:
     """Add to the gradients of value, locations and weights."""
     add_gradients(
-        _attention(shapes),
+        _attention_function(shapes),
         [value, locations, weights],
         grad_output,
         [grad_value, grad_locations, grad_weights],
     )
 
 
-def _attention(shapes: Tensor) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+def _attention_function(shapes: Tensor) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """Deformable attention on maps of these shapes, as a function of its differentiable inputs."""
     # Not at import: our models import MMPretrain, which must find these ops.
     from vit_plugin.models.layers.deformable_attention import deformable_attention
 
@@ -87,9 +88,14 @@ def modulated_deform_conv_forward(
         offset: (B, 2 x deformable groups x kh x kw, h, w), y before x.
         mask: (B, deformable groups x kh x kw, h, w).
         output: (B, out, h, w). It is filled with the result.
-        geometry: ``stride_h``, ``pad_h``, ``dilation_h``, the same with ``_w``, and more.
+        geometry: ``stride_h``, ``pad_h``, ``dilation_h``, the same with ``_w``, and others, which
+            are not needed.
     """
-    output.copy_(_modulated(with_bias, geometry)(*map(wide, (input, weight, bias, offset, mask))))
+    output.copy_(
+        _modulated_function(with_bias, geometry)(
+            *map(promoted_to_float32, (input, weight, bias, offset, mask))
+        )
+    )
 
 
 def modulated_deform_conv_backward(
@@ -111,14 +117,15 @@ def modulated_deform_conv_backward(
 ) -> None:
     """Add to the gradients of input, weight, bias, offset and mask."""
     add_gradients(
-        _modulated(with_bias, geometry),
+        _modulated_function(with_bias, geometry),
         [input, weight, bias, offset, mask],
         grad_output,
         [grad_input, grad_weight, grad_bias, grad_offset, grad_mask],
     )
 
 
-def _modulated(with_bias: bool, geometry: dict[str, int]) -> Callable[..., Tensor]:
+def _modulated_function(with_bias: bool, geometry: dict[str, int]) -> Callable[..., Tensor]:
+    """The convolution with mask, as a function of its differentiable inputs."""
     pairs = [
         (geometry[f'{name}_h'], geometry[f'{name}_w']) for name in ('stride', 'pad', 'dilation')
     ]
@@ -139,9 +146,10 @@ def deform_conv_forward(
     """Deformable convolution (DCN, arXiv:1703.06211, Eq. 2), without mask and bias.
 
     The arguments are those of :func:`modulated_deform_conv_forward`. ``geometry`` has ``dH``,
-    ``padH``, ``dilationH`` (stride, padding, dilation), the same with ``W``, and more.
+    ``padH``, ``dilationH`` (stride, padding, dilation), the same with ``W``, and others, which are
+    not needed.
     """
-    output.copy_(_plain(geometry)(*map(wide, (input, weight, offset))))
+    output.copy_(_plain_function(geometry)(*map(promoted_to_float32, (input, weight, offset))))
 
 
 def deform_conv_backward_input(
@@ -156,7 +164,7 @@ def deform_conv_backward_input(
 ) -> None:
     """Add to the gradients of input and offset."""
     add_gradients(
-        lambda input, offset: _plain(geometry)(input, wide(weight), offset),
+        lambda input, offset: _plain_function(geometry)(input, promoted_to_float32(weight), offset),
         [input, offset],
         grad_output,
         [grad_input, grad_offset],
@@ -174,13 +182,16 @@ def deform_conv_backward_parameters(
 ) -> None:
     """Add to the gradient of the weight."""
     add_gradients(
-        lambda weight: _plain(geometry)(wide(input), weight, wide(offset)),
+        lambda weight: _plain_function(geometry)(
+            promoted_to_float32(input), weight, promoted_to_float32(offset)
+        ),
         [torch.zeros_like(grad_weight)],
         grad_output,
         [grad_weight],
     )
 
 
-def _plain(geometry: dict[str, int]) -> Callable[..., Tensor]:
+def _plain_function(geometry: dict[str, int]) -> Callable[..., Tensor]:
+    """The convolution without mask, as a function of its differentiable inputs."""
     pairs = [(geometry[f'{name}H'], geometry[f'{name}W']) for name in ('d', 'pad', 'dilation')]
     return lambda input, weight, offset: deform_conv2d(input, offset, weight, None, *pairs)

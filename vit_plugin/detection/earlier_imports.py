@@ -18,11 +18,11 @@ from typing import Any
 FRAMEWORKS = ('mmcv', 'mmdet', 'mmpretrain', 'mmseg')
 # Packages with ops, and those that cannot be imported without them.
 NEED_OPS = ('mmcv.ops.', 'mmcv.cnn.bricks.transformer.', 'mmdet.')
-ABSENT = object()  # for names that are not there, since None is a value of some placeholders
+ABSENT = object()  # the value of a missing name, since some placeholders are None
 
 
 def retry() -> None:
-    """Run the imports of ops that have failed again."""
+    """Run the failed imports of ops again."""
     for module in _imported():
         for statement in _attempts(module):
             with suppress(ImportError), warnings.catch_warnings():
@@ -33,11 +33,13 @@ def retry() -> None:
 
 def _imported() -> list[ModuleType]:
     """The imported modules of the frameworks, with dependencies first."""
-    by_framework = {framework: list[ModuleType]() for framework in FRAMEWORKS}
-    for name, module in [*sys.modules.items()]:
-        if module and (of_framework := by_framework.get(name.partition('.')[0])) is not None:
-            of_framework.append(module)
-    return [module for of_framework in by_framework.values() for module in of_framework]
+    modules = [*sys.modules.items()]
+    return [
+        module
+        for framework in FRAMEWORKS
+        for name, module in modules
+        if module and name.partition('.')[0] == framework
+    ]
 
 
 def _attempts(module: ModuleType) -> Iterator[ast.Try]:
@@ -69,14 +71,14 @@ def _has_failed(attempt: ast.Try, module: ModuleType) -> bool:
     """Whether the module's names differ from what the statement would import.
 
     Raises:
-        ImportError: if they still cannot be imported.
+        ImportError: if the ops still cannot be imported.
     """
     names = dict(__name__=module.__name__, __package__=module.__package__)
-    before = {*names, '__builtins__'}
-    imports = [one for one in attempt.body if isinstance(one, (ast.Import, ast.ImportFrom))]
+    not_imported = {*names, '__builtins__'}
+    imports = [node for node in attempt.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     _execute(imports, names, module)
-    here = vars(module)
-    return any(here.get(name, ABSENT) is not names[name] for name in names.keys() - before)
+    present = vars(module)
+    return any(present.get(name, ABSENT) is not names[name] for name in names.keys() - not_imported)
 
 
 def _run_again(attempt: ast.Try, module: ModuleType) -> None:
@@ -93,19 +95,19 @@ def _run_again(attempt: ast.Try, module: ModuleType) -> None:
 def _replace(name: str, stand_in: Any, value: Any, module: ModuleType) -> None:
     """Replace the placeholder in modules that have imported it from this one."""
     for other in _imported():
-        # The same name is None in other modules, too, and in the packages of this one it is this.
-        is_same = stand_in is not None or module.__name__.startswith(f'{other.__name__}.')
-        if is_same and vars(other).get(name, ABSENT) is stand_in:
+        # A name that is None may be another module's own, except in the packages of this module.
+        is_certain = stand_in is not None or module.__name__.startswith(f'{other.__name__}.')
+        if is_certain and vars(other).get(name, ABSENT) is stand_in:
             setattr(other, name, value)
 
 
 def _replace_base(module: ModuleType, stand_in: Any, value: Any) -> None:
     """Replace the placeholder as a base of a module's classes."""
-    for kind in [*vars(module).values()]:
+    for cls in [*vars(module).values()]:
         if (
-            isinstance(kind, type)
-            and kind.__module__ == module.__name__
-            and stand_in in kind.__bases__
+            isinstance(cls, type)
+            and cls.__module__ == module.__name__
+            and stand_in in cls.__bases__
         ):
-            kind.__bases__ = tuple(value if base is stand_in else base for base in kind.__bases__)
-            update_abstractmethods(kind)
+            cls.__bases__ = tuple(value if base is stand_in else base for base in cls.__bases__)
+            update_abstractmethods(cls)

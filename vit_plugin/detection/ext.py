@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from vit_plugin.errors import ConfigError
 
+# The public functions of these modules, without those that they import.
 OPS: dict[str, Callable] = {
     name: op
     for file in ('deform', 'focal_loss', 'nms', 'roi')
@@ -28,8 +29,8 @@ def get_compiler_version() -> str:
 get_compiling_cuda_version = get_compiler_version
 
 
-def missing(name: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """A function that raises an error naming the missing op when it is called."""
+def raise_missing_op(name: str, *args: Any, **kwargs: Any) -> NoReturn:
+    """Stand in for an op without a replacement: raise an error that names it."""
     raise ConfigError(
         f"vit_plugin.detection has no replacement for mmcv's op {name!r}: compile mmcv by "
         '`MMCV_WITH_OPS=1 pip install --no-build-isolation --no-deps --no-cache-dir '
@@ -41,4 +42,4 @@ def __getattr__(name: str) -> Callable:
     # At import, mmcv asserts that every op exists, even if no model calls it.
     if name.startswith('_'):
         raise AttributeError(name)
-    return OPS.get(name) or partial(missing, name)
+    return OPS.get(name) or partial(raise_missing_op, name)

@@ -69,9 +69,9 @@ class CopyBlend(BaseTransform):
     so that nothing is hidden. The other image is resized to fit into this one.
 
     Args:
-        num_objects: the most objects.
-        min_area: the least area of an object in pixels.
-        margins: least and largest margin on each side, as a share of the object's width or height.
+        num_objects: the maximum number of objects.
+        min_area: the minimum area of an object in pixels.
+        margins: range of the margin on each side, as a share of the object's width or height.
         weights: range of the weight of the original pixels.
     """
 
@@ -91,7 +91,7 @@ class CopyBlend(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         (other,) = results['mix_results']
-        image, old = results['img'].copy(), results['gt_bboxes']
+        image, own_boxes = results['img'].copy(), results['gt_bboxes']
         factor = min(np.divide(image.shape[:2], other['img'].shape[:2]))
         boxes = other['gt_bboxes'].tensor.numpy() * factor
         areas = (boxes[:, 2:] - boxes[:, :2]).prod(1)
@@ -101,32 +101,43 @@ class CopyBlend(BaseTransform):
             return results
         size = [max(round(side * factor), 1) for side in other['img'].shape[1::-1]]
         source = resize_image(other['img'], size, 'bilinear')
-        new = np.stack([self._blend(image, source, box) for box in boxes[chosen]])
-        more = {
-            name: np.concatenate((results[name], other[name][chosen]))
-            for name in ('gt_bboxes_labels', 'gt_ignore_flags')
-        }
-        both = old.cat([old, type(old)(torch.from_numpy(new).to(old.dtype))])
-        return dict(results, img=image, gt_bboxes=both, **more)
+        blended = np.stack([self._blend(image, source, box) for box in boxes[chosen]])
+        new_boxes = type(own_boxes)(torch.from_numpy(blended).to(own_boxes.dtype))
+        return dict(
+            results,
+            img=image,
+            gt_bboxes=own_boxes.cat([own_boxes, new_boxes]),
+            **{
+                name: np.concatenate((results[name], other[name][chosen]))
+                for name in ('gt_bboxes_labels', 'gt_ignore_flags')
+            },
+        )
 
     def _blend(self, image: np.ndarray, source: np.ndarray, box: np.ndarray) -> np.ndarray:
-        """Blend what is in a box of the source into the image. Returns the box (4) there."""
-        ends, limits = np.array(image.shape[1::-1]), np.array(source.shape[1::-1])
-        first = np.floor(box[:2]).astype(int).clip(0, limits - 1)
-        last = np.ceil(box[2:]).astype(int).clip(first + 1, limits)
-        place = np.random.randint(0, ends - (last - first) + 1)
-        margin = (_between(self.margins) * (last - first)).astype(int)
-        before = np.minimum.reduce([margin, first, place])
-        after = np.minimum.reduce([margin, limits - last, ends - place - (last - first)])
-        (left, top), (right, bottom) = place - before, place + (last - first) + after
-        there = image[top:bottom, left:right]
+        """Blend a box of the source into the image at a random position.
+
+        Returns the box (4) in the image.
+        """
+        # All of these are (x, y).
+        image_size, source_size = np.array(image.shape[1::-1]), np.array(source.shape[1::-1])
+        first = np.floor(box[:2]).astype(int).clip(0, source_size - 1)
+        last = np.ceil(box[2:]).astype(int).clip(first + 1, source_size)
+        box_size = last - first
+        position = np.random.randint(0, image_size - box_size + 1)
+        # The margin ends at the borders of both images.
+        margin = (_draw_between(self.margins) * box_size).astype(int)
+        before = np.minimum.reduce([margin, first, position])
+        after = np.minimum.reduce([margin, source_size - last, image_size - position - box_size])
         (left, top), (right, bottom) = first - before, last + after
-        weight = _between(self.weights)
-        there[:] = cv2.addWeighted(there, weight, source[top:bottom, left:right], 1 - weight, 0)
-        moved = np.concatenate((box[:2].clip(first), box[2:].clip(max=last)))
-        return moved + np.tile(place - first, 2)
+        patch = source[top:bottom, left:right]
+        (left, top), (right, bottom) = position - before, position + box_size + after
+        region = image[top:bottom, left:right]
+        weight = _draw_between(self.weights)
+        region[:] = cv2.addWeighted(region, weight, patch, 1 - weight, 0)
+        visible = np.concatenate((box[:2].clip(first), box[2:].clip(max=last)))
+        return visible + np.tile(position - first, 2)
 
 
-def _between(ends: Sequence[float]) -> float:
-    least, largest = ends
-    return np.random.uniform(least, largest)
+def _draw_between(limits: Sequence[float]) -> float:
+    lower, upper = limits
+    return np.random.uniform(lower, upper)

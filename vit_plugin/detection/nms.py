@@ -4,10 +4,10 @@ import torch
 import torchvision
 from torch import Tensor
 
-from vit_plugin.detection.op_gradients import wide
+from vit_plugin.detection.op_gradients import promoted_to_float32
 
-# mmcv's numbers for the modes of bbox_overlaps and the methods of soft-NMS.
-IOU_MODE, NAIVE_MODE, LINEAR_MODE = 0, 0, 1
+IOU_MODE = 0  # mmcv's number for IoU in bbox_overlaps
+NAIVE_MODE, LINEAR_MODE = 0, 1  # mmcv's numbers for the methods of soft-NMS
 
 
 def overlaps(boxes1: Tensor, boxes2: Tensor, offset: int, mode: int = IOU_MODE) -> Tensor:
@@ -36,7 +36,9 @@ def nms(boxes: Tensor, scores: Tensor, iou_threshold: float, offset: int) -> Ten
     """NMS of boxes (N, 4) with scores (N,). Returns the kept indices, by descending score."""
     # To make all sides longer by the offset, move one corner. Areas and intersections then agree
     # with mmcv's.
-    boxes = torch.cat([wide(boxes[:, :2]), wide(boxes[:, 2:]) + offset], dim=1)
+    boxes = torch.cat(
+        [promoted_to_float32(boxes[:, :2]), promoted_to_float32(boxes[:, 2:]) + offset], dim=1
+    )
     return torchvision.ops.nms(boxes, scores.to(boxes.dtype), iou_threshold)
 
 

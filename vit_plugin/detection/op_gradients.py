@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def wide(tensor: Tensor) -> Tensor:
+def promoted_to_float32(tensor: Tensor) -> Tensor:
     """Convert to at least float32: torchvision's kernels lack bfloat16, and float16 on a CPU."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
@@ -29,7 +29,7 @@ def add_gradients(
         buffers: one tensor for each input, in the shape of that input.
     """
     with torch.enable_grad():
-        leaves = [wide(tensor.detach()).requires_grad_() for tensor in inputs]
+        leaves = [promoted_to_float32(tensor.detach()).requires_grad_() for tensor in inputs]
         output = function(*leaves)
     if not output.requires_grad:  # constant, such as the pooling of no RoI
         return

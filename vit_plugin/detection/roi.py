@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torchvision.ops import roi_align
 
-from vit_plugin.detection.op_gradients import add_gradients, wide
+from vit_plugin.detection.op_gradients import add_gradients, promoted_to_float32
 from vit_plugin.errors import ConfigError
 
-MAX = 0  # mmcv's number for this mode of pooling
+MAX_MODE = 0  # mmcv's number for this mode of pooling
 
 
 def roi_align_forward(
@@ -32,11 +32,11 @@ def roi_align_forward(
     Raises:
         ConfigError: for the other mode, the maximum of the samples.
     """
-    if pool_mode == MAX:
+    if pool_mode == MAX_MODE:
         raise ConfigError(
             "RoIAlign: vit_plugin.detection has no pool_mode='max'; take 'avg', or compile mmcv."
         )
-    output.copy_(_pooled(rois, **geometry)(wide(input)))
+    output.copy_(_align_function(rois, **geometry)(promoted_to_float32(input)))
 
 
 def roi_align_backward(
@@ -50,11 +50,12 @@ def roi_align_backward(
 ) -> None:
     """Add to ``grad_input`` (B, C, H, W)."""
     zeros = torch.zeros_like(grad_input)
-    add_gradients(_pooled(rois, **geometry), [zeros], grad_output, [grad_input])
+    add_gradients(_align_function(rois, **geometry), [zeros], grad_output, [grad_input])
 
 
-def _pooled(
+def _align_function(
     rois: Tensor, aligned_height: int, aligned_width: int, **geometry
 ) -> Callable[[Tensor], Tensor]:
+    """RoIAlign of these regions, as a function of the map."""
     size = aligned_height, aligned_width
-    return lambda input: roi_align(input, wide(rois), size, **geometry)
+    return lambda input: roi_align(input, promoted_to_float32(rois), size, **geometry)

@@ -53,13 +53,14 @@ def _crop_sample(image: dict[str, Any], view: View) -> dict[str, Any]:
     ):
         instance = dict(image['instances'][number], bbox=box, ignore_flag=int(ignored))
         if 'mask' in instance:
-            instance['mask'] = _cut(instance['mask'], view.area, (image['width'], image['height']))
+            image_size = image['width'], image['height']
+            instance['mask'] = _crop_mask(instance['mask'], view.area, image_size)
         instances.append(instance)
     size = dict(width=right - left, height=bottom - top)
     return dict(image, instances=instances, tile=view.area, **size)
 
 
-def _cut(mask: Any, area: Area, size: tuple[int, int]) -> dict[str, Any]:
+def _crop_mask(mask: Any, area: Area, size: tuple[int, int]) -> dict[str, Any]:
     """Crop a mask to an area, as COCO's run lengths.
 
     Args:
@@ -71,10 +72,11 @@ def _cut(mask: Any, area: Area, size: tuple[int, int]) -> dict[str, Any]:
 
     left, top, right, bottom = area
     if isinstance(mask, dict):
-        counts = mask['counts']
-        whole = coco.frPyObjects(mask, *size[::-1]) if isinstance(counts, list) else mask
-        pixels = coco.decode(whole)[top:bottom, left:right]
+        is_compressed = not isinstance(mask['counts'], list)
+        compressed = mask if is_compressed else coco.frPyObjects(mask, *size[::-1])
+        pixels = coco.decode(compressed)[top:bottom, left:right]
         return coco.encode(pixels.copy(order='F'))
+    # x and y alternate in a polygon.
     moved = [[value - (left, top)[i % 2] for i, value in enumerate(polygon)] for polygon in mask]
     return coco.merge(coco.frPyObjects(moved, bottom - top, right - left))
 

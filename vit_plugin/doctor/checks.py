@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from . import data_checks, map_checks, pixel_checks, rate_checks, weight_checks
-from .examined import Examined, Findings
+from .examined import ExaminedConfig, Findings
 
 
 class Check(NamedTuple):
@@ -13,14 +13,14 @@ class Check(NamedTuple):
     Attributes:
         name: name of the check.
         looks_at: what the check compares.
-        symptom: the symptom of a fault in training.
-        run: (examined config) -> pairs of a fault and its remedy.
+        symptom: what a user sees in training if there is such a fault.
+        run: (examined config) -> pairs of a fault and its remedy, see :data:`.examined.Findings`.
     """
 
     name: str
     looks_at: str
     symptom: str
-    run: Callable[[Examined], Findings]
+    run: Callable[[ExaminedConfig], Findings]
 
 
 class Finding(NamedTuple):
@@ -30,7 +30,7 @@ class Finding(NamedTuple):
         check: name of the check that found it.
         symptom: its symptom.
         found: a description, with the place in the config.
-        cure: the remedy.
+        cure: the remedy; empty if the description has it.
     """
 
     check: str
@@ -39,140 +39,141 @@ class Finding(NamedTuple):
     cure: str
 
     def __str__(self) -> str:
-        return f'{self.check}: {self.found}' + (f'; {self.cure}' if self.cure else '')
+        text = f'{self.check}: {self.found}'
+        return f'{text}; {self.cure}' if self.cure else text
 
 
 CHECKS = (
     Check(
         'model',
-        'whether the model can be built',
-        'the training ends before its first step',
-        map_checks.built,
+        looks_at='whether the model can be built',
+        symptom='the training ends before its first step',
+        run=map_checks.describe_build_error,
     ),
     Check(
         'settings',
-        'names, types and ranges of all other sections',
-        'an option has no effect, or the training ends before its first step',
-        data_checks.settings,
+        looks_at='names, types and ranges of all other sections',
+        symptom='an option has no effect, or the training ends before its first step',
+        run=data_checks.settings,
     ),
     Check(
         'weights',
-        'parameters after init_weights and load_from, and the files that the config names',
-        'no better than from scratch',
-        weight_checks.arrive,
+        looks_at='parameters after init_weights and load_from, and the files that the config names',
+        symptom='no better than from scratch',
+        run=weight_checks.unloaded_weights,
     ),
     Check(
         'start',
-        'load_from and init_cfg',
-        'other weights than those that were meant',
-        weight_checks.replaced,
+        looks_at='load_from and init_cfg',
+        symptom='other weights than those that were meant',
+        run=weight_checks.replaced_weights,
     ),
     Check(
         'skip',
-        'what init_cfg leaves out of an encoder: LayerScale, norms, positions, tokens',
-        'much worse than published',
-        weight_checks.skipped,
+        looks_at='what init_cfg leaves out of an encoder: LayerScale, norms, positions, tokens',
+        symptom='much worse than published',
+        run=weight_checks.skipped_parts,
     ),
     Check(
         'last norm',
-        'whether features are normed as in pre-training',
-        'worse than a ResNet, or a loss that is not finite',
-        weight_checks.last_norm,
+        looks_at='whether features are normed as in pre-training',
+        symptom='worse than a ResNet, or a loss that is not finite',
+        run=weight_checks.last_norm,
     ),
     Check(
         'numerics',
-        'the GELU and eps of the code that the weights are of',
-        'some tenths of a point less than published',
-        weight_checks.numerics,
+        looks_at='the GELU and eps of the code that the weights are of',
+        symptom='some tenths of a point less than published',
+        run=weight_checks.numerics,
     ),
     Check(
         'frozen',
-        'what does not learn, and whether it has weights',
-        'the loss stays where it begins',
-        weight_checks.frozen,
+        looks_at='what does not learn, and whether it has weights',
+        symptom='the loss stays where it begins',
+        run=weight_checks.frozen_parameters,
     ),
     Check(
         'pixels',
-        'mean and deviation of the preprocessor, and those of the weights',
-        'worse than published, from the first epoch on',
-        pixel_checks.normalization,
+        looks_at='mean and deviation of the preprocessor, and those of the weights',
+        symptom='worse than published, from the first epoch on',
+        run=pixel_checks.normalization,
     ),
     Check(
         'channels',
-        'the order of the colors that the weights have seen',
-        'some points less than published',
-        pixel_checks.order,
+        looks_at='the order of the colors that the weights have seen',
+        symptom='some points less than published',
+        run=pixel_checks.color_order,
     ),
     Check(
         'positions',
-        'the size of the position table, and of the images',
-        'worse on large images than on small ones',
-        pixel_checks.positions,
+        looks_at='the size of the position table, and of the images',
+        symptom='worse on large images than on small ones',
+        run=pixel_checks.positions,
     ),
     Check(
         'maps',
-        'channels and strides of backbone, neck and head',
-        'the training ends, or mAP is 0',
-        map_checks.fit,
+        looks_at='channels and strides of backbone, neck and head',
+        symptom='the training ends, or mAP is 0',
+        run=map_checks.mismatched_channels,
     ),
     Check(
         'one resolution',
-        'the strides of maps that a pyramid takes',
-        'small and large objects are not found; worse than a ResNet',
-        map_checks.one_resolution,
+        looks_at='the strides of maps that a pyramid takes',
+        symptom='small and large objects are not found; worse than a ResNet',
+        run=map_checks.one_resolution,
     ),
     Check(
         'custom keys',
-        'paramwise_cfg.custom_keys, and the names of parameters',
-        'the backbone learns as fast as the head',
-        rate_checks.custom_keys,
+        looks_at='paramwise_cfg.custom_keys, and the names of parameters',
+        symptom='the backbone learns as fast as the head',
+        run=rate_checks.custom_keys,
     ),
     Check(
         'layer decay',
-        'the learning rate from block to block',
-        'worse than published after fine-tuning',
-        rate_checks.layer_decay,
+        looks_at='the learning rate from block to block',
+        symptom='worse than published after fine-tuning',
+        run=rate_checks.layer_decay,
     ),
     Check(
         'learning rate',
-        'the rate of a backbone with weights',
-        'the loss rises, or falls to chance and stays there',
-        rate_checks.rate,
+        looks_at='the rate of a backbone with weights',
+        symptom='the loss rises, or falls to chance and stays there',
+        run=rate_checks.learning_rate,
     ),
     Check(
         'weight decay',
-        'norms, positions and tokens of a backbone with weights',
-        'some tenths of a point less than published',
-        rate_checks.weight_decay,
+        looks_at='norms, positions and tokens of a backbone with weights',
+        symptom='some tenths of a point less than published',
+        run=rate_checks.weight_decay,
     ),
     Check(
         'schedule',
-        'the end of the warm-up, and of the training',
-        'the loss hardly falls',
-        rate_checks.schedule,
+        looks_at='the end of the warm-up, and of the training',
+        symptom='the loss hardly falls',
+        run=rate_checks.schedule,
     ),
     Check(
         'classes',
-        'the classes of the data, of the head and of the validation',
-        'mAP is 0, or some classes are never found',
-        data_checks.classes,
+        looks_at='the classes of the data, of the head and of the validation',
+        symptom='mAP is 0, or some classes are never found',
+        run=data_checks.classes,
     ),
     Check(
         'batch',
-        'the labels of the first batches',
-        'accuracy at chance: each batch unlearns the one before',
-        data_checks.one_class,
+        looks_at='the labels of the first batches',
+        symptom='accuracy at chance: each batch unlearns the one before',
+        run=data_checks.one_class,
     ),
     Check(
         'validation',
-        'the annotations of the metric, and those of the images',
-        'mAP is 0',
-        data_checks.validation,
+        looks_at='the annotations of the metric, and those of the images',
+        symptom='mAP is 0',
+        run=data_checks.validation,
     ),
 )
 
 
-def diagnose(examined: Examined) -> Iterator[Finding]:
+def diagnose(examined: ExaminedConfig) -> Iterator[Finding]:
     """Run the checks of :data:`CHECKS` in their order.
 
     If the model cannot be built, the first check reports it, and the others that need the model

@@ -13,20 +13,26 @@ from vit_plugin.config.sections import CONFIG_SECTIONS, check_sections
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.models.classes import check_classes
 
-from .examined import Examined, Findings
+from .examined import ExaminedConfig, Findings
 from .named_weights import iter_sections
 
 LABEL_BATCHES = 4  # number of batches whose labels are read
-SHARE = 0.9  # with this share of images in one class, single-class batches are likely
+SAMPLED_LABELS = 1000  # images whose labels are read to compare the sizes of classes
+DOMINANT_SHARE = 0.9  # with this share of images in one class, single-class batches are likely
 
 
-def settings(examined: Examined) -> Findings:
-    """Check all sections except the model, with one sentence for each fault."""
+def settings(examined: ExaminedConfig) -> Findings:
+    """Check all sections except the model and those with data that are not on this machine.
+
+    Each finding is one sentence, with its remedy.
+    """
     if examined.is_data:  # classes in a run's files are not looked up
         return
     for name in (*CONFIG_SECTIONS, 'default_hooks'):
         value = examined.settings.get(name)
-        if value is None or any(any(missing_files(one)) for _, one in iter_sections(value, name)):
+        if value is None:
+            continue
+        if any(list(missing_files(section)) for _, section in iter_sections(value, name)):
             continue
         section = {'default_scope': examined.scope, name: value}
         try:
@@ -39,42 +45,48 @@ def settings(examined: Examined) -> Findings:
             examined.unseen.append(f'{name}: {error}')
 
 
-def classes(examined: Examined) -> Findings:
-    """Find class names in one string, too many for a head, or different in validation."""
-    known: dict[str, Any] = {
-        part: examined.metainfo(part).get('classes') for part in ('train', 'val', 'test')
+def classes(examined: ExaminedConfig) -> Findings:
+    """Find class names in one string, that do not fit a head, or that differ between splits.
+
+    Only the first fault is reported.
+    """
+    classes_of_split: dict[str, Any] = {
+        split: examined.metainfo(split).get('classes') for split in ('train', 'val', 'test')
     }
-    for part, names in known.items():
+    for split, names in classes_of_split.items():
         if isinstance(names, str):
             yield (
-                f'{part}_dataloader: metainfo.classes={names!r} is a string, whose letters are '
+                f'{split}_dataloader: metainfo.classes={names!r} is a string, whose letters are '
                 'taken for classes',
                 f'write a tuple with a comma: classes=({names!r},)',
             )
             return
-    for part, names in known.items():
+    for split, names in classes_of_split.items():
         if examined.model is None or not names:
             continue
         try:
-            check_classes(examined.model, dict(classes=[*names]), f'{part}_dataloader')
+            check_classes(examined.model, dict(classes=list(names)), f'{split}_dataloader')
         except ConfigError as error:
             yield f'{error}', ''
             return
-    for part in ('val', 'test'):
-        if known['train'] and known[part] and [*known['train']] != [*known[part]]:
+    trained = classes_of_split['train']
+    for split in ('val', 'test'):
+        names = classes_of_split[split]
+        if trained and names and list(trained) != list(names):
             yield (
-                f'{part}_dataloader has other classes than train_dataloader: '
-                f'{_shown(known[part])} in place of {_shown(known["train"])}',
-                f'give {part}_dataloader.dataset the same metainfo',
+                f'{split}_dataloader has other classes than train_dataloader: '
+                f'{_summarize(names)} in place of {_summarize(trained)}',
+                f'give {split}_dataloader.dataset the same metainfo',
             )
             return
 
 
-def _shown(names: Sequence[str]) -> str:
+def _summarize(names: Sequence[str]) -> str:
+    """The number of names, and the first three."""
     return f'{len(names)} ({", ".join(map(str, names[:3]))}{", ..." if len(names) > 3 else ""})'
 
 
-def one_class(examined: Examined) -> Findings:
+def one_class(examined: ExaminedConfig) -> Findings:
     """Find batches of a single class in data with several."""
     data = examined.training_data
     loader = examined.settings.get('train_dataloader') or {}
@@ -83,23 +95,24 @@ def one_class(examined: Examined) -> Findings:
         return
     with examined.building():
         built = DATA_SAMPLERS.build(dict(sampler), default_args=dict(dataset=data, seed=0))
-    indices = [*islice(iter(built), LABEL_BATCHES * size)]
+    indices = list(islice(iter(built), LABEL_BATCHES * size))
     labels = [label for label in (_label(data, i) for i in indices) if label is not None]
     if len(labels) < 2 * size:
         return
     batches = [labels[i : i + size] for i in range(0, len(labels) - size + 1, size)]
-    every = Counter(_label(data, i) for i in range(0, len(data), max(1, len(data) // 1000)))
-    many = len(every) > 1 and max(every.values()) < SHARE * sum(every.values())
-    if many and all(len({*batch}) == 1 for batch in batches):
+    step = max(1, len(data) // SAMPLED_LABELS)
+    counts = Counter(_label(data, i) for i in range(0, len(data), step))
+    is_mixed = len(counts) > 1 and max(counts.values()) < DOMINANT_SHARE * sum(counts.values())
+    if is_mixed and all(len(set(batch)) == 1 for batch in batches):
         yield (
             f'train_dataloader.sampler: the first {len(batches)} batches of {size} images have one '
-            f'class each, of data with {len(every)}',
+            f'class each, of data with {len(counts)}',
             'set sampler.shuffle=True',
         )
 
 
 def _label(data: Any, index: int) -> Any:
-    """The label of an image, or None if it has none or several."""
+    """The label of an image, or None if it has none or several, or the data set does not tell."""
     try:
         labels = data.get_cat_ids(int(index))
     except (AttributeError, KeyError, NotImplementedError, TypeError):
@@ -107,23 +120,23 @@ def _label(data: Any, index: int) -> Any:
     return labels[0] if isinstance(labels, (list, tuple)) and len(labels) == 1 else None
 
 
-def validation(examined: Examined) -> Findings:
-    """Find a metric with other annotations than the predicted images."""
-    for part in ('val', 'test'):
-        dataset = examined.dataset_config(part)
+def validation(examined: ExaminedConfig) -> Findings:
+    """Find a metric with another annotation file than the data set of the same split."""
+    for split in ('val', 'test'):
+        dataset = examined.dataset_config(split)
         file = dataset.get('ann_file')
-        given = examined.settings.get(f'{part}_evaluator') or []
-        metrics = [given] if isinstance(given, Mapping) else given
+        evaluator = examined.settings.get(f'{split}_evaluator') or []
+        metrics = [evaluator] if isinstance(evaluator, Mapping) else evaluator
         files = [
             metric['ann_file']
             for metric in metrics
             if isinstance(metric, Mapping) and isinstance(metric.get('ann_file'), str)
         ]
-        if not file or not files or '://' in f'{file}{files}':
+        if not file or not files or any('://' in path for path in (file, *files)):
             continue
         loaded = os.path.normpath(os.path.join(dataset.get('data_root') or '', file))
         if loaded not in map(os.path.normpath, files):
             yield (
-                f'{part}_evaluator.ann_file={files[0]!r}, where {part}_dataloader has {loaded!r}',
-                f'set {part}_evaluator.ann_file={loaded!r}',
+                f'{split}_evaluator.ann_file={files[0]!r}, where {split}_dataloader has {loaded!r}',
+                f'set {split}_evaluator.ann_file={loaded!r}',
             )

@@ -20,7 +20,7 @@ from mmengine.registry import (
 )
 from torch import nn
 
-from vit_plugin.arguments import look_up
+from vit_plugin.arguments import look_up_class
 from vit_plugin.config import with_pipeline
 from vit_plugin.config.data import missing_files
 from vit_plugin.config.scope import import_data_sets, in_scope
@@ -30,15 +30,15 @@ from vit_plugin.untrusted.admission import find_registered
 from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.hub import offline
 
-from .initialization import Initialization, Initialized
+from .initialization import Initialization, InitializedModel
 from .named_weights import NamedWeights, named_weights, without_downloads
-from .optimizer_groups import Group, read_groups
+from .optimizer_groups import ParameterSettings, read_parameter_settings
 
-# Pairs of a fault and its remedy; one sentence may hold both.
+# Pairs of a fault and its remedy. If the fault's sentence has the remedy, the second is empty.
 Findings = Iterator[tuple[str, str]]
 
 
-class Examined:
+class ExaminedConfig:
     """A config with its components, built once.
 
     Nothing is downloaded: weights and data that are not on this machine are named in ``unseen``.
@@ -50,7 +50,8 @@ class Examined:
 
     Attributes:
         settings: the config as plain values.
-        unseen: what could not be examined, and why.
+        scope: the framework, ``default_scope``.
+        unseen: what could not be examined, and why. Checks add to it.
     """
 
     def __init__(self, cfg: Config, is_data: bool = False) -> None:
@@ -64,9 +65,9 @@ class Examined:
 
     @cached_property
     def model_config(self) -> dict[str, Any]:
-        """The section ``model``, with the preprocessor that may be next to it."""
-        beside = self.settings.get('data_preprocessor')
-        return {'data_preprocessor': beside, **self.settings['model']}
+        """The section ``model``, with the preprocessor next to it unless it has its own."""
+        preprocessor = self.settings.get('data_preprocessor')
+        return {'data_preprocessor': preprocessor, **self.settings['model']}
 
     @property
     def preprocessor(self) -> Mapping[str, Any]:
@@ -79,7 +80,7 @@ class Examined:
         return self.model_config.get('backbone') or {}
 
     @property
-    def wrapper(self) -> Mapping[str, Any]:
+    def optim_wrapper(self) -> Mapping[str, Any]:
         """The config of the optimizer and its wrapper."""
         return self.settings.get('optim_wrapper') or {}
 
@@ -95,6 +96,7 @@ class Examined:
 
     @cached_property
     def _structure(self) -> tuple[nn.Module | None, str]:
+        """The model without weights, and why it cannot be built."""
         error = ''
         if teacher := self._absent_teacher():
             self.unseen.append(f'the model: its teacher {teacher} is not on this machine')
@@ -103,8 +105,8 @@ class Examined:
             try:
                 with torch.device(device), self.building(), offline():
                     return MODELS.build(without_downloads(self.model_config)), ''
-            except Exception as found:  # noqa: BLE001  of any framework's class
-                error = f'{found}' if isinstance(found, ConfigError) else first_line(found)
+            except Exception as raised:  # noqa: BLE001  of any framework's class
+                error = f'{raised}' if isinstance(raised, ConfigError) else first_line(raised)
         return None, error
 
     def _absent_teacher(self) -> str:
@@ -129,14 +131,14 @@ class Examined:
         """The weights that the config names, in the order of loading."""
         sources = [*named_weights(self.model, self.model_config, self.settings)]
         for source in sources:
-            if not (source.opened or source.error):
+            if not (source.checkpoint or source.error):
                 self.unseen.append(
-                    f'the weights of {source.at}: {source.name} is not on this machine'
+                    f'the weights of {source.place}: {source.name} is not on this machine'
                 )
         return sources
 
     def find_sources(self, module: str) -> list[NamedWeights]:
-        """The weights for a module, a submodule or the whole model."""
+        """The named weights for a module, for one of its submodules, or for the whole model."""
         return [
             source
             for source in self.sources
@@ -144,83 +146,88 @@ class Examined:
         ]
 
     @cached_property
-    def initialized(self) -> Initialized | None:
+    def initialized(self) -> InitializedModel | None:
         """The model with its weights, or None if none of them can be read on this machine."""
-        here = {source.at for source in self.sources if source.opened}
-        if not here or self.model is None:
+        available = {source.place for source in self.sources if source.checkpoint}
+        if not available or self.model is None:
             return None
 
         def build() -> nn.Module:
-            return MODELS.build(without_downloads(self.model_config, here))
+            return MODELS.build(without_downloads(self.model_config, available))
 
-        return Initialization(build, self.sources, self.building, {}).run()
+        return Initialization(build, self.sources, self.building, errors={}).run()
 
     @cached_property
-    def _groups(self) -> tuple[list[Group], str]:
-        optimizer, constructor = self.wrapper.get('optimizer'), self.wrapper.get('constructor')
+    def _settings_and_error(self) -> tuple[list[ParameterSettings], str]:
+        """The parameters with their optimizer settings, and why the optimizer cannot be built."""
+        optimizer, constructor = (
+            self.optim_wrapper.get('optimizer'),
+            self.optim_wrapper.get('constructor'),
+        )
         if self.model is None or not optimizer:
             return [], ''
-        known = self._class_of(optimizer.get('type'), OPTIMIZERS) is not None
+        classes = [self._class_of(optimizer.get('type'), OPTIMIZERS)]
         if constructor:
-            known &= self._class_of(constructor, OPTIM_WRAPPER_CONSTRUCTORS) is not None
-        if self.is_data and not known:
+            classes.append(self._class_of(constructor, OPTIM_WRAPPER_CONSTRUCTORS))
+        if self.is_data and None in classes:
             self.unseen.append('the optimizer: its classes are not known without its config')
             return [], ''
         try:
             with self.building():
-                return read_groups(self.model, self.wrapper), ''
+                return read_parameter_settings(self.model, self.optim_wrapper), ''
         except Exception as error:  # noqa: BLE001  of any framework's constructor
             return [], first_line(error) or type(error).__name__
 
     @property
-    def groups(self) -> list[Group]:
-        """The trained parameters with their settings; none if the optimizer cannot be built."""
-        return self._groups[0]
+    def parameter_settings(self) -> list[ParameterSettings]:
+        """The parameters with their optimizer settings. None if the optimizer cannot be built."""
+        return self._settings_and_error[0]
 
     @property
     def optimizer_error(self) -> str:
         """Why the optimizer cannot be built for this model, or ''."""
-        return self._groups[1]
+        return self._settings_and_error[1]
 
-    def dataset_config(self, part: str) -> Mapping[str, Any]:
+    def dataset_config(self, split: str) -> Mapping[str, Any]:
         """The config of a data set, inside its wrappers: of ``'train'``, ``'val'`` or ``'test'``.
 
         It is empty if there is none, or if there are several.
         """
-        dataset = (self.settings.get(f'{part}_dataloader') or {}).get('dataset') or {}
+        dataset = (self.settings.get(f'{split}_dataloader') or {}).get('dataset') or {}
         try:
             return with_pipeline(Config(dict(dataset=dataset)).dataset).to_dict()
         except (ConfigError, AttributeError):
             return {}
 
-    def metainfo(self, part: str) -> Mapping[str, Any]:
+    def metainfo(self, split: str) -> Mapping[str, Any]:
         """The facts about a data set's classes that are known without its files."""
-        dataset = self.dataset_config(part)
-        kind = self._class_of(dataset.get('type'), DATASETS)
-        return {**getattr(kind, 'METAINFO', {}), **(dataset.get('metainfo') or {})}
+        dataset = self.dataset_config(split)
+        dataset_class = self._class_of(dataset.get('type'), DATASETS)
+        return {**getattr(dataset_class, 'METAINFO', {}), **(dataset.get('metainfo') or {})}
 
-    def _class_of(self, kind: Any, registry: Registry) -> Any:
-        """A class by its name, or None. Names in a run's files import nothing."""
-        if not isinstance(kind, str):
-            return kind
-        if self.is_data and not find_registered(registry, kind, str(self.scope))[0]:
+    def _class_of(self, name: Any, registry: Registry) -> Any:
+        """The class of a ``type`` in a config, or None. Names in a run's files import nothing."""
+        if not isinstance(name, str):
+            return name
+        if self.is_data and not find_registered(registry, name, str(self.scope))[0]:
             return None
-        return look_up(kind, registry, self.scope)
+        return look_up_class(name, registry, self.scope)
 
-    def pipeline(self, part: str) -> list[Mapping[str, Any]]:
-        """The steps of a data set."""
-        steps = self.dataset_config(part).get('pipeline') or ()
+    def pipeline(self, split: str) -> list[Mapping[str, Any]]:
+        """The steps of a data set's pipeline."""
+        steps = self.dataset_config(split).get('pipeline') or ()
         return [step for step in steps if isinstance(step, Mapping)]
 
     @cached_property
     def training_data(self) -> Any:
-        """The training data set, or None if its files are not on this machine."""
+        """The training data set, or None if it cannot be built here."""
         config = (self.settings.get('train_dataloader') or {}).get('dataset')
-        missing = next(missing_files(self.dataset_config('train')), None) if config else None
-        if missing or not config or self.is_data:
+        if not config:
+            return None
+        missing = next(missing_files(self.dataset_config('train')), None)
+        if missing or self.is_data:
             why = f'there is no {missing}' if missing else 'its config is read as data'
-            if config:
-                self.unseen.append(f'the training data: {why}')
+            self.unseen.append(f'the training data: {why}')
             return None
         try:
             with self.building():

@@ -13,27 +13,28 @@ from vit_plugin.models.loadable_module import LoadableModule
 from vit_plugin.weights.hub import offline
 from vit_plugin.weights.report import Report
 
-from .named_weights import INIT, START_SETTINGS, NamedWeights, file_name, leave_out
+from .named_weights import INIT, START_SETTINGS, NamedWeights, file_name, leave_out_weights
 
-WRAPPED = r'^module\.'  # prefix in checkpoints of DDP, which MMEngine's runner strips
+# Prefix of the names in checkpoints of DDP. MMEngine's runner strips it.
+DDP_PREFIX = r'^module\.'
 
 
-class Initialized(NamedTuple):
+class InitializedModel(NamedTuple):
     """A model after the framework's own order of initialization: ``init_weights``, ``load_from``.
 
     Attributes:
         model: the model.
-        before: names of the parameters that are random after ``init_weights``, that is, differ
-            between seeds.
-        after: names of the parameters that are random after ``load_from``, too.
-        reports: loading reports of modules of this package, by the place of the source.
-        replaced: names of tensors that ``load_from`` replaced after such a source, by its place.
-        errors: sentences on what could not be loaded, by the place of its source.
+        random_after_init: names of the parameters that are random after ``init_weights``: that
+            differ between seeds.
+        random_after_load: names of the parameters that are random after ``load_from``, too.
+        reports: loading reports of the sources for modules of this package, by place in the config.
+        replaced: for each of these sources, the names of its tensors that ``load_from`` replaced.
+        errors: sentences on what could not be loaded, by place in the config.
     """
 
     model: nn.Module
-    before: frozenset[str]
-    after: frozenset[str]
+    random_after_init: frozenset[str]
+    random_after_load: frozenset[str]
     reports: Mapping[str, Report]
     replaced: Mapping[str, list[str]]
     errors: Mapping[str, str]
@@ -54,61 +55,69 @@ class Initialization(NamedTuple):
     building: Callable[[], AbstractContextManager[None]]
     errors: dict[str, str]
 
-    def run(self) -> Initialized:
+    def run(self) -> InitializedModel:
         """Initialize two models with different seeds, and compare them."""
         first, second = self._initialize(0), self._initialize(1)
-        before = _differing(first, second)
+        random_after_init = _differing(first, second)
         reports = self._reports(second)
         start, replaced = self.sources[-1], {}
-        if start.at in START_SETTINGS and start.opened:
-            self._try(start.at, _start, first, start.name)
-            changed = _differing(first, second) - before
+        if start.place in START_SETTINGS and start.checkpoint:
+            self._call(start.place, _load_start, first, start.name)
+            # The second model is not loaded yet: where it was equal before, they differ by this.
+            changed = _differing(first, second) - random_after_init
             for source in self.sources:
-                if report := reports.get(source.at):
+                if report := reports.get(source.place):
                     names = (f'{source.module}.{name}' for name in report.matched)
-                    replaced[source.at] = [name for name in names if name in changed]
-            self._try(start.at, _start, second, start.name)
-        after = _differing(first, second)
-        return Initialized(first, before, after, reports, replaced, self.errors)
+                    replaced[source.place] = [name for name in names if name in changed]
+            self._call(start.place, _load_start, second, start.name)
+        random_after_load = _differing(first, second)
+        return InitializedModel(
+            first, random_after_init, random_after_load, reports, replaced, self.errors
+        )
 
     def _initialize(self, seed: int) -> nn.Module:
+        """Build the model and run ``init_weights``, without weights that cannot be read here."""
         torch.manual_seed(seed)
         with self.building():
             model = self.build()
-        named = [source for source in self.sources if source.at not in START_SETTINGS]
+        named = [source for source in self.sources if source.place not in START_SETTINGS]
         for source in named:
-            if source.at.endswith(INIT) and not source.opened:
-                leave_out(model.get_submodule(source.module))
-        files = sorted({file_name(source.name) for source in named if source.opened})
-        self._try(f'init_weights ({", ".join(files)})', model.init_weights)
+            if source.place.endswith(INIT) and not source.checkpoint:
+                leave_out_weights(model.get_submodule(source.module))
+        files = sorted({file_name(source.name) for source in named if source.checkpoint})
+        self._call(f'init_weights ({", ".join(files)})', model.init_weights)
         return model
 
     def _reports(self, model: nn.Module) -> dict[str, Report]:
         """Load the weights of ``init_cfg`` again, to get their loading reports."""
         reports = {}
         for source in self.sources:
-            named = source.opened and source.at.endswith(INIT) and not self.errors
-            part = model.get_submodule(source.module) if named else None
-            if isinstance(part, LoadableModule):
+            if not source.checkpoint or not source.place.endswith(INIT) or self.errors:
+                continue
+            module = model.get_submodule(source.module)
+            if isinstance(module, LoadableModule):
                 with self.building():
-                    reports[source.at] = part.load_entry(source.entry)
+                    reports[source.place] = module.load_entry(source.entry)
         return reports
 
-    def _try(self, place: str, call: Callable[..., Any], *args: Any) -> None:
+    def _call(self, place: str, function: Callable[..., Any], *args: Any) -> None:
+        """Call a function, and record its error for a place in the config."""
         try:
             with self.building(), offline():
-                call(*args)
+                function(*args)
         except Exception as error:  # noqa: BLE001  of any framework's class
             self.errors[place] = f'{error}' if isinstance(error, ConfigError) else first_line(error)
 
 
-def _start(model: nn.Module, name: str) -> None:
+def _load_start(model: nn.Module, name: str) -> None:
     """Load a checkpoint as MMEngine's runner does for ``load_from``."""
-    load_checkpoint(model, name, 'cpu', logger='silent', revise_keys=[(WRAPPED, '')])
+    load_checkpoint(
+        model, name, map_location='cpu', logger='silent', revise_keys=[(DDP_PREFIX, '')]
+    )
 
 
 def _differing(first: nn.Module, second: nn.Module) -> frozenset[str]:
-    """The parameters that differ between two instances of a model."""
+    """The names of the parameters that differ between two instances of a model."""
     others = dict(second.named_parameters())
     return frozenset(
         name for name, value in first.named_parameters() if not torch.equal(value, others[name])

@@ -8,22 +8,22 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.outputs import MAP_OUT_TYPES
 from vit_plugin.models.protocol import HasStrides
 
-from .examined import Examined, Findings
+from .examined import ExaminedConfig, Findings
 
-# Necks that halve the resolution from map to map, or expect that of their input.
-PYRAMIDS = {
-    *('FPN', 'PAFPN', 'FPN_CARAFE', 'NASFPN', 'BFP', 'HRFPN', 'ChannelMapper', 'YOLOXPAFPN'),
-    *('UPerHead', 'FPNHead', 'SegformerHead', 'LRASPPHead', 'MSDeformAttnPixelDecoder'),
-}
+# Necks and heads that expect maps whose resolution halves from one to the next.
+PYRAMID_CONSUMERS = (
+    'BFP', 'ChannelMapper', 'FPN', 'FPNHead', 'FPN_CARAFE', 'HRFPN', 'LRASPPHead',
+    'MSDeformAttnPixelDecoder', 'NASFPN', 'PAFPN', 'SegformerHead', 'UPerHead', 'YOLOXPAFPN',
+)  # fmt: skip
 
 
-def built(examined: Examined) -> Findings:
+def describe_build_error(examined: ExaminedConfig) -> Findings:
     """Report why the model cannot be built."""
     if examined.build_error:
         yield f'the model cannot be built: {examined.build_error}', ''
 
 
-def fit(examined: Examined) -> Findings:
+def mismatched_channels(examined: ExaminedConfig) -> Findings:
     """Find channels or strides that a component does not take."""
     if examined.model is None:
         return
@@ -34,7 +34,7 @@ def fit(examined: Examined) -> Findings:
         yield f'{error}', ''
 
 
-def one_resolution(examined: Examined) -> Findings:
+def one_resolution(examined: ExaminedConfig) -> Findings:
     """Find maps of one stride where a pyramid is expected."""
     backbone: Any = getattr(examined.model, 'backbone', None)
     if (
@@ -43,34 +43,38 @@ def one_resolution(examined: Examined) -> Findings:
     ):
         return
     outputs = MetaOutputs.of(backbone)
-    for field, part, given in _takers(examined, outputs):
-        strides = given.strides
-        taken = part.get('in_index')
-        taken = taken if isinstance(taken, (list, tuple)) else range(len(strides))
-        strides = [strides[i] for i in taken if -len(strides) <= i < len(strides)]
-        kind = str(part.get('type')).rpartition('.')[2]
-        if kind in PYRAMIDS and len(strides) > 1 and len({*strides}) == 1:
+    for field, component, inputs in _iter_consumers(examined, outputs):
+        strides = inputs.strides
+        indices = component.get('in_index')
+        indices = indices if isinstance(indices, (list, tuple)) else range(len(strides))
+        strides = [strides[i] for i in indices if -len(strides) <= i < len(strides)]
+        class_name = str(component.get('type')).rpartition('.')[2]
+        if class_name in PYRAMID_CONSUMERS and len(strides) > 1 and len(set(strides)) == 1:
             yield (
-                f'{field} ({kind}) takes a pyramid, and its {len(strides)} maps all have the '
+                f'{field} ({class_name}) takes a pyramid, and its {len(strides)} maps all have the '
                 f'stride {strides[0]}',
                 "take neck=dict(type='vit_plugin.SimpleFPN'), the backbone 'vit_plugin.ViTAdapter' "
                 "or, of a hybrid, out_type='pyramid'",
             )
 
 
-def _takers(
-    examined: Examined, outputs: MetaOutputs
+def _iter_consumers(
+    examined: ExaminedConfig, outputs: MetaOutputs
 ) -> Iterator[tuple[str, Mapping[str, Any], MetaOutputs]]:
-    """Necks and heads with their places, and their inputs."""
+    """The place, config and inputs of each neck and head, up to an unknown neck.
+
+    Args:
+        examined: the config.
+        outputs: the outputs of the backbone.
+    """
     for field, neck in iter_components(examined.model_config, 'neck'):
         yield field, neck, outputs
         with examined.building():
-            made = outputs.through(neck)
-        if made is None:
+            neck_outputs = outputs.through(neck)
+        if neck_outputs is None:
             return
-        outputs = made
+        outputs = neck_outputs
     for name in examined.model_config:
-        for field, head in (
-            iter_components(examined.model_config, name) if name.endswith('head') else ()
-        ):
-            yield field, head, outputs
+        if name.endswith('head'):
+            for field, head in iter_components(examined.model_config, name):
+                yield field, head, outputs

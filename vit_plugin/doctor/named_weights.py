@@ -10,7 +10,7 @@ from torch import nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.hub import offline
-from vit_plugin.weights.opening import Checkpoint, may_be_here, open_checkpoint
+from vit_plugin.weights.opening import Checkpoint, may_be_local, open_checkpoint
 
 INIT = 'init_cfg'
 # Settings of a runner; the first one that is set counts.
@@ -22,23 +22,23 @@ class NamedWeights(NamedTuple):
     """Weights that a config names.
 
     Attributes:
-        at: the place in the config.
+        place: the place in the config.
         module: the name of their module; '' for the whole model.
-        name: their source.
+        name: their source: a path, an address or a name, as the config has it.
         entry: the section of the config that names them.
-        opened: the checkpoint, or None if it is not on this machine.
+        checkpoint: the opened checkpoint, or None if it is not on this machine.
         error: why it cannot be read, or ''.
     """
 
-    at: str
+    place: str
     module: str
     name: str
     entry: Mapping[str, Any]
-    opened: Checkpoint | None
+    checkpoint: Checkpoint | None
     error: str = ''
 
     def has(self, parameter: str) -> bool:
-        """True for the name of a parameter of this module."""
+        """True if a parameter, by its name in the model, belongs to the module of the weights."""
         return not self.module or parameter.startswith(f'{self.module}.')
 
 
@@ -56,41 +56,42 @@ def named_weights(
         file = _file_of(section)
         if file or section.get('pretrained') is True:
             name = file or f'timm://{section.get("model_name")}'
-            yield _source(place, place.removeprefix('model.'), name, section)
+            yield _open_source(place, place.removeprefix('model.'), name, section)
     for name, module in model.named_modules() if model else ():
-        for entry in _entries(module):
+        for entry in _pretrained_entries(module):
             place = '.'.join(filter(None, ('model', name, INIT)))
-            yield _source(place, name, str(entry['checkpoint']), entry)
+            yield _open_source(place, name, str(entry['checkpoint']), entry)
     if key := next((key for key in START_SETTINGS if settings.get(key)), None):
-        yield _source(key, '', str(settings[key]), {})
+        yield _open_source(key, module='', name=str(settings[key]), entry={})
 
 
-def _source(place: str, module: str, name: str, entry: Mapping[str, Any]) -> NamedWeights:
-    opened, error = None, ''
+def _open_source(place: str, module: str, name: str, entry: Mapping[str, Any]) -> NamedWeights:
+    """Open weights if that needs no download. Otherwise they have neither checkpoint nor error."""
+    checkpoint, error = None, ''
     try:
-        if may_be_here(name):
+        if may_be_local(name):
             with offline():
-                opened = open_checkpoint(name)
+                checkpoint = open_checkpoint(name)
     except ConfigError as raised:
         if '://' not in name or OFFLINE not in f'{raised}':
             error = f'{raised}'
-    return NamedWeights(place, module, name, entry, opened, error)
+    return NamedWeights(place, module, name, entry, checkpoint, error)
 
 
-def _entries(module: nn.Module) -> list[Mapping[str, Any]]:
+def _pretrained_entries(module: nn.Module) -> list[Mapping[str, Any]]:
     """The entries of a module's ``init_cfg`` that name weights."""
-    given = getattr(module, 'init_cfg', None) or []
-    entries = [given] if isinstance(given, Mapping) else given
-    kinds = ('Pretrained', PretrainedInit)
-    return [entry for entry in entries if entry.get('type') in kinds and entry.get('checkpoint')]
+    init_cfg = getattr(module, 'init_cfg', None) or []
+    entries = [init_cfg] if isinstance(init_cfg, Mapping) else init_cfg
+    types = ('Pretrained', PretrainedInit)
+    return [entry for entry in entries if entry.get('type') in types and entry.get('checkpoint')]
 
 
-def leave_out(module: Any) -> None:
-    """Leave out weights of a module that are not on this machine."""
-    given = module.init_cfg
-    entries = [given] if isinstance(given, Mapping) else given
-    named = _entries(module)
-    module.init_cfg = [entry for entry in entries if entry not in named]
+def leave_out_weights(module: Any) -> None:
+    """Remove the entries that name weights from a module's ``init_cfg``."""
+    init_cfg = module.init_cfg
+    entries = [init_cfg] if isinstance(init_cfg, Mapping) else init_cfg
+    pretrained = _pretrained_entries(module)
+    module.init_cfg = [entry for entry in entries if entry not in pretrained]
 
 
 def iter_sections(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -98,9 +99,9 @@ def iter_sections(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, An
     if isinstance(value, Mapping):
         yield place, value
     inner = value.items() if isinstance(value, Mapping) else enumerate(value)
-    for key, part in inner:
-        if isinstance(part, (Mapping, list, tuple)):
-            yield from iter_sections(part, f'{place}.{key}')
+    for key, item in inner:
+        if isinstance(item, (Mapping, list, tuple)):
+            yield from iter_sections(item, f'{place}.{key}')
 
 
 def _file_of(section: Mapping[str, Any]) -> str:
@@ -110,20 +111,20 @@ def _file_of(section: Mapping[str, Any]) -> str:
     return str(overlay.get('file') or '') if isinstance(overlay, Mapping) else ''
 
 
-def without_downloads(model: Mapping[str, Any], keep: Container[str] = ()) -> ConfigDict:
-    """A config of a model whose constructors load only the weights at these places."""
+def without_downloads(model: Mapping[str, Any], kept_places: Container[str] = ()) -> ConfigDict:
+    """A model's config with ``pretrained=True`` set to False, except at ``kept_places``."""
 
-    def part(value: Any, place: str) -> Any:
+    def change(value: Any, place: str) -> Any:
         if isinstance(value, (list, tuple)):
-            return type(value)(part(one, f'{place}.{i}') for i, one in enumerate(value))
+            return type(value)(change(item, f'{place}.{i}') for i, item in enumerate(value))
         if not isinstance(value, Mapping):
             return value
-        changed = {key: part(one, f'{place}.{key}') for key, one in value.items()}
-        if changed.get('pretrained') is True and place not in keep:
+        changed = {key: change(item, f'{place}.{key}') for key, item in value.items()}
+        if changed.get('pretrained') is True and place not in kept_places:
             changed['pretrained'] = False
         return changed
 
-    return ConfigDict(part(model, 'model'))
+    return ConfigDict(change(model, 'model'))
 
 
 def file_name(source: str) -> str:

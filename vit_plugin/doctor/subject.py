@@ -10,15 +10,15 @@ from anyfolder.text import read_text
 from vit_plugin.config import apply_options, read_config
 from vit_plugin.files.shipped import CONFIG_SUFFIXES, SHIPPED_PREFIX
 from vit_plugin.inference.saved_model import find_checkpoint, saved_config
-from vit_plugin.models.loadable_module import KEYS
+from vit_plugin.models.loadable_module import PRETRAINED_KEYS
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.saved_settings import read_settings
 
-from .examined import Examined
+from .examined import ExaminedConfig
 from .named_weights import INIT
 
 
-def examine(subject: str, options: Mapping[str, Any] | None = None) -> Examined:
+def examine(subject: str, options: Mapping[str, Any] | None = None) -> ExaminedConfig:
     """Read a config file, or the config of a run.
 
     Args:
@@ -31,13 +31,13 @@ def examine(subject: str, options: Mapping[str, Any] | None = None) -> Examined:
             table of :mod:`vit_plugin.untrusted`.
     """
     if subject.startswith(SHIPPED_PREFIX) or Path(subject).suffix in CONFIG_SUFFIXES:
-        return Examined(read_config(subject, options))
+        return ExaminedConfig(read_config(subject, options))
     checkpoint = _read_run(subject)
-    settings, admitted = read_settings(checkpoint), saved_config(checkpoint).to_dict()
-    model = _with_starts(admitted['model'], settings['model'])
-    cfg = Config({**settings, **admitted, 'model': model})
+    settings, validated = read_settings(checkpoint), saved_config(checkpoint).to_dict()
+    model = _with_starts(validated['model'], settings['model'])
+    cfg = Config({**settings, **validated, 'model': model})
     apply_options(cfg, options, subject)
-    return Examined(cfg, is_data=True)
+    return ExaminedConfig(cfg, is_data=True)
 
 
 def _read_run(subject: str) -> Checkpoint:
@@ -52,17 +52,22 @@ def _read_run(subject: str) -> Checkpoint:
 
 
 def _with_starts(model: Any, settings: Any) -> Any:
-    """An admitted model, with the weights that its settings name as a start."""
+    """A validated model section, with the ``init_cfg`` entries that name weights put back.
+
+    Args:
+        model: the section, from which validation has dropped ``init_cfg``.
+        settings: the same section before validation.
+    """
     if isinstance(model, (list, tuple)):
         return type(model)(map(_with_starts, model, settings))
     if not isinstance(model, Mapping):
         return model
-    entries_of_model = {key: _with_starts(value, settings.get(key)) for key, value in model.items()}
-    given = settings.get(INIT)
-    entries = [given] if isinstance(given, Mapping) else given or []
-    named = [
-        {key: value for key, value in entry.items() if key in KEYS}
+    section = {key: _with_starts(value, settings.get(key)) for key, value in model.items()}
+    init_cfg = settings.get(INIT)
+    entries = [init_cfg] if isinstance(init_cfg, Mapping) else init_cfg or []
+    pretrained = [
+        {key: value for key, value in entry.items() if key in PRETRAINED_KEYS}
         for entry in entries
         if isinstance(entry, Mapping) and entry.get('type') == 'Pretrained'
     ]
-    return {**entries_of_model, INIT: named} if named else entries_of_model
+    return {**section, INIT: pretrained} if pretrained else section

@@ -11,21 +11,23 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading.plan import ENCODER_MODULES
 from vit_plugin.weights.report import shortened_list
 
-from .examined import Examined, Findings
+from .examined import ExaminedConfig, Findings
 from .named_weights import START_SETTINGS, NamedWeights, file_name
 
 NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm)
-# Prefixes of head names that read features without the last norm.
-HEADS_WITHOUT_NORM = 'DPT'
-OTHER_CODE = 'the weights are of code with'  # how a note on numerics begins
-PLENTY = 0.5  # share of a foreign module's tensors that must be loaded
+# Prefix of the names of heads that read features without the last norm.
+NORMLESS_HEAD_PREFIX = 'DPT'
+NUMERICS_NOTE = 'the weights are of code with'  # how a note on numerics begins
+# Weights of other modules than ours count as not loaded if more tensors are random than this share
+# of their matrices. Vectors often begin with constants, so that they are not seen to be random.
+MAX_RANDOM_SHARE = 0.5
 
 
-def arrive(examined: Examined) -> Findings:
+def unloaded_weights(examined: ExaminedConfig) -> Findings:
     """Find weights that cannot be read, are not loaded, or are overwritten by an initialization."""
     for source in examined.sources:
         if source.error:
-            yield f'{source.at}: {source.error}', ''
+            yield f'{source.place}: {source.error}', ''
     state = examined.initialized
     if state is None:
         return
@@ -34,33 +36,36 @@ def arrive(examined: Examined) -> Findings:
     if state.errors:
         return
     for source in examined.sources:
-        if source.opened is None or not source.module:
+        if source.checkpoint is None or not source.module:
             continue
-        names = [name for name, value in state.model.named_parameters() if source.has(name)]
-        if report := state.reports.get(source.at):
+        if report := state.reports.get(source.place):
             names = [f'{source.module}.{name}' for name in report.matched]
-        lost = [name for name in names if name in state.before]
-        matrices = sum(state.model.get_parameter(name).ndim > 1 for name in names if not report)
-        if report and lost:
-            yield _overwritten(source, lost, len(names), state.model)
-        elif lost and len(lost) > PLENTY * matrices:
+            lost = [name for name in names if name in state.random_after_init]
+            if lost:
+                yield _overwritten(source, lost, len(names), state.model)
+            continue
+        parameters = dict(state.model.named_parameters())
+        names = [name for name in parameters if source.has(name)]
+        lost = [name for name in names if name in state.random_after_init]
+        matrices = [name for name in names if parameters[name].ndim > 1]
+        if lost and len(lost) > MAX_RANDOM_SHARE * len(matrices):
             if _other_initializations(state.model, source.module) or source.entry.get('pretrained'):
                 yield _overwritten(source, lost, len(names), state.model)
             else:
                 yield (
-                    f'{source.at}: {file_name(source.name)} has few of the names of '
+                    f'{source.place}: {file_name(source.name)} has few of the names of '
                     f'model.{source.module}, so that {len(lost)} of its {len(names)} tensors are '
                     f'random ({shortened_list(lost)})',
                     'give weights by the names of this class, or take a backbone of vit_plugin, '
                     'which reads other names',
                 )
     start = examined.sources[-1]
-    if start.at in START_SETTINGS and start.opened:
-        backbone = {name for name in state.after if name.startswith('backbone.')}
-        if state.before and not state.before - state.after:
+    if start.place in START_SETTINGS and start.checkpoint:
+        backbone = {name for name in state.random_after_load if name.startswith('backbone.')}
+        if state.random_after_init and not state.random_after_init - state.random_after_load:
             yield _no_start(start, 'the model')
         elif backbone and backbone == {
-            name for name in state.before if name.startswith('backbone.')
+            name for name in state.random_after_init if name.startswith('backbone.')
         }:
             yield _no_start(start, 'the backbone')
 
@@ -68,140 +73,152 @@ def arrive(examined: Examined) -> Findings:
 def _overwritten(
     source: NamedWeights, lost: list[str], total: int, model: nn.Module
 ) -> tuple[str, str]:
+    """The finding that ``lost`` tensors of a source were overwritten."""
     others = _other_initializations(model, source.module)
     cure = 'name the weights in init_cfg of the backbone, which is read last'
     if others:
         cure = f'leave out {", ".join(others)}'
     return (
-        f'{source.at}: {len(lost)} of {total} tensors of {file_name(source.name)} are random '
+        f'{source.place}: {len(lost)} of {total} tensors of {file_name(source.name)} are random '
         f'after init_weights ({shortened_list(lost)}), since another initialization comes later',
         cure,
     )
 
 
-def _no_start(source: NamedWeights, what: str) -> tuple[str, str]:
+def _no_start(source: NamedWeights, component: str) -> tuple[str, str]:
+    """The finding that ``load_from`` has loaded nothing of the model or the backbone."""
     return (
-        f'{source.at}: {file_name(source.name)} has no name of a parameter of {what}, which stays '
-        'random, and MMEngine only warns',
+        f'{source.place}: {file_name(source.name)} has no name of a parameter of {component}, '
+        'which stays random, and MMEngine only warns',
         "weights of a backbone are named by its init_cfg=dict(type='Pretrained', checkpoint=...)",
     )
 
 
 def _other_initializations(model: nn.Module, module: str) -> list[str]:
-    """Other initializations of a module and of its parents, by place."""
+    """The places of ``init_cfg`` of a module and its parents with other entries than weights."""
     places = []
     parts = module.split('.')
     for end in range(len(parts), -1, -1):
         name = '.'.join(parts[:end])
-        given: Any = getattr(model.get_submodule(name), 'init_cfg', None) or []
-        entries = [given] if hasattr(given, 'keys') else given
+        init_cfg: Any = getattr(model.get_submodule(name), 'init_cfg', None) or []
+        entries = [init_cfg] if hasattr(init_cfg, 'keys') else init_cfg
         if any(entry.get('type') not in ('Pretrained', PretrainedInit) for entry in entries):
             places.append('.'.join(filter(None, ('model', name, 'init_cfg'))))
     return places
 
 
-def replaced(examined: Examined) -> Findings:
+def replaced_weights(examined: ExaminedConfig) -> Findings:
     """Find weights that ``load_from`` overwrites."""
     state, start = examined.initialized, examined.settings.get('load_from')
     for source in examined.sources:
-        names = state.replaced.get(source.at, ()) if state else ()
+        names = state.replaced.get(source.place, ()) if state else ()
         if names:
             yield (
-                f'{source.at} and load_from both name weights: {len(names)} tensors of '
+                f'{source.place} and load_from both name weights: {len(names)} tensors of '
                 f'{file_name(source.name)} are replaced by those of {file_name(str(start))}',
                 'leave one of them out',
             )
 
 
-def skipped(examined: Examined) -> Findings:
+def skipped_parts(examined: ExaminedConfig) -> Findings:
     """Find parts of an encoder that ``skip`` leaves out although the file has them."""
     for source in examined.sources:
         state = examined.initialized
-        report = state.reports.get(source.at) if state else None
+        report = state.reports.get(source.place) if state else None
         if not report or not source.entry.get('skip'):
             continue
         lost = [ours for ours, why in report.initialized.items() if why == 'skipped']
         left_out = [key for key, why in report.ignored.items() if why == 'skipped']
         names = [name for name in (*lost, *left_out) if _is_of_encoder(name)]
         if names:
-            scale = any('.ls' in name or 'gamma' in name for name in names)
-            yield (
-                f'{source.at}.skip={[*source.entry["skip"]]} leaves out {shortened_list(names)} of '
-                f'{file_name(source.name)}'
-                + ', so that the blocks add with another LayerScale'
-                * scale,
-                'build the model that the weights are of, and leave out skip',
+            description = (
+                f'{source.place}.skip={[*source.entry["skip"]]} leaves out {shortened_list(names)} '
+                f'of {file_name(source.name)}'
             )
+            if any('.ls' in name or 'gamma' in name for name in names):
+                description += ', so that the blocks add with another LayerScale'
+            yield description, 'build the model that the weights are of, and leave out skip'
 
 
 def _is_of_encoder(name: str) -> bool:
+    """True for a parameter of an encoder, by its name in our models or in other formats."""
     parts = name.split('.')
     return any(part in ENCODER_MODULES or part in ('layer', 'layers', 'encoder') for part in parts)
 
 
-def last_norm(examined: Examined) -> Findings:
-    """Find an encoder without the last norm before components without their own norm."""
+def last_norm(examined: ExaminedConfig) -> Findings:
+    """Find an encoder without the last norm before a neck or head that has no norm either."""
     model: Any = examined.model
     backbone = getattr(model, 'backbone', None)
     if not isinstance(backbone, VisionTransformer) or not isinstance(backbone.norm, nn.Identity):
         return
-    head = next((part for name, part in model.named_children() if name.endswith('head')), None)
-    takes = getattr(model, 'neck', None) or head
-    if takes is None or type(takes).__name__.startswith(HEADS_WITHOUT_NORM) or _has_norm(takes):
+    head = next((child for name, child in model.named_children() if name.endswith('head')), None)
+    consumer = getattr(model, 'neck', None) or head
+    if consumer is None or _has_norm(consumer):
+        return
+    consumer_class = type(consumer).__name__
+    if consumer_class.startswith(NORMLESS_HEAD_PREFIX):
         return
     if sources := examined.find_sources('backbone'):
         yield (
             'model.backbone.encoder.final_norm=False: the features of '
-            f'{file_name(sources[0].name)} reach {type(takes).__name__} as they leave the last '
-            'block, some of them a hundred times larger than others',
+            f'{file_name(sources[0].name)} reach {consumer_class} as they leave the last block, '
+            'some of them a hundred times larger than others',
             'leave out final_norm',
         )
 
 
 def _has_norm(module: nn.Module) -> bool:
-    return any(isinstance(part, NORMS) or 'LN' in type(part).__name__ for part in module.modules())
+    return any(
+        isinstance(layer, NORMS) or 'LN' in type(layer).__name__ for layer in module.modules()
+    )
 
 
-def numerics(examined: Examined) -> Findings:
+def numerics(examined: ExaminedConfig) -> Findings:
     """Find weights that expect another GELU or eps."""
     state = examined.initialized
     for source in examined.sources:
-        report = state.reports.get(source.at) if state else None
+        report = state.reports.get(source.place) if state else None
         for note in report.notes if report else ():
-            if note.startswith(OTHER_CODE):
+            if note.startswith(NUMERICS_NOTE):
                 difference, _, cure = note.partition(': ')
-                yield f'{source.at}: {difference}', cure
+                yield f'{source.place}: {difference}', cure
 
 
-def frozen(examined: Examined) -> Findings:
+def frozen_parameters(examined: ExaminedConfig) -> Findings:
     """Find frozen parameters with random values, and models without trainable parameters."""
     model = examined.model
     if model is None or _is_self_supervised(model):
         return
     parameters = dict(model.named_parameters())
-    still = [name for name, value in parameters.items() if not value.requires_grad]
-    if still and len(still) == len(parameters):
+    frozen_names = [name for name, value in parameters.items() if not value.requires_grad]
+    if frozen_names and len(frozen_names) == len(parameters):
         yield 'all parameters of the model are frozen', 'leave the head, or a part, to learn'
         return
-    still = [name for name in still if name.startswith('backbone.')]
     state = examined.initialized
-    known = [source for source in examined.sources if source.opened is None]
+    # Sources that could not be read here may have any parameter of their module.
+    possible = examined.sources
     if state:
-        lost = [name for name in still if name in state.after and not _is_of(known, name)]
-    else:
-        lost = [name for name in still if not _is_of(examined.sources, name)]
-    if lost and not examined.settings.get('resume'):
+        possible = [source for source in examined.sources if source.checkpoint is None]
+    random_names = [
+        name
+        for name in frozen_names
+        if name.startswith('backbone.')
+        and (state is None or name in state.random_after_load)
+        and not _may_have(possible, name)
+    ]
+    if random_names and not examined.settings.get('resume'):
         yield (
-            f'{len(lost)} parameters of the backbone are frozen and have random values '
-            f'({shortened_list(lost)})',
+            f'{len(random_names)} parameters of the backbone are frozen and have random values '
+            f'({shortened_list(random_names)})',
             'name their weights (init_cfg, load_from), or let them learn (frozen_stages=-1)',
         )
 
 
-def _is_of(sources: Iterable[NamedWeights], name: str) -> bool:
+def _may_have(sources: Iterable[NamedWeights], name: str) -> bool:
     return any(source.has(name) for source in sources)
 
 
 def _is_self_supervised(model: nn.Module) -> bool:
     """True for a model whose copies and targets are frozen by design."""
-    return any(kind.__name__ == 'BaseSelfSupervisor' for kind in type(model).__mro__)
+    return any(base.__name__ == 'BaseSelfSupervisor' for base in type(model).__mro__)

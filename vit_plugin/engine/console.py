@@ -1,4 +1,4 @@
-"""Console output of a run: the model, its data and its device. The log file has the rest."""
+"""Console output of a run: its summary, its scores, and what libraries print meanwhile."""
 
 import io
 import logging
@@ -13,7 +13,7 @@ from mmengine.logging import MMLogger
 from mmengine.runner import EpochBasedTrainLoop, LogProcessor, Runner
 
 from anyfolder.wording import counted
-from vit_plugin.data.dataset_facts import trained_on
+from vit_plugin.data.dataset_facts import count_shared_images
 
 from .sharding import without_ddp
 from .validation_record import to_per_cent
@@ -46,7 +46,7 @@ CHATTER = (
 
 @contextmanager
 def printing_logged(logger: logging.Logger) -> Iterator[None]:
-    """Log what libraries print, without :data:`CHATTER`."""
+    """Log what libraries print in this context, without the lines in :data:`CHATTER`."""
     printed = io.StringIO()
     try:
         with redirect_stdout(printed):
@@ -78,14 +78,14 @@ class LoggedEvaluator(Evaluator):
 class PerCentLogProcessor(LogProcessor):
     """MMEngine's log processor, but all scores of a validation or test are in per cent."""
 
-    def _collect_scalars(self, custom_cfg: list, runner: Runner, mode: str, *more: Any) -> dict:
-        scalars: dict[str, Any] = super()._collect_scalars(custom_cfg, runner, mode, *more)
+    def _collect_scalars(self, custom_cfg: list, runner: Runner, mode: str, *args: Any) -> dict:
+        scalars: dict[str, Any] = super()._collect_scalars(custom_cfg, runner, mode, *args)
         return scalars if mode == 'train' else to_per_cent(scalars)
 
 
 @contextmanager
 def without_stderr() -> Iterator[None]:
-    """Discard what child processes write to stderr.
+    """Discard what is written to stderr in this context, by child processes too.
 
     MMEngine asks a shell for a C compiler, and the shell complains if there is none.
     """
@@ -100,23 +100,23 @@ def without_stderr() -> Iterator[None]:
 
 
 def run_summary(runner: Runner) -> str:
-    """The model, its data, its device and the path of the log, in one line each."""
+    """The model, its data, its length, its device and the path of the log, in one line each."""
     model = without_ddp(runner.model)
     parameters = list(model.parameters())
-    learning = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
+    trainable = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
     total = sum(parameter.numel() for parameter in parameters)
-    parts = [
-        type(part).__name__
-        for part in (model, getattr(model, 'backbone', None))
-        if part is not None
+    class_names = [
+        type(module).__name__
+        for module in (model, getattr(model, 'backbone', None))
+        if module is not None
     ]
-    frozen = f', of which {learning / 1e6:.2f} M learn' if learning < total else ''
+    trainable_note = f', of which {trainable / 1e6:.2f} M learn' if trainable < total else ''
     data = runner.train_dataloader.dataset
     classes = getattr(data, 'metainfo', {}).get('classes')
-    validated = ''
+    validation_note = ''
     if runner._val_loop is not None:
-        validated = f', {validated_images(runner.val_dataloader.dataset, data)}'
-    processes, batch = get_world_size(), runner.train_dataloader.batch_size
+        validation_note = f', {describe_validation_images(runner.val_dataloader.dataset, data)}'
+    processes, batch_size = get_world_size(), runner.train_dataloader.batch_size
     epochs = (
         f' in {counted(runner.max_epochs, "epoch")}'
         if isinstance(runner.train_loop, EpochBasedTrainLoop)
@@ -126,28 +126,30 @@ def run_summary(runner: Runner) -> str:
     precision = str(getattr(runner.optim_wrapper, 'cast_dtype', None) or 'float32').removeprefix(
         'torch.'
     )
-    files = [
+    log_files = [
         handler.baseFilename
         for handler in runner.logger.handlers
         if isinstance(handler, logging.FileHandler)
     ]
     rows = {
-        'Model': f'{" with ".join(parts)}, {total / 1e6:.2f} M parameters{frozen}',
+        'Model': f'{" with ".join(class_names)}, {total / 1e6:.2f} M parameters{trainable_note}',
         'Data': f'{len(data):,} images'
         + (f' of {len(classes)} classes' if classes else '')
-        + validated,
+        + validation_note,
         'Run': f'{runner.max_iters:,} iterations{epochs}'
-        + (f', {batch * processes} images in each' if batch else ''),
+        + (f', {batch_size * processes} images in each' if batch_size else ''),
         'Device': f'{device}, {precision}, {counted(processes, "process")}',
-        'Log': ', '.join(files) or 'none',
+        'Log': ', '.join(log_files) or 'none',
     }
     return '\n'.join(f'{name + ":":<8} {text}' for name, text in rows.items())
 
 
-def validated_images(val: Any, train: Any) -> str:
-    """The number of validation images, and how many are also trained on, if known."""
-    shared = trained_on(val, train)
-    if not shared:
-        return f'{len(val):,} {"held out " if shared == 0 else ""}to validate'
-    some = 'all' if shared >= len(val) else f'{shared:,}'
-    return f'{len(val):,} to validate, {some} of them also trained on'
+def describe_validation_images(val: Any, train: Any) -> str:
+    """The number of validation images in words, and how many are also trained on, if known."""
+    shared = count_shared_images(val, train)
+    if shared is None:
+        return f'{len(val):,} to validate'
+    if shared == 0:
+        return f'{len(val):,} held out to validate'
+    number = 'all' if shared >= len(val) else f'{shared:,}'
+    return f'{len(val):,} to validate, {number} of them also trained on'

@@ -23,9 +23,9 @@ Result = TypeVar('Result')
 DIST_TIMEOUT = 600.0  # seconds. torch waits 600 with NCCL and 1800 with gloo
 # Part of the timeout for waits on the CPU, so that their error comes before NCCL's watchdog.
 PART_OF_TIMEOUT = 0.8
-ANSWER = 5.0  # seconds that rank 0 waits for the others after a failed collective
+ANSWER_TIMEOUT = 5.0  # seconds that rank 0 waits for the others after a failed collective
 # Seconds that the others wait for rank 0, which may wait for its own time-out first.
-OF_RANK_0 = 30.0
+WAIT_FOR_RANK_0 = 30.0
 GRACE = 10.0  # seconds until a launcher ends the other processes after a failure
 
 
@@ -35,7 +35,7 @@ def read_timeout(env_cfg: Mapping[str, Any] | None) -> float:
 
 
 def dist_settings(env_cfg: Mapping[str, Any]) -> dict[str, Any]:
-    """``env_cfg.dist_cfg`` with the time-out, and with the backend as torch's one string."""
+    """``env_cfg.dist_cfg`` with the time-out, and with the backend as one string, as torch's."""
     settings = {**(env_cfg.get('dist_cfg') or {}), 'timeout': read_timeout(env_cfg)}
     # --cfg-options splits cpu:gloo,cuda:nccl at the comma.
     if isinstance(settings.get('backend'), list):
@@ -62,18 +62,18 @@ def init_distributed(launcher: str, env_cfg: Mapping[str, Any] | None) -> None:
     read_environment(launcher, settings.get('port'))
     if get_device() == 'cpu':
         dist.init_process_group(
-            'gloo',
-            settings.get('init_method'),
-            timedelta(seconds=read_timeout(env_cfg)),
+            backend='gloo',
+            init_method=settings.get('init_method'),
+            timeout=timedelta(seconds=read_timeout(env_cfg)),
             rank=int(os.environ['RANK']),
             world_size=int(os.environ['WORLD_SIZE']),
         )
 
 
 def missing_ranks(group: 'dist.ProcessGroup', timeout: float) -> str | None:
-    """Ranks that do not call this in time, such as ``'1, 3'``, or ``'unknown'``; None if all do.
+    """Ranks that do not call this in time, such as ``'1, 3'``, or ``'unknown'``. None if all do.
 
-    Only rank 0 learns about all. The others only learn that rank 0 does not answer.
+    Only rank 0 learns of all of them. The others only learn that rank 0 does not answer: ``'0'``.
 
     Args:
         group: a gloo group. Do not use it after a rank was missing.
@@ -95,8 +95,9 @@ def naming_lost_ranks(runner: Runner) -> Iterator[None]:
 
     A collective fails when a connection is lost, or after ``env_cfg.dist_cfg.timeout``. Rank 0 then
     asks all ranks for an answer, and logs which did not answer; if rank 0 is lost, rank 1 logs
-    that. The launcher ends what is left, such as a stopped process. NCCL's watchdog ends a process
-    that waits on its GPU. Every process enters at the same time.
+    that. The launcher ends the remaining processes, such as a stopped one. NCCL's watchdog ends a
+    process that waits on its GPU. All processes enter the context together: it begins with a
+    barrier.
 
     Raises:
         SystemExit: if a rank is gone. If all ranks answer, the error is raised as it is.
@@ -104,14 +105,14 @@ def naming_lost_ranks(runner: Runner) -> Iterator[None]:
     group: Any = None
     if get_world_size() > 1:
         barrier()  # the timeout below also covers the creation of the group
-        timeout = min(OF_RANK_0, read_timeout(runner.cfg.get('env_cfg')))
+        timeout = min(WAIT_FOR_RANK_0, read_timeout(runner.cfg.get('env_cfg')))
         group = dist.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
     try:
         yield
     except RuntimeError as error:
         if group is None or not (isinstance(error, dist.DistError) or 'gloo' in str(error)):
             raise
-        missing = missing_ranks(group, ANSWER)
+        missing = missing_ranks(group, ANSWER_TIMEOUT)
         if missing is None:
             raise
         if missing == 'unknown':
@@ -123,6 +124,7 @@ def naming_lost_ranks(runner: Runner) -> Iterator[None]:
             )
         else:
             who = 'Rank 0 gave no answer: it is lost, or has ended with an error in its own log'
+        # The first sentence of torch's message, without its prefix '[file:line] '.
         reason = str(error).splitlines()[0].rpartition('] ')[2].split('. ')[0].rstrip('.')
         if get_rank() < 2:
             print_log(
@@ -138,22 +140,25 @@ def from_rank_0(find: Callable[[], Result]) -> Result:
     """Call a function in rank 0. All ranks call this, and return its result or raise its error.
 
     Raises:
-        ConfigError: the one that the function raised. Of another error, the other ranks know only
-            the text.
+        Exception: in rank 0, the error of the function.
+        ConfigError: in the other ranks, with the text of that error.
     """
     if get_world_size() == 1:
         return find()
-    answer: list[Any] = [None, None]
-    failed: BaseException | None = None
+    result: Any = None
+    error_text: str | None = None
+    failure: BaseException | None = None
     if is_main_process():
         try:
-            answer[0] = find()
+            result = find()
         except Exception as error:  # noqa: BLE001  raised below
-            failed, answer[1] = error, str(error) or type(error).__name__
-    broadcast_object_list(answer)
-    if answer[1]:
-        raise failed or ConfigError(answer[1])
-    return answer[0]
+            failure, error_text = error, str(error) or type(error).__name__
+    answer: list[Any] = [result, error_text]
+    broadcast_object_list(answer)  # in place
+    result, error_text = answer
+    if error_text:
+        raise failure or ConfigError(error_text)
+    return result
 
 
 def is_first_rank() -> bool:
@@ -162,11 +167,11 @@ def is_first_rank() -> bool:
 
 
 def report_with_rank(text: str) -> str:
-    """Report an error, with its rank unless that is rank 0.
+    """The text of an error to print, with the rank unless it is 0.
 
-    An error while building is the same in all processes. So all but the first process of a machine
-    wait, and the launcher ends them meanwhile. A process that fails alone reports its error after
-    the wait.
+    An error while building is the same in all processes. So in all but the first process of a
+    machine, this waits, and the launcher ends them meanwhile. A process that fails alone gets the
+    text after the wait.
     """
     if os.environ.get('LOCAL_RANK', '0') != '0':
         time.sleep(GRACE)

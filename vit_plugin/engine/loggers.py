@@ -1,4 +1,4 @@
-"""Loggers whose console output is brief; the log file has everything."""
+"""Loggers whose console output is brief. The log file has everything."""
 
 import io
 import logging
@@ -21,36 +21,40 @@ FILE_ONLY = (
     'Exp name: ',
     'The schedules, made for',
     'Evaluating ',
-    # False alarms: nothing needs compiling, MMEngine itself uses what it warns about, and mIoU has
-    # no prefix by design.
+    # False alarms: nothing needs to be compiled, MMEngine itself uses what it calls deprecated, and
+    # mIoU has no prefix by design.
     'Line NMS is not compiled',
     '"FileClient" will be deprecated',
     '"HardDiskBackend" is the alias',
     'The prefix is not set in metric class',
+    # These repeat the log line of the validation.
     'bbox_mAP_copypaste',
     'segm_mAP_copypaste',
     'Average ',  # pycocotools' twelve lines
-)  # the last ones repeat the log line of the validation
+)
 CALL_SITE = '%(pathname)s - %(funcName)s - %(lineno)d - '  # in MMEngine's error lines
 
 
 @dataclass(frozen=True)
-class Without:
+class PrefixFilter:
     """A logging filter that drops messages with one of these prefixes."""
 
-    starts: tuple[str, ...]
+    prefixes: tuple[str, ...]
 
     def __call__(self, record: logging.LogRecord) -> bool:
-        return not record.getMessage().lstrip('\n -').startswith(self.starts)
+        return not record.getMessage().lstrip('\n -').startswith(self.prefixes)
 
 
-def quieten(logger: logging.Logger, starts: tuple[str, ...] = FILE_ONLY) -> None:
-    """Keep messages with one of these prefixes off the console, but in the log files."""
+def quieten(logger: logging.Logger, prefixes: tuple[str, ...] = FILE_ONLY) -> None:
+    """Keep messages with one of these prefixes off the console, but in the log files.
+
+    In a terminal, the other messages are shown without time and logger.
+    """
     print_safely(logger)
-    for handler in consoles(logger):
-        handler.addFilter(Without(starts))
+    for handler in console_handlers(logger):
+        handler.addFilter(PrefixFilter(prefixes))
         if is_in_terminal():
-            handler.setFormatter(Plain())
+            handler.setFormatter(MessageFormatter())
 
 
 def print_safely(logger: logging.Logger) -> None:
@@ -59,16 +63,15 @@ def print_safely(logger: logging.Logger) -> None:
         logger.addFilter(PrintableMessages())
     for handler in logger.handlers:
         if isinstance(handler.formatter, MMFormatter):
-            # MMEngine logs on behalf of others, so its own call site does not tell where an error
-            # is.
+            # The call site is that of MMEngine's logging function, not that of the error.
             handler.formatter.err_format = handler.formatter.err_format.replace(CALL_SITE, '')
-        # A log file uses the encoding of the system.
+        # The encoding of the system may lack characters of a message.
         stream = getattr(handler, 'stream', None)
         if isinstance(stream, io.TextIOWrapper) and not stream.closed:
             stream.reconfigure(errors='backslashreplace')
 
 
-def consoles(logger: logging.Logger) -> list[logging.Handler]:
+def console_handlers(logger: logging.Logger) -> list[logging.Handler]:
     """The handlers of a logger that write to the console."""
     return [handler for handler in logger.handlers if not isinstance(handler, logging.FileHandler)]
 
@@ -78,8 +81,8 @@ def is_in_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-class Plain(logging.Formatter):
-    """A formatter that shows the plain message, with the level only above INFO."""
+class MessageFormatter(logging.Formatter):
+    """A formatter that shows only the message, with its level above INFO."""
 
     def format(self, record: logging.LogRecord) -> str:
         message = super().format(record)

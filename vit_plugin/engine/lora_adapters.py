@@ -27,7 +27,7 @@ class Lora:
     """Adapters on the linear layers of the blocks. In a config this is ``lora=dict(...)``.
 
     The weights of the Vision Transformer itself are frozen. Its adapters are trained, and
-    everything outside it: the neck, the heads, and the rest of a ViT-Adapter.
+    everything outside it: the neck, the heads, and the other parts of a ViT-Adapter.
 
     Attributes:
         r: rank of the adapters.
@@ -45,12 +45,12 @@ class Lora:
     def inject(self, model: nn.Module) -> None:
         """Add adapters to a model's Vision Transformers in place. At first the output is unchanged.
 
-        A model that keeps copies of its weights renews them, with the adapters, see
+        A model that keeps copies of its weights makes them again, with the adapters, see
         :class:`~vit_plugin.models.protocol.HasCopies`.
 
         Raises:
-            ConfigError: if there is no Vision Transformer, if it lacks a target, or if the model
-                averages its own weights and cannot renew the copies.
+            ConfigError: if there is no Vision Transformer with trainable parameters, if it lacks a
+                target, or if the model averages its own weights and cannot make the copies again.
             MissingExtraError: if peft is not installed.
         """
         with needed_by('lora'):
@@ -87,7 +87,7 @@ class Lora:
             model.copy_again()
 
     def check_scale(self, meta: Mapping[str, Any]) -> None:
-        """Compare with the settings in the ``meta`` of a checkpoint, if it has adapters.
+        """Compare ``r`` and ``alpha`` with those in the ``meta`` of a checkpoint, if it has any.
 
         Raises:
             ConfigError: if a setting would change the meaning of the saved adapters.
@@ -108,26 +108,28 @@ class Lora:
             for name, module in backbone.blocks.named_modules()
             if isinstance(module, nn.Linear)
         ]
-        known = sorted({name.rpartition('.')[2] for name in layers})
-        unknown = set(self.targets or ()) - set(known)
+        layer_names = sorted({name.rpartition('.')[2] for name in layers})
+        unknown = set(self.targets or ()) - set(layer_names)
         if unknown:
             raise ConfigError(
                 f'lora: targets={sorted(unknown)} are not linear layers of the blocks, which are '
-                f'{", ".join(known)}.'
+                f'{", ".join(layer_names)}.'
             )
-        return [name for name in layers if name.rpartition('.')[2] in (self.targets or known)]
+        targets = self.targets or layer_names
+        return [name for name in layers if name.rpartition('.')[2] in targets]
 
 
 def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:
-    """Load a run's initial weights, then add the adapters.
+    """Initialize a run's model and load its initial weights, then add the adapters.
 
     This precedes DDP and the optimizer, since both take the existing parameters. A checkpoint with
     adapters is left to the runner, which loads it afterward.
     """
     source = runner._load_from
-    # A resumed checkpoint replaces all weights; otherwise the run starts from these.
-    if runner._resume:
-        source = None if source else runner.cfg.get('begin_from')
+    if runner._resume and source:
+        source = None  # the resumed checkpoint replaces all weights
+    elif runner._resume:
+        source = runner.cfg.get('begin_from')  # in case there is no checkpoint to resume from
     checkpoint = open_checkpoint(source) if source else None
     if not (checkpoint and has_adapters(find_tensors(checkpoint.content)[0])):
         model.init_weights()
@@ -135,10 +137,10 @@ def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:
             check_start(model, checkpoint.weights)
             load_state_dict(model, dict(checkpoint.weights), strict=False, logger=runner.logger)
             runner.logger.info(f'The adapters begin with the weights of {source}.')
-            runner._load_from = runner._load_from if runner._resume else None
+            if not runner._resume:
+                runner._load_from = None  # the runner would load it a second time
     lora.inject(model)
-    learning = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    runner.logger.info(
-        f'LoRA: {learning:,} of {sum(p.numel() for p in model.parameters()):,} parameters are '
-        'trained.'
-    )
+    parameters = list(model.parameters())
+    total = sum(parameter.numel() for parameter in parameters)
+    trainable = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
+    runner.logger.info(f'LoRA: {trainable:,} of {total:,} parameters are trained.')

@@ -51,7 +51,7 @@ class NonFinitePolicy:
         self.skipped_in_a_row = 0
         wrapper, skips = runner.optim_wrapper, self.action == 'skip'
         if isinstance(wrapper, BaseOptimWrapper):
-            wrapper.begin(skips_non_finite=skips)
+            wrapper.defer_grad_norm(skips_non_finite=skips)
         elif skips:
             raise ConfigError(
                 "default_hooks.runtime_info.non_finite='skip' needs an optimizer wrapper of this "
@@ -59,15 +59,21 @@ class NonFinitePolicy:
                 "optim_wrapper.type='vit_plugin.OptimWrapper' or 'vit_plugin.AmpOptimWrapper'."
             )
 
-    def take(self) -> None:
+    def record_taken(self) -> None:
         """Record a step that was not skipped."""
         self.skipped_in_a_row = 0
 
-    def check(self, runner: Runner, steps: list[RecordedStep], together: bool) -> None:
-        """Raise a ``ConfigError`` if a loss of these steps is not finite.
+    def check(self, runner: Runner, steps: list[RecordedStep], all_ranks: bool) -> None:
+        """End the run if a loss of these steps is not finite and ``action`` is ``'stop'``.
 
-        If all processes call it together, it checks the losses of all, otherwise only those of this
-        process.
+        Args:
+            runner: the run.
+            steps: the recorded steps.
+            all_ranks: whether all ranks call this. Then the losses of all count, otherwise only
+                those of this one.
+
+        Raises:
+            ConfigError: at the first such step.
         """
         if self.action != 'stop':
             return
@@ -75,20 +81,20 @@ class NonFinitePolicy:
             (step.number for step in steps if not math.isfinite(step.values.get('loss', 0.0))),
             NEVER,
         )
-        if together:
+        if all_ranks:  # the first step that failed in any process
             earliest = torch.tensor(first)
             all_reduce(earliest, 'min')
             first = int(earliest)
         if first == NEVER:
             return
-        step = next((step for step in steps if step.number == first), RecordedStep(first, {}, []))
-        path = write_report(runner, step, together)
-        loss = step.values.get('loss', math.nan)
-        loss = next(
-            loss
-            for loss in (all_gather_object(loss) if together else [loss])
-            if not math.isfinite(loss)
+        step = next(
+            (step for step in steps if step.number == first),
+            RecordedStep(first, values={}, files=[]),
         )
+        path = write_report(runner, step, all_ranks)
+        own_loss = step.values.get('loss', math.nan)
+        losses = all_gather_object(own_loss) if all_ranks else [own_loss]
+        loss = next(loss for loss in losses if not math.isfinite(loss))
         raise ConfigError(
             f'The loss is {loss} at step {first}, near a learning rate of '
             f'{max(learning_rates(runner)):.3g}: the run ends here, and the last checkpoint is '
@@ -99,10 +105,15 @@ class NonFinitePolicy:
         )
 
     def may_save(self, runner: Runner, broken: str | None, step: int) -> bool:
-        """Return whether a state may be saved although ``broken`` is not finite.
+        """Return whether the state after a step may be saved: whether it is finite.
+
+        Args:
+            runner: the run.
+            broken: the name of a tensor of the state that is not finite, or None.
+            step: the number of the step.
 
         Raises:
-            ConfigError: if it may not, unless the run ignores that.
+            ConfigError: if the state is not finite, unless the run ignores that.
         """
         if broken is None:
             return True
@@ -117,13 +128,13 @@ class NonFinitePolicy:
             "such steps; 'ignore' trains on without checkpoints."
         )
 
-    def skip(self, runner: Runner, step: RecordedStep) -> None:
+    def record_skipped(self, runner: Runner, step: RecordedStep) -> None:
         """Count and report a step skipped by all processes.
 
         Too many in a row raise a ``ConfigError``.
         """
         self.skipped_in_a_row += 1
-        hub, path = runner.message_hub, write_report(runner, step, together=True)
+        hub, path = runner.message_hub, write_report(runner, step, all_ranks=True)
         hub.update_info('skipped_steps', hub.runtime_info.get('skipped_steps', 0) + 1)
         runner.logger.warning(
             f'Step {step.number} is skipped, since its loss or its gradients are not finite; '
@@ -143,49 +154,52 @@ def learning_rates(runner: Runner) -> list[float]:
     return sorted({rate for group in runner.optim_wrapper.get_lr().values() for rate in group})
 
 
-def first_broken(state: Mapping[str, Any], learned: Container[str]) -> str | None:
-    """The first tensor of a checkpoint that is not finite.
+def find_non_finite(state: Mapping[str, Any], parameters: Container[str]) -> str | None:
+    """The name of the first tensor of a checkpoint that is not finite, or None.
 
-    Only this rank's part of sharded tensors is checked.
-
-    A buffer, such as a mask, may be infinite from the start, so only NaN counts for buffers.
+    Only this rank's part of sharded tensors is checked. A buffer, such as a mask, may be infinite
+    from the start, so only NaN counts for buffers.
 
     Args:
         state: the weights, their averages and the state of the optimizer, as MMEngine's checkpoint
             has them.
-        learned: the names of the parameters.
+        parameters: the names of the model's parameters. All other weights are buffers.
     """
+    # Name -> its value, and whether it must be finite (or only free of NaN).
     weights = {
-        f'{part}.{name}': (value, name.removeprefix('module.') in learned)
-        for part in ('state_dict', 'ema_state_dict')
-        for name, value in state.get(part, {}).items()
+        f'{key}.{name}': (value, name.removeprefix('module.') in parameters)
+        for key in ('state_dict', 'ema_state_dict')
+        for name, value in state.get(key, {}).items()
     }
     moments = {
         f'optimizer.{number}.{name}': (value, True)
-        for number, one in state.get('optimizer', {}).get('state', {}).items()
-        for name, value in one.items()
+        for number, moments_of_parameter in state.get('optimizer', {}).get('state', {}).items()
+        for name, value in moments_of_parameter.items()
     }
-    places, bounds, strict = [], [], []
-    for place, (value, is_learned) in {**weights, **moments}.items():
+    names, bounds, finite_only = [], [], []
+    for name, (value, must_be_finite) in {**weights, **moments}.items():
         value = torch.tensor(value) if isinstance(value, float) else value
         if isinstance(value, Tensor) and value.is_floating_point() and value.numel():
-            part = value.to_local() if isinstance(value, DTensor) else value
-            if part.numel():
-                places.append(place)
-                strict.append(is_learned)
-                # The sum propagates NaN. Unlike `isfinite`, it allocates no tensor of the same
+            local_part = value.to_local() if isinstance(value, DTensor) else value
+            if local_part.numel():
+                names.append(name)
+                finite_only.append(must_be_finite)
+                # `aminmax` propagates NaN. Unlike `isfinite`, it allocates no tensor of the same
                 # size.
-                bounds.append(torch.stack(part.detach().aminmax()).float())
+                bounds.append(torch.stack(local_part.detach().aminmax()).float())
     if not bounds:
         return None
     bounds = [bound.to(bounds[0].device, non_blocking=True) for bound in bounds]
-    for place, is_learned, pair in zip(places, strict, torch.stack(bounds).tolist(), strict=True):
-        if any(not math.isfinite(bound) if is_learned else math.isnan(bound) for bound in pair):
-            return place
+    rows = zip(names, finite_only, torch.stack(bounds).tolist(), strict=True)
+    for name, must_be_finite, (low, high) in rows:
+        if math.isnan(low) or math.isnan(high):
+            return name
+        if must_be_finite and (math.isinf(low) or math.isinf(high)):
+            return name
     return None
 
 
-def write_report(runner: Runner, step: RecordedStep, together: bool) -> str:
+def write_report(runner: Runner, step: RecordedStep, all_ranks: bool) -> str:
     """Write a step's losses and files as JSON, for all processes or this one. Returns the path."""
     record = dict(
         losses={
@@ -195,8 +209,8 @@ def write_report(runner: Runner, step: RecordedStep, together: bool) -> str:
         files=step.files,
     )
     path = Path(runner.work_dir, f'non_finite_step_{step.number}.json')
-    processes = all_gather_object(record) if together else [record]
-    if is_main_process() or not together:
+    processes = all_gather_object(record) if all_ranks else [record]
+    if is_main_process() or not all_ranks:
         write_text(
             path,
             json.dumps(

@@ -17,7 +17,7 @@ class OptimizeHook(Hook):
     """Applies :func:`vit_plugin.passes.optimize` for a test only, and undoes it afterward."""
 
     def before_test(self, runner: Runner) -> None:
-        optimize(runner.model.eval(), frozen=True)  # the loop switches to eval mode next
+        optimize(runner.model.eval(), frozen=True)  # the loop would switch to eval mode only later
 
     def after_test(self, runner: Runner) -> None:
         restore(runner.model)

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.carried_records import of_address
+from vit_plugin.weights.carried_records import address_record
 from vit_plugin.weights.hub import weights_in
-from vit_plugin.weights.provenance import Provenance, begun_with, made_of
+from vit_plugin.weights.provenance import Provenance, initial_weights, made_of
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
 
 from .checkpoints.chosen import choose_checkpoint
@@ -19,10 +19,11 @@ def collect_provenance(cfg: Mapping[str, Any]) -> Provenance:
     """The provenance of a run: its initial weights, its teacher, and the license of its data.
 
     Args:
-        cfg: the config. Its ``data_license`` is stated by a person.
+        cfg: the config. The user states the license in its ``data_license``.
     """
     links = [
-        (part, of_address(_resolve_file(source))) for part, source in dict.fromkeys(begun_with(cfg))
+        (part, address_record(_resolve_file(source)))
+        for part, source in dict.fromkeys(initial_weights(cfg))
     ]
     if license := cfg.get('data_license'):
         links.append(('data', Provenance('the training data', str(license), 'the config')))
@@ -31,7 +32,7 @@ def collect_provenance(cfg: Mapping[str, Any]) -> Provenance:
 
 
 def _resolve_file(source: str) -> str:
-    """The checkpoint in the folder of a run; any other source unchanged."""
+    """The checkpoint in the folder of a run. Any other source is returned unchanged."""
     folder = Path(source)
     if folder.is_dir() and not weights_in(folder) and not is_checkpoint_folder(folder):
         try:

@@ -21,18 +21,18 @@ from .faults.preemption import PreemptionHook
 from .progress import ProgressHook
 from .runner_resuming import ResumableRunner
 from .sharding import begin_sharded
-from .work_dir import alone_in
+from .work_dir import lock_work_dir
 
 
 @RUNNERS.register_module()
 class Runner(ResumableRunner):
-    """Our tools' runner. For the frameworks' ``train.py``, set ``runner_type='vit_plugin.Runner'``.
+    """The runner of our tools, and of the frameworks' with ``runner_type='vit_plugin.Runner'``.
 
     - Reading a checkpoint from any source runs no code in it. Checkpoints are written completely or
       not at all.
-    - Resuming uses the newest complete checkpoint, and only one of the same run: what differs is
-      named, and applied with ``resume_changed=True``. If there is none yet, the run begins from the
-      weights that ``begin_from`` in the config names, as ``load_from`` does.
+    - Resuming uses the newest complete checkpoint, and only one of the same run: differences end
+      the run with a message, or are applied with ``resume_changed=True``. If there is no checkpoint
+      yet, the run begins from the weights that ``begin_from`` in the config names.
     - ``schedule_length`` in a config is the length of its ``param_scheduler``, in the run's epochs
       or iterations. With another ``max_epochs`` or ``max_iters``, the schedule is scaled.
     - Before the first step, the number of classes of the data is compared with the head.
@@ -46,8 +46,8 @@ class Runner(ResumableRunner):
     - An image that cannot be read ends no training, validation or test, see
       :class:`~vit_plugin.engine.UnreadableHook`.
     - A loss that is not finite ends the run, see :class:`~vit_plugin.engine.RuntimeInfoHook`.
-    - SIGTERM and SIGUSR1 save and stop it, see :class:`~vit_plugin.engine.PreemptionHook`.
-    - A process that is dead or hangs ends all others, see
+    - SIGTERM and SIGUSR1 save and stop the run, see :class:`~vit_plugin.engine.PreemptionHook`.
+    - If a process dies or hangs, all others end, see
       :func:`~vit_plugin.engine.distributed.naming_lost_ranks`.
     - ``compile=dict(blocks=True)`` compiles block by block, see :mod:`vit_plugin.engine.compile`.
       Other entries are arguments of ``torch.compile``.
@@ -61,19 +61,20 @@ class Runner(ResumableRunner):
             super()._log_env(env_cfg)
 
     def dump_config(self) -> None:
-        """Wait until the work directory is this run's, see :meth:`train`."""
+        """Do nothing: :meth:`train` writes the config once it has locked the work directory."""
 
     def _dump_config(self) -> None:
-        """Write the config of a training, but leave one that was in the work directory unchanged.
+        """Write the config of a training, unless it was read from this file.
 
-        ``vis_data/config.py`` is complete.
+        The complete config is in ``vis_data/config.py``.
         """
         file = self.cfg.filename
         path = Path(self.work_dir, Path(file or f'{self.timestamp}.py').name)
         if file and Path(file).resolve() == path.resolve():
             return
         super().dump_config()
-        if is_main_process() and path.suffix == '.py':  # it moves with its folder
+        # The work directory may be moved, so its config names it as the folder that it is in.
+        if is_main_process() and path.suffix == '.py':
             write_text(
                 path, re.sub(r'(?m)^work_dir *=.*$', f"work_dir = '{HERE}'", read_text(path))
             )
@@ -82,10 +83,10 @@ class Runner(ResumableRunner):
         preemption, progress = self.find_hook(PreemptionHook), self.find_hook(ProgressHook)
         with (
             reading_safely(),
-            alone_in(self.work_dir),
+            lock_work_dir(self.work_dir),
             preemption.listening(self) if preemption else nullcontext(),
             closing(progress) if progress else nullcontext(),
-            self.saver.ending(),
+            self.saver.waiting_on_error(),
         ):
             self._dump_config()
             if is_main_process() and (concerns := self.provenance.concerns()):

@@ -26,18 +26,18 @@ from .compile import compile_blocks
 from .console import LoggedEvaluator, PerCentLogProcessor, printing_logged
 from .default_hooks import with_default_hooks
 from .distributed import dist_settings, init_distributed
-from .exact.loops import resumable
+from .exact.loops import use_resumable_loop
 from .exact.randomness import SeedHook
 from .faults.unreadable_hook import UnreadableHook
 from .loggers import print_safely, quieten
 from .lora_adapters import Lora, adapt
 from .model_settings import model_setting
-from .optim.schedules import scaled
+from .optim.schedules import scale_schedules
 from .same_ranks import check_same, collect_config_facts, collect_content_facts, collect_data_facts
-from .sharding import Sharding, check_steps, is_sharded, without_ddp
+from .sharding import Sharding, check_sharded_step, is_sharded, without_ddp
 from .throughput import ThroughputHook
 
-Kind = TypeVar('Kind', bound=Hook)
+HookType = TypeVar('HookType', bound=Hook)
 
 
 class BuildingRunner(mmengine.runner.Runner):
@@ -61,7 +61,7 @@ class BuildingRunner(mmengine.runner.Runner):
     data_facts: Mapping[str, str] = {}
     _compiled = False
 
-    def find_hook(self, kind: type[Kind]) -> Kind | None:
+    def find_hook(self, kind: type[HookType]) -> HookType | None:
         """The first hook of a class, or None."""
         return next((hook for hook in self.hooks if isinstance(hook, kind)), None)
 
@@ -70,6 +70,7 @@ class BuildingRunner(mmengine.runner.Runner):
             env_cfg = {**env_cfg, 'dist_cfg': dist_settings(env_cfg)}
             init_distributed(self.launcher, env_cfg)
             if get_device() == 'cpu' and self.cfg.get('sharding') is None:
+                # MMEngine would give DDP a device id, which it rejects on a CPU.
                 wrapper = dict(
                     type='MMDistributedDataParallel',
                     broadcast_buffers=False,
@@ -91,7 +92,8 @@ class BuildingRunner(mmengine.runner.Runner):
         return super().wrap_model(model_wrapper_cfg, model) if self.sharding is None else model
 
     def _init_model_weights(self) -> None:
-        if self.sharding is None and self.lora is None:  # otherwise this was done before
+        # Otherwise `begin_sharded` or `adapt` has initialized the model, if it needs that.
+        if self.sharding is None and self.lora is None:
             super()._init_model_weights()
 
     def register_default_hooks(self, hooks: dict | None = None) -> None:
@@ -105,7 +107,8 @@ class BuildingRunner(mmengine.runner.Runner):
         self, seed: int | None, diff_rank_seed: bool = False, deterministic: bool = False
     ) -> None:
         super().set_randomness(seed, diff_rank_seed, deterministic)
-        self.base_seed = self.seed - get_rank() * diff_rank_seed  # the same in all processes
+        # MMEngine adds the rank to the seed.
+        self.base_seed = self.seed - get_rank() if diff_rank_seed else self.seed
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         logger = super().build_logger(*args, **kwargs)
@@ -133,27 +136,29 @@ class BuildingRunner(mmengine.runner.Runner):
                 f"made {len(built)}; take runner_type='Runner'."
             )
         if is_sharded(without_ddp(self.model)):
-            check_steps(built.optimizer)
+            check_sharded_step(built.optimizer)
         return built
 
     def build_param_scheduler(self, scheduler: Any) -> Any:
-        made_for = self.cfg.get('schedule_length')
+        schedule_length = self.cfg.get('schedule_length')
         by_epoch = isinstance(self.train_loop, EpochBasedTrainLoop)
         length = self.max_epochs if by_epoch else self.max_iters
-        if made_for:
-            if made_for != length:
+        if schedule_length:
+            if schedule_length != length:
                 self.logger.info(
-                    f'The schedules, made for {made_for} '
+                    f'The schedules, made for {schedule_length} '
                     f'{"epochs" if by_epoch else "iterations"}, are scaled to {length}.'
                 )
-            scheduler = scaled(scheduler, length, made_for, by_epoch, len(self.train_dataloader))
+            scheduler = scale_schedules(
+                scheduler, length, schedule_length, by_epoch, len(self.train_dataloader)
+            )
         if not isinstance(scheduler, (list, tuple)):
             return super().build_param_scheduler(scheduler)
         built = []
-        for i, one in enumerate(scheduler):
-            # MMEngine's own error names neither.
-            with as_config_error(f'param_scheduler.{i}, {one},', (ValueError,)):
-                built += super().build_param_scheduler(one)
+        for i, settings in enumerate(scheduler):
+            # MMEngine's own error has neither the number nor the settings.
+            with as_config_error(f'param_scheduler.{i}, {settings},', (ValueError,)):
+                built += super().build_param_scheduler(settings)
         return built
 
     @staticmethod
@@ -182,14 +187,14 @@ class BuildingRunner(mmengine.runner.Runner):
             log_processor.get('type', 'LogProcessor') == 'LogProcessor'
         )
         if is_plain:
-            ours = dict(log_processor)
+            arguments = dict(log_processor)
             for name in ('type', '_scope_'):
-                ours.pop(name, None)
-            log_processor = PerCentLogProcessor(**ours)
+                arguments.pop(name, None)
+            log_processor = PerCentLogProcessor(**arguments)
         return super().build_log_processor(log_processor)
 
     def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
-        loop = resumable(loop) if isinstance(loop, dict) else loop
+        loop = use_resumable_loop(loop) if isinstance(loop, dict) else loop
         return self._build_loop(super().build_train_loop, loop, 'train')
 
     def build_val_loop(self, loop: BaseLoop | dict) -> BaseLoop:
@@ -198,22 +203,33 @@ class BuildingRunner(mmengine.runner.Runner):
     def build_test_loop(self, loop: BaseLoop | dict) -> BaseLoop:
         return self._build_loop(super().build_test_loop, loop, 'test')
 
-    def _build_loop(self, build: Callable, loop: BaseLoop | dict, part: str) -> BaseLoop:
-        """Build a loop whose samples are functions of their position and may be unreadable."""
-        name = f'_{part}_dataloader'
-        given = getattr(self, name)
-        if isinstance(loop, dict) and isinstance(given, dict):
-            listed = self.unreadable.open_list(self, part)
-            setattr(self, name, seeded_loader(given, self.base_seed, listed))
+    def _build_loop(self, build: Callable, loop: BaseLoop | dict, split: str) -> BaseLoop:
+        """Build a loop whose samples are functions of their position and may be unreadable.
+
+        Then compare its data between ranks, and its classes with the model.
+
+        Args:
+            build: MMEngine's method, which takes the loader's config from an attribute.
+            loop: the loop or its config.
+            split: ``'train'``, ``'val'`` or ``'test'``.
+        """
+        attribute = f'_{split}_dataloader'
+        loader_config = getattr(self, attribute)
+        if isinstance(loop, dict) and isinstance(loader_config, dict):
+            unreadable_list = self.unreadable.open_list(self, split)
+            seeded = seeded_loader(loader_config, self.base_seed, unreadable_list)
+            setattr(self, attribute, seeded)
         with printing_logged(self.logger):
             built = build(loop)
-        setattr(self, name, given)
+        setattr(self, attribute, loader_config)
         check_head(self.model)
         dataset = built.dataloader.dataset
-        facts = collect_data_facts(dataset, f'{part}_dataloader')
+        facts = collect_data_facts(dataset, f'{split}_dataloader')
         check_same(facts)
-        if part == 'train':
-            self.data_facts = {**facts, **collect_content_facts(dataset, f'{part}_dataloader')}
-        kind = type(getattr(dataset, 'unseeded', dataset)).__name__
-        check_classes(self.model, getattr(dataset, 'metainfo', None), f'the data set, a {kind}')
+        if split == 'train':
+            self.data_facts = {**facts, **collect_content_facts(dataset, f'{split}_dataloader')}
+        dataset_type = type(getattr(dataset, 'unseeded', dataset)).__name__
+        check_classes(
+            self.model, getattr(dataset, 'metainfo', None), f'the data set, a {dataset_type}'
+        )
         return built

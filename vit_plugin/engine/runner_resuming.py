@@ -29,7 +29,7 @@ class ResumableRunner(BuildingRunner):
         saver: writes the checkpoints.
         hook_states: saves and restores the state of the hooks.
         resuming: whether a checkpoint is being resumed from, not just loaded for its weights.
-        checked_checkpoint: the checkpoint that was verified.
+        checked_checkpoint: the path of the checkpoint that was verified when it was chosen.
     """
 
     _load_from: str | None
@@ -97,6 +97,7 @@ class ResumableRunner(BuildingRunner):
         resume_param_scheduler: bool = True,
         map_location: str | Callable = 'cpu',
     ) -> None:
+        # `read_for` compares the checkpoint with these, so they are built before it is read.
         self.resuming, self.optim_wrapper = True, self.build_optim_wrapper(self.optim_wrapper)
         if self.param_schedulers:
             self.param_schedulers = self.build_param_scheduler(self.param_schedulers)
@@ -120,12 +121,12 @@ class ResumableRunner(BuildingRunner):
     ) -> None:
         """Save the run's state in a file, see :meth:`.checkpoints.saver.Saver.save`.
 
-        See also MMEngine's method.
+        MMEngine's method describes the arguments.
         """
         self.saver.save(
             out_dir,
             filename,
-            remote=dict(file_client_args=file_client_args, backend_args=backend_args),
+            url_args=dict(file_client_args=file_client_args, backend_args=backend_args),
             save_optimizer=save_optimizer,
             save_param_scheduler=save_param_scheduler,
             meta=meta,
@@ -139,7 +140,7 @@ class ResumableRunner(BuildingRunner):
 
     @cached_property
     def provenance(self) -> Provenance:
-        """The provenance of its weights; for a resumed run, as recorded at its start."""
+        """The provenance of the run's weights. A resumed run keeps the record of its start."""
         return collect_provenance(self.cfg.to_dict())
 
     @cached_property

@@ -20,19 +20,18 @@ from .step import Update
 class RuntimeInfoHook(EagerRuntimeInfoHook):
     """MMEngine's hook, but it reads losses from the device only to log them, all at once.
 
-    It also reads those of the first step, for the progress line. MMEngine's hook reads losses after
-    every iteration, which forces a sync. The recorded values are the same. With the optimizer
-    wrappers of this package, this also applies to norms of gradients.
+    It also reads them after the first step, for the progress line, and at the end of an epoch.
+    MMEngine's hook reads losses after every iteration, which forces a sync. The recorded values are
+    the same. With the optimizer wrappers of this package, this also applies to norms of gradients.
 
     Args:
         non_finite: what happens if a loss is infinite or NaN in any process. ``'stop'`` ends the
             run and writes no checkpoint after that step. ``'skip'`` skips the step in all
             processes: the optimizer does nothing, the schedules and the EMA continue. Gradient
-                norms count too, if gradients are clipped. The CPU then waits for the device in
-                every step, and the statistics of BatchNorm are not restored. ``'ignore'``
-                continues.
-            The first two write a file ``non_finite_step_N.json`` in the work directory, with the
-            learning rates, the losses, and the files of the batch of each process.
+            norms count too, if gradients are clipped. The CPU then waits for the device in every
+            step, and the statistics of BatchNorm are not restored. ``'ignore'`` continues.
+            ``'stop'`` and ``'skip'`` write a file ``non_finite_step_N.json`` in the work directory,
+            with the learning rates, the losses, and the files of the batch of each process.
         max_skipped: the run ends if more steps in a row are skipped.
     """
 
@@ -67,9 +66,9 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
         }
         step = RecordedStep(runner.iter + 1, values, sample_files(data_batch))
         if update.skipped:
-            self._policy.skip(runner, *read_numbers([step]))
+            self._policy.record_skipped(runner, *read_numbers([step]))
         else:
-            self._policy.take()
+            self._policy.record_taken()
             self._pending.append(step)
         logged = self.every_n_inner_iters(batch_idx, self._interval)
         if (
@@ -77,15 +76,15 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
             or self.end_of_epoch(runner.train_dataloader, batch_idx)
             or runner.iter + 1 in (1, runner.max_iters)
         ):
-            self._record(runner, together=True)
+            self._record(runner, all_ranks=True)
 
     def check_losses(self, runner: Runner) -> None:
         """End the run if a loss of any process is not finite. Every process calls it before a save.
 
-        The gradients of one process reach the weights of all.
+        Even a process with finite losses must not save: its weights have the gradients of all.
         """
         if self._pending:
-            self._record(runner, together=True)
+            self._record(runner, all_ranks=True)
 
     def may_save(self, runner: Runner, broken: str | None, step: int) -> bool:
         """See :meth:`.non_finite.NonFinitePolicy.may_save`."""
@@ -102,16 +101,17 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if self._pending:  # still pending if only this process saves
             # Weights after a loss that is not finite are useless.
-            self._record(runner, together=False)
+            self._record(runner, all_ranks=False)
             # MMEngine took the state without these values.
             checkpoint['message_hub'] = runner.message_hub.state_dict()
 
-    def _record(self, runner: Runner, together: bool) -> None:
+    def _record(self, runner: Runner, all_ranks: bool) -> None:
+        """Record and check the losses of the pending steps, see :meth:`.NonFinitePolicy.check`."""
         steps, self._pending = read_numbers(self._pending), []
         for step in steps:
             for name, value in step.values.items():
                 runner.message_hub.update_scalar(f'train/{name}', value)
-        self._policy.check(runner, steps, together)
+        self._policy.check(runner, steps, all_ranks)
 
 
 def read_numbers(steps: list[RecordedStep]) -> list[RecordedStep]:

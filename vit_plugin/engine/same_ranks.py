@@ -19,25 +19,27 @@ from vit_plugin.weights.report import shortened_list
 from .distributed import from_rank_0
 
 # Ranks may differ in paths, and in settings that only affect speed.
-RANK_OWN = ('work_dir', 'data_root', 'experiment_name', 'log_level', 'num_workers')
-END = 1 << 16  # bytes at either end of a file
-SAMPLES = 10_000  # number of samples that are compared
-# Facts about a data set, before the name of its loader.
-CLASS_NAMES, NUMBER, CONTENT, BYTES = (
-    'the classes of ',
-    'the number of samples of ',
-    'the files and labels of ',
-    'the bytes of the images of ',
-)
-SHOWN_CHARACTERS = 100  # characters of a value that are shown
+RANK_SPECIFIC_SETTINGS = ('work_dir', 'data_root', 'experiment_name', 'log_level', 'num_workers')
+HASHED_BYTES = 1 << 16  # at either end of a file
+MAX_SAMPLES = 10_000  # compared samples of a data set
+# Names of facts about a data set; the name of its loader follows.
+CLASSES_FACT = 'the classes of '
+SAMPLE_COUNT_FACT = 'the number of samples of '
+CONTENT_FACT = 'the files and labels of '
+BYTES_FACT = 'the bytes of the images of '
+SHOWN_CHARACTERS = 100  # characters of a value that a message shows
 
 
 def check_same(
     facts: Mapping[str, str],
     remedy: str = 'start all with one config and the same data. Only '
-    f'{", ".join(RANK_OWN)} may differ',
+    f'{", ".join(RANK_SPECIFIC_SETTINGS)} may differ',
 ) -> None:
     """Compare facts of all ranks by name. Every rank calls this.
+
+    Args:
+        facts: name -> value.
+        remedy: the end of the error's sentence.
 
     Raises:
         ConfigError: in all ranks, at the first fact that differs, with the ranks.
@@ -46,15 +48,15 @@ def check_same(
         return
     if len(set(all_gather_object(_digest(repr(sorted(facts.items())))))) == 1:
         return
-    known = all_gather_object(dict(facts))
-    for name in dict.fromkeys(name for facts_of_rank in known for name in facts_of_rank):
-        ranks: dict[str, list[str]] = {}
-        for rank, facts_of_rank in enumerate(known):
-            ranks.setdefault(facts_of_rank.get(name, 'nothing'), []).append(str(rank))
-        if len(ranks) > 1:
+    facts_by_rank = all_gather_object(dict(facts))
+    for name in dict.fromkeys(name for facts_of_rank in facts_by_rank for name in facts_of_rank):
+        ranks_by_value: dict[str, list[str]] = {}
+        for rank, facts_of_rank in enumerate(facts_by_rank):
+            ranks_by_value.setdefault(facts_of_rank.get(name, 'nothing'), []).append(str(rank))
+        if len(ranks_by_value) > 1:
             values = [
-                f'{value[:SHOWN_CHARACTERS]} (rank {shortened_list(of_ranks)})'
-                for value, of_ranks in ranks.items()
+                f'{value[:SHOWN_CHARACTERS]} (rank {shortened_list(ranks)})'
+                for value, ranks in ranks_by_value.items()
             ]
             raise ConfigError(
                 f'The processes of this run differ in {name}: {" or ".join(values[:3])}; {remedy}.'
@@ -63,23 +65,23 @@ def check_same(
 
 def collect_config_facts(cfg: Mapping[str, Any]) -> dict[str, str]:
     """The values of a config by dotted name, except those that may differ between ranks."""
-    return dict(_flat(cfg, ()))
+    return dict(_flatten(cfg, ()))
 
 
 def collect_data_facts(dataset: Any, name: str) -> dict[str, str]:
     """The number of samples, the classes, and a digest of the files and labels below the root.
 
-    The digest covers at most 10,000 evenly spaced samples. Without MMEngine's ``get_data_info``
-    there is none.
+    The digest covers at most 10,000 evenly spaced samples. A data set without MMEngine's
+    ``get_data_info`` has no digest.
     """
-    facts = {f'{CLASS_NAMES}{name}': repr(classes_of(dataset))}
+    facts = {f'{CLASSES_FACT}{name}': repr(classes_of(dataset))}
     if hasattr(dataset, '__len__'):
-        facts[f'{NUMBER}{name}'] = str(len(dataset))
+        facts[f'{SAMPLE_COUNT_FACT}{name}'] = str(len(dataset))
     if hasattr(dataset, 'get_data_info'):
-        infos = map(dataset.get_data_info, evenly_spaced(len(dataset), SAMPLES))
-        text = '\n'.join(_stable(repr(sorted(info.items()))) for info in infos)
+        infos = map(dataset.get_data_info, evenly_spaced(len(dataset), MAX_SAMPLES))
+        text = '\n'.join(_without_addresses(repr(sorted(info.items()))) for info in infos)
         root = str(getattr(dataset, 'data_root', None) or '')
-        facts[f'{CONTENT}{name}'] = _digest(text.replace(root, '') if root else text)
+        facts[f'{CONTENT_FACT}{name}'] = _digest(text.replace(root, '') if root else text)
     return facts
 
 
@@ -89,7 +91,7 @@ def collect_content_facts(dataset: Any, name: str) -> dict[str, str]:
     All ranks call this, but only rank 0 reads: hashing every rank's copy would multiply the cost.
     """
     digest = from_rank_0(partial(content_digest, dataset))
-    return {f'{BYTES}{name}': digest} if digest else {}
+    return {f'{BYTES_FACT}{name}': digest} if digest else {}
 
 
 def collect_checkpoint_facts(path: str) -> dict[str, str]:
@@ -102,28 +104,29 @@ def collect_checkpoint_facts(path: str) -> dict[str, str]:
     file = Path(path, MANIFEST) if is_checkpoint_folder(path) else Path(path)
     try:
         with open(file, 'rb') as stream:
-            ends, size = stream.read(END), file.stat().st_size
-            stream.seek(max(size - END, 0))
-            digest = blake2b(ends + stream.read(), digest_size=8).hexdigest()
+            head, size = stream.read(HASHED_BYTES), file.stat().st_size
+            stream.seek(max(size - HASHED_BYTES, 0))
+            digest = blake2b(head + stream.read(), digest_size=8).hexdigest()
         fact = f'{size} bytes, {digest}'
     except OSError as error:
         fact = error.strerror or 'nothing'
     return {f'the checkpoint {path!r}': fact}
 
 
-def _flat(value: Any, place: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _flatten(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """The dotted name and the text of each plain value below a path of the config."""
     if isinstance(value, Mapping) and value:
         for name, item in value.items():
-            if name not in RANK_OWN:
-                yield from _flat(item, (*place, str(name)))
+            if name not in RANK_SPECIFIC_SETTINGS:
+                yield from _flatten(item, (*path, str(name)))
     elif isinstance(value, (list, tuple)) and value:
         for i, item in enumerate(value):
-            yield from _flat(item, (*place, str(i)))
+            yield from _flatten(item, (*path, str(i)))
     else:
-        yield '.'.join(place), _stable(repr(value))
+        yield '.'.join(path), _without_addresses(repr(value))
 
 
-def _stable(text: str) -> str:
+def _without_addresses(text: str) -> str:
     """Remove the memory addresses in the text of some objects."""
     return re.sub(r' at 0x[0-9a-f]+', '', text)
 

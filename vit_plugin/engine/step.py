@@ -24,10 +24,10 @@ def take_step(runner: Runner, batch_idx: int, batch: Any) -> None:
         batch_idx: number of the batch in the epoch, or in the run if that has no epochs.
         batch: a batch from the data loader.
     """
-    place = dict(batch_idx=batch_idx, data_batch=batch)
-    runner.call_hook('before_train_iter', **place)
+    arguments = dict(batch_idx=batch_idx, data_batch=batch)
+    runner.call_hook('before_train_iter', **arguments)
     losses = runner.model.train_step(batch, optim_wrapper=runner.optim_wrapper)
-    runner.call_hook('after_train_iter', **place, outputs=losses)
+    runner.call_hook('after_train_iter', **arguments, outputs=losses)
 
 
 class Update(NamedTuple):
@@ -54,11 +54,11 @@ class BaseOptimWrapper(OptimWrapper):
     _defers_grad_norm = False
     _skips_non_finite = False
 
-    def begin(self, skips_non_finite: bool = False) -> None:
+    def defer_grad_norm(self, skips_non_finite: bool = False) -> None:
         """Leave norms of gradients on their device, in ``last_update``.
 
         Args:
-            skips_non_finite: skip a step on all ranks together if a loss or the norm is infinite or
+            skips_non_finite: whether all ranks skip a step if a loss or the norm is infinite or
                 NaN. The CPU then waits for the device in every step. Gradients that are infinite
                 because of a loss scale are left to the scaler.
         """
@@ -82,7 +82,10 @@ class BaseOptimWrapper(OptimWrapper):
         step_kwargs: dict[str, Any] | None = None,
         zero_kwargs: dict[str, Any] | None = None,
     ) -> None:
-        """Agree, backward, clip and update. See MMEngine's method for the arguments."""
+        """Compute gradients, and clip and apply them unless the step is skipped.
+
+        See MMEngine's method for the arguments.
+        """
         skipped = self._skips_non_finite and not _is_finite_everywhere(loss)
         self.last_update = Update(skipped=skipped)
         if skipped:
@@ -92,7 +95,8 @@ class BaseOptimWrapper(OptimWrapper):
         if self.should_update():
             if not skipped:
                 self.step(**(step_kwargs or {}))
-            # Gradients accumulated before a skipped step are not yet averaged over the ranks.
+            # Gradients accumulated before a skipped step are not yet averaged over the ranks, so
+            # they are dropped too.
             self.zero_grad(**(zero_kwargs or {}))
 
     def _clip_grad(self) -> None:
@@ -120,6 +124,7 @@ class BaseOptimWrapper(OptimWrapper):
         if norm is None or norm.isfinite():
             return False
         scaler = getattr(self, 'loss_scaler', None)
+        # A scale of at most 1 does not cause overflows.
         return scaler is None or not scaler.is_enabled() or scaler.get_scale() <= 1
 
 
@@ -132,6 +137,7 @@ def is_accumulating(wrapper: Any) -> bool:
 
 
 def _is_finite_everywhere(loss: Tensor) -> bool:
+    """True if the loss is finite on all ranks. Every rank calls it."""
     finite = loss.detach().isfinite().all().float()
     all_reduce(finite, 'min')
     return bool(finite)

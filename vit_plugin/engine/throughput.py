@@ -12,13 +12,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from vit_plugin.gpus import GPU_TFLOPS
 from vit_plugin.registry import HOOKS
 
-# Iterations after which the remaining time is estimated; seconds from which it is reported.
-STEADY, LONG_EPOCH = 20, 3600.0
+ESTIMATE_AFTER = 20  # iterations after which the remaining time is estimated
+LONG_RUN_SECONDS = 3600.0  # remaining seconds above which a run on a CPU warns
 
 
 @HOOKS.register_module()
 class ThroughputHook(Hook):
-    """Logs the speed of a training. Our runner has it by itself.
+    """Logs the speed of a training. Our runner always registers it.
 
     - ``images/s``: images per second of all processes, loading included.
     - ``data_wait``: the share of the time in which the step waits for data.
@@ -32,18 +32,19 @@ class ThroughputHook(Hook):
     def before_train(self, runner: Runner) -> None:
         sampler = runner.train_dataloader.batch_sampler
         self._images = getattr(sampler, 'batch_size', 0) * get_world_size()
-        self._known_from = runner.iter + STEADY
+        self._estimated_at = runner.iter + ESTIMATE_AFTER
         self._flops = 0
         self._peak = peak_flops() if getattr(runner.optim_wrapper, 'cast_dtype', None) else 0.0
         if self._peak:
             self._count_first_step(runner.model)
 
     def _count_first_step(self, model: Any) -> None:
-        # A compiled model has its own train_step.
-        step, is_own = model.train_step, 'train_step' in vars(model)
+        """Let the next ``train_step`` count its operations, and restore the method."""
+        # MMEngine sets the compiled train_step on the instance.
+        step, is_on_instance = model.train_step, 'train_step' in vars(model)
 
         def counted(*args: Any, **kwargs: Any) -> Any:
-            if is_own:
+            if is_on_instance:
                 model.train_step = step
             else:
                 del model.train_step
@@ -65,16 +66,20 @@ class ThroughputHook(Hook):
                 hub.update_scalar('train/images/s', self._images / seconds)
             if self._flops:
                 hub.update_scalar('train/mfu', self._flops / (seconds * self._peak))
-        left = hub.runtime_info.get('eta', 0.0)
-        if runner.iter + 1 == self._known_from and left > LONG_EPOCH and get_device() == 'cpu':
+        seconds_left = hub.runtime_info.get('eta', 0.0)
+        if (
+            runner.iter + 1 == self._estimated_at
+            and seconds_left > LONG_RUN_SECONDS
+            and get_device() == 'cpu'
+        ):
             runner.logger.warning(
-                f'At this rate, {left / 3600:.1f} hours remain on this CPU. Shorter: fewer '
+                f'At this rate, {seconds_left / 3600:.1f} hours remain on this CPU. Shorter: fewer '
                 'epochs, --amp where the CPU computes in bfloat16, a smaller arch or smaller '
                 'images, or a GPU.'
             )
 
 
 def peak_flops() -> float:
-    """Peak 16-bit operations per second of this GPU, or 0 for an unknown GPU or without one."""
+    """Peak 16-bit operations per second of this GPU, or 0 if it is unknown or there is no GPU."""
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else ''
-    return 1e12 * next((tflops for part, tflops in GPU_TFLOPS.items() if part in name), 0.0)
+    return 1e12 * next((tflops for gpu, tflops in GPU_TFLOPS.items() if gpu in name), 0.0)

@@ -15,11 +15,11 @@ from vit_plugin.files.untrusted_text import as_csv
 
 RECORD = 'metrics.json'
 RESULTS_FILE = 'results.csv'
-# Prefixes of MMDetection's metrics, which are from 0 to 1; the value without any object.
+# Prefixes of MMDetection's metrics, which are from 0 to 1.
 FRACTIONS = frozenset(('coco', 'pascal_voc', 'lvis', 'openimages', 'crowd_human'))
-UNDEFINED_AP = -1
+UNDEFINED_AP = -1  # their value where there are no objects
 POSITION_COLUMNS = ('epoch', 'iter', 'seconds')  # first columns of a row
-TRAINING = 'train/'  # prefix of losses and rates, which are not metrics
+TRAINING_PREFIX = 'train/'  # prefix of losses and rates, which are not metrics
 
 
 class ValidationRecord:
@@ -56,25 +56,26 @@ class ValidationRecord:
         """The state that a checkpoint keeps."""
         return dict(rows=self.rows, seconds=self.seconds)
 
-    def add(self, runner: Runner, metrics: Mapping[str, Any], ended: int = 0) -> None:
-        """Add the row of an epoch or a validation, which may be repeated.
+    def add(self, runner: Runner, metrics: Mapping[str, Any], uncounted_epochs: int = 0) -> None:
+        """Add the row of an epoch or a validation. It replaces rows from this position on.
 
         Args:
             runner: the run.
             metrics: the metrics of the validation.
-            ended: 1 if the epoch has ended and MMEngine has not yet counted it.
+            uncounted_epochs: 1 if the epoch has ended and MMEngine has not yet counted it.
         """
-        place = dict(epoch=runner.epoch + ended, iter=runner.iter, seconds=self.seconds)
-        self.rows = [row for row in self.rows if row[self.unit] < place[self.unit]]
-        since = place['iter'] - (self.rows[-1]['iter'] if self.rows else 0)
+        position = dict(
+            epoch=runner.epoch + uncounted_epochs, iter=runner.iter, seconds=self.seconds
+        )
+        self.rows = [row for row in self.rows if row[self.unit] < position[self.unit]]
+        iterations = position['iter'] - (self.rows[-1]['iter'] if self.rows else 0)
         training, scalars = {}, runner.message_hub.log_scalars
         if 'train/lr' in scalars:
             training['train/lr'] = float(scalars['train/lr'].data[0][-1])
-        for name in (
-            scalar for scalar in scalars if scalar.startswith(TRAINING) and 'loss' in scalar
-        ):
-            training[name] = float(np.mean(scalars[name].data[0][-max(since, 1) :]))
-        self.rows.append({**place, **training, **to_per_cent(metrics)})
+        for name in scalars:
+            if name.startswith(TRAINING_PREFIX) and 'loss' in name:
+                training[name] = float(np.mean(scalars[name].data[0][-max(iterations, 1) :]))
+        self.rows.append({**position, **training, **to_per_cent(metrics)})
 
     @property
     def history(self) -> dict[str, list[tuple[int, float]]]:
@@ -89,8 +90,8 @@ class ValidationRecord:
         """A row of titles, and one for each metric: last value, best value, and its position."""
         rows = [['', 'last', 'best', f'at {self.unit}']]
         for name, points in self.history.items():
-            step, best = self._best(name, points)
-            rows.append([name, f'{points[-1][1]:.2f}', f'{best:.2f}', str(step)])
+            position, best = self._best(name, points)
+            rows.append([name, f'{points[-1][1]:.2f}', f'{best:.2f}', str(position)])
         return rows
 
     def _best(self, name: str, points: list[tuple[int, float]]) -> tuple[int, float]:
@@ -127,13 +128,17 @@ class ValidationRecord:
 
 def metric_names(row: Mapping[str, Any]) -> list[str]:
     """The names of the metrics in a row."""
-    return [name for name in row if name not in POSITION_COLUMNS and not name.startswith(TRAINING)]
+    return [
+        name
+        for name in row
+        if name not in POSITION_COLUMNS and not name.startswith(TRAINING_PREFIX)
+    ]
 
 
 def to_per_cent(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """The metrics that are numbers, in per cent.
+    """The metrics that are numbers. MMDetection's fractions become per cent, as all others are.
 
-    MMDetection's are from 0 to 1, and -1 where there are no objects.
+    Its -1, where there are no objects, is left out.
     """
     percentages = {}
     for name, value in metrics.items():

@@ -21,19 +21,20 @@ from .distributed import from_rank_0
 
 LOCK, OWNER = '.lock', '.running.json'
 PATIENCE = 10.0  # seconds for the data workers of a killed run to end, since they share its lock
-SIGHT = 10.0  # seconds until all machines see a file that one writes
+VISIBILITY_TIMEOUT = 10.0  # seconds until all machines see a file that one writes
 
 _held = set[str]()  # the folders that this process has locked
 
 
 @contextmanager
-def alone_in(work_dir: str | Path) -> Iterator[None]:
+def lock_work_dir(work_dir: str | Path) -> Iterator[None]:
     """Lock the work directory for this run. The system unlocks it however the process ends.
 
-    Every process of a run calls it, and the main process holds the lock. It is reentrant.
+    Every process of a run calls it, and the main process holds the lock. It is reentrant. On a file
+    system without locks, it only warns.
 
     Raises:
-        ConfigError: in all processes, if another run trains there. It names that run.
+        ConfigError: in all processes, if another run trains there. The message names that run.
     """
     folder, owner = os.path.realpath(work_dir), Path(work_dir, OWNER)
     if folder in _held:
@@ -81,10 +82,10 @@ def _describe_owner(owner: Path) -> str:
         return 'another process'
 
 
-def blind_rank(folder: str | Path) -> str | None:
-    """The first rank whose folder does not show what rank 0 writes; None if all do.
+def describe_blind_rank(folder: str | Path) -> str | None:
+    """A message about the first rank that does not see what rank 0 writes. None if all see it.
 
-    Every rank calls it. The folder has the same name on all ranks if their configs name one.
+    Every rank calls it, with its own path of the folder.
     """
 
     def write() -> str:
@@ -96,13 +97,13 @@ def blind_rank(folder: str | Path) -> str | None:
     if get_world_size() == 1:
         return None
     token = from_rank_0(write)
-    path, end = Path(folder, token), time.monotonic() + SIGHT
+    path, end = Path(folder, token), time.monotonic() + VISIBILITY_TIMEOUT
     while not path.is_file() and time.monotonic() < end:
         time.sleep(0.1)
     answers = all_gather_object((path.is_file(), f'{str(folder)!r} of {socket.gethostname()}'))
     if is_main_process():
         path.unlink(missing_ok=True)
-    for rank, (is_there, place) in enumerate(answers):
-        if not is_there:
+    for rank, (is_visible, place) in enumerate(answers):
+        if not is_visible:
             return f'rank {rank} does not see in {place} what rank 0 writes in {answers[0][1]}'
     return None

@@ -8,30 +8,35 @@ from typing import Any
 HERE = '{{ fileDirname }}'  # MMEngine replaces it by the folder of the config file
 
 
-def placed(text: str, before: str, folder: str) -> str:
-    """Rewrite paths in one folder as relative to the folder of the config.
+def make_paths_relative(text: str, old_folder: str, folder: str) -> str:
+    """Rewrite paths in a folder as relative to the folder of the config.
 
-    Then they move with it, unless the folder's name has characters that cannot be quoted.
+    Then they move with the config. If the folder's name has characters that a config quotes, they
+    become absolute paths instead.
 
     Args:
         text: the config.
-        before: the folder in its paths.
+        old_folder: the folder in its paths.
         folder: the folder for which it is written.
     """
-    named, path = (repr(os.path.abspath(one))[1:-1] for one in (before, folder))
-    movable = path == os.path.abspath(folder) and not re.search(r'[\'"]', path)
-    place = HERE if movable else path
-    return re.sub(rf'(?<=[\'"]){re.escape(named)}(?=[/\'"])', lambda _: place, text)
+    old_path = repr(os.path.abspath(old_folder))[1:-1]
+    new_path = repr(os.path.abspath(folder))[1:-1]
+    is_plain = new_path == os.path.abspath(folder) and not re.search(r'[\'"]', new_path)
+    prefix = HERE if is_plain else new_path
+    return re.sub(rf'(?<=[\'"]){re.escape(old_path)}(?=[/\'"])', lambda _: prefix, text)
 
 
-def relocated(value: Any, before: str, folder: str) -> Any:
-    """Settings with paths in a run's former folder replaced by those in its present one."""
+def relocate_paths(value: Any, old_folder: str, folder: str) -> Any:
+    """Settings with paths in a run's former folder replaced by those in its present one.
+
+    Paths that do not exist there are kept.
+    """
     if isinstance(value, str):
-        below = value.removeprefix(before.rstrip(os.sep) + os.sep)
+        below = value.removeprefix(old_folder.rstrip(os.sep) + os.sep)
         path = os.path.join(folder, below)
         return path if below != value and os.path.exists(path) else value
     if isinstance(value, Mapping):
-        return {name: relocated(item, before, folder) for name, item in value.items()}
+        return {name: relocate_paths(item, old_folder, folder) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(relocated(item, before, folder) for item in value)
+        return type(value)(relocate_paths(item, old_folder, folder) for item in value)
     return value

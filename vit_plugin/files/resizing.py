@@ -16,7 +16,7 @@ INTERPOLATIONS = dict(  # OpenCV's, by the frameworks' names
 
 
 def rounded_up(side: int, unit: int) -> int:
-    """The next multiple of a unit."""
+    """The smallest multiple of ``unit`` that is not below ``side``."""
     return -(-side // unit) * unit
 
 
@@ -31,13 +31,13 @@ def edge_size(width: int, height: int, edge: str, length: int) -> tuple[int, int
     return int(length * width / height), length
 
 
-def center_start(side: int, wanted: int, rounds_down: bool = False) -> int:
+def center_start(side: int, crop_side: int, rounds_down: bool = False) -> int:
     """The first pixel of a center crop along a side.
 
     Half of the remainder is rounded to even, as in mmcv, torchvision and timm, or down, as in
     transformers. A side smaller than the crop begins at 0.
     """
-    left_over = max(side - wanted, 0)
+    left_over = max(side - crop_side, 0)
     return left_over // 2 if rounds_down else round(left_over / 2)
 
 
@@ -50,10 +50,8 @@ def center_crop(image: np.ndarray, size: Sequence[int], rounds_down: bool = Fals
         rounds_down: see :func:`center_start`.
     """
     width, height = size
-    top, left = (
-        center_start(side, wanted, rounds_down)
-        for side, wanted in zip(image.shape, (height, width), strict=False)
-    )
+    top = center_start(image.shape[0], height, rounds_down)
+    left = center_start(image.shape[1], width, rounds_down)
     return image[top : top + height, left : left + width]
 
 

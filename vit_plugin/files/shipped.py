@@ -30,8 +30,8 @@ def config_path(config: str) -> str:
     """The path of a config. ``'vit_plugin::vit/x.py'`` is the package's recipe ``vit/x.py``.
 
     Raises:
-        ConfigError: if there is no such file, or if it is not a config. For a recipe, with the
-            nearest name.
+        ConfigError: if there is no such file, or if it is not a config. For an unknown recipe, the
+            message has the nearest name.
     """
     if not config.startswith(SHIPPED_PREFIX):
         path = Path(config)

@@ -6,14 +6,14 @@ import os
 import sys
 from typing import Any
 
-INTERRUPTED = 130  # the exit status after Ctrl-C: 128 + SIGINT
-UNREAD = 141  # the exit status after a broken pipe: 128 + SIGPIPE
-# Errors of a pipe or a terminal without a reader. A full disk is not among them: there, output
-# would be lost.
-GONE = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
+INTERRUPTED_STATUS = 130  # the exit status after Ctrl-C: 128 + SIGINT
+BROKEN_PIPE_STATUS = 141  # the exit status after a broken pipe: 128 + SIGPIPE
+# Errors of a pipe or a terminal without a reader. A full disk is not among them: output would be
+# lost without an error.
+NO_READER_ERRORS = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
 
 
-class Outlasting(io.FileIO):
+class TolerantOutput(io.FileIO):
     """A file descriptor for output that drops everything once its reader is gone.
 
     So a training survives the ``head`` or the terminal that shows it.
@@ -25,7 +25,7 @@ class Outlasting(io.FileIO):
         try:
             return super().write(content)
         except OSError as error:
-            if error.errno not in GONE:
+            if error.errno not in NO_READER_ERRORS:
                 raise
             self.is_read = False
             _open_nowhere(self.fileno())  # C libraries write to the descriptor, too
@@ -66,7 +66,7 @@ def _raw(stream: Any) -> Any:
 
 
 def _outlasting(stream: io.TextIOWrapper) -> io.TextIOWrapper:
-    raw: Any = Outlasting(stream.fileno(), 'wb', closefd=False)
+    raw: Any = TolerantOutput(stream.fileno(), 'wb', closefd=False)
     return io.TextIOWrapper(
         raw if stream.buffer is _raw(stream) else io.BufferedWriter(raw),
         stream.encoding,
@@ -81,8 +81,8 @@ def is_read() -> bool:
     return getattr(_raw(sys.stdout), 'is_read', True)
 
 
-def interrupted(sentence: str = 'Interrupted.') -> SystemExit:
+def exit_interrupted(sentence: str = 'Interrupted.') -> SystemExit:
     """The end of the program after Ctrl-C, with a sentence."""
     if sentence:
         print(sentence, file=sys.stderr)
-    return SystemExit(INTERRUPTED)
+    return SystemExit(INTERRUPTED_STATUS)

@@ -35,7 +35,7 @@ class View(NamedTuple):
 
 
 def cut_tiles(width: int, height: int, side: int) -> list[Area]:
-    """The tiles of an image, row by row. The last ones end where the image does."""
+    """The tiles of an image, row by row. The last tiles of rows and columns end at its border."""
 
     def starts(length: int) -> list[int]:
         last = max(length - side, 0)
@@ -51,8 +51,9 @@ def cut_tiles(width: int, height: int, side: int) -> list[Area]:
 def choose_views(
     images: Iterable[tuple[tuple[int, int], ArrayLike, Sequence[bool]]], side: int
 ) -> list[View]:
-    """Every tile with an object, as many without, evenly spaced, and images with several tiles.
+    """Choose from the tiles of all images, and the complete images that have several tiles.
 
+    Every view with an object that is not ignored is chosen, and as many others, evenly spaced.
     Objects with less than 70 % of their box in a tile are ignored there, as are objects below 8
     pixels in a whole image that is reduced to the size of a tile.
 
@@ -69,18 +70,20 @@ def choose_views(
         tiles = cut_tiles(width, height, side)
         for area in tiles:
             left, top, right, bottom = area
-            cut = corners.clip((left, top) * 2, (right, bottom) * 2) - (left, top) * 2
-            inside = np.prod(cut[:, 2:] - cut[:, :2], axis=1)
-            (there,) = inside.nonzero()
-            less = inside[there] < MIN_VISIBLE_SHARE * areas[there]
-            views.append(View(number, area, there, cut[there], ignored[there] | less))
+            cropped = corners.clip((left, top, left, top), (right, bottom, right, bottom))
+            cropped = cropped - (left, top, left, top)
+            cropped_areas = np.prod(cropped[:, 2:] - cropped[:, :2], axis=1)
+            (objects,) = cropped_areas.nonzero()
+            is_cut_off = cropped_areas[objects] < MIN_VISIBLE_SHARE * areas[objects]
+            ignored_here = ignored[objects] | is_cut_off
+            views.append(View(number, area, objects, cropped[objects], ignored_here))
         if len(tiles) > 1:
             scale = side / max(width, height)
-            unseen = scale * np.sqrt(areas) < VISIBLE_PIXELS
-            everything = np.arange(len(corners))
-            views.append(View(number, (0, 0, width, height), everything, corners, ignored | unseen))
+            is_tiny = scale * np.sqrt(areas) < VISIBLE_PIXELS
+            objects = np.arange(len(corners))
+            views.append(View(number, (0, 0, width, height), objects, corners, ignored | is_tiny))
     empty = [i for i, view in enumerate(views) if view.ignored.all()]
-    number = min(len(empty), len(views) - len(empty))
-    chosen = np.linspace(0, len(empty) - 1, number).round().astype(int)
-    left_out = {*empty} - {empty[i] for i in chosen}
-    return [view for i, view in enumerate(views) if i not in left_out]
+    count = min(len(empty), len(views) - len(empty))
+    chosen = np.linspace(0, len(empty) - 1, count).round().astype(int)
+    dropped = {*empty} - {empty[i] for i in chosen}
+    return [view for i, view in enumerate(views) if i not in dropped]

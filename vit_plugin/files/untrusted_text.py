@@ -53,24 +53,29 @@ def csv_cell(value: Any) -> Any:
 
 def _is_number(text: str) -> bool:
     try:
-        return bool(float(text)) or True
+        float(text)
     except ValueError:
         return False
+    return True
 
 
 def as_csv(
-    rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None, titled: bool = True
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str] | None = None,
+    with_header: bool = True,
 ) -> str:
     """Rows as CSV, with cells escaped by :func:`csv_cell` and empty where a row lacks a column.
 
     Args:
         rows: the rows.
         columns: names of the columns. Default: all that any row has.
-        titled: whether to write a header line.
+        with_header: whether to write a header line.
     """
     if columns is None:
         columns = list(dict.fromkeys(column for row in rows for column in row))
-    table = [columns] * titled + [[row.get(column, '') for column in columns] for row in rows]
+    table = [[row.get(column, '') for column in columns] for row in rows]
+    if with_header:
+        table.insert(0, list(columns))
     text = io.StringIO()
     csv.writer(text, lineterminator='\n').writerows(map(csv_cell, row) for row in table)
     return text.getvalue()

@@ -21,12 +21,12 @@ def check_run(runner: Runner) -> None:
     runner.register_hook(CheckHook())
     try:
         runner.train()
-    except Checked:
+    except RunChecked:
         if is_main_process():
             print(describe_threads(torch.get_num_threads()), _outcome(runner.work_dir), sep='\n')
 
 
-class Checked(BaseException):
+class RunChecked(BaseException):
     """Ends a run before its first step, past all error handlers."""
 
 
@@ -34,7 +34,7 @@ class CheckHook(Hook):
     """Loads the first batches of a run after all other hooks have begun, and ends it.
 
     Raises:
-        Checked: in all processes.
+        RunChecked: in all processes.
     """
 
     priority = 'LOWEST'
@@ -43,11 +43,11 @@ class CheckHook(Hook):
         for loop in (runner.train_loop, runner.val_loop):
             if loop is not None:
                 next(iter(loop.dataloader))
-        raise Checked
+        raise RunChecked
 
 
 def _outcome(work_dir: str) -> str:
     """The last line of a check, with the pictures of the data if there are any."""
     pictures = [str(path) for name in DATA_PICTURES if (path := Path(work_dir, name)).is_file()]
-    look = f' Look at {" and ".join(pictures)}' if pictures else ''
-    return f'The run was checked up to its first step, and nothing was trained.{look}'
+    hint = f' Look at {" and ".join(pictures)}' if pictures else ''
+    return f'The run was checked up to its first step, and nothing was trained.{hint}'

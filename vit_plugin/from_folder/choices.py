@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.project import declared
+from vit_plugin.project import declared_rows
 from vit_plugin.suggestions import alternatives, check_choice
 from vit_plugin.task import Option, tasks
 
 DIGITS = 'digits'  # a folder that is written if it does not exist
 DEFAULT_TASK, PRETRAINING = 'classification', 'pretraining'
-CONTINUATIONS = tuple(declared('continuations'))
+CONTINUATIONS = tuple(declared_rows('continuations'))
 METHOD_NAMES = ('mocov3', 'dino', 'dinov2', 'mae', 'simmim', 'distill', *CONTINUATIONS)
 AUGMENTS = ('mosaic', 'dense-o2o')
 
@@ -19,17 +19,21 @@ def models_of(task: str) -> Mapping[str, str]:
     """The models of a task: name -> where it is defined. The first is the default."""
     if task not in tasks():
         return {}
-    others = {name: place for (of, name), place in declared('models').items() if of == task}
-    return {**tasks()[task].models, **others}
+    of_projects = {
+        name: location
+        for (model_task, name), location in declared_rows('models').items()
+        if model_task == task
+    }
+    return {**tasks()[task].models, **of_projects}
 
 
-# A task that lost all its models with their projects is left out.
-TASKS = (
-    *(name for name, task in tasks().items() if models_of(name) or not task.chooses_model),
-    PRETRAINING,
+# The tasks with labels. One that lost all its models with their projects is left out.
+_LABELED_TASKS = tuple(
+    name for name, task in tasks().items() if models_of(name) or not task.chooses_model
 )
+TASKS = (*_LABELED_TASKS, PRETRAINING)
 TASK_OPTIONS: dict[str, Option] = {
-    name: option for task in TASKS[:-1] for name, option in tasks()[task].options.items()
+    name: option for task in _LABELED_TASKS for name, option in tasks()[task].options.items()
 }
 
 
@@ -42,14 +46,14 @@ class TaskFlag(NamedTuple):
 
 def _task_flags() -> dict[str, TaskFlag]:
     takers: dict[str, list[str]] = {}
-    for name in TASKS[:-1]:
-        for flag in (*tasks()[name].flags, *tasks()[name].options):
-            takers.setdefault(flag, []).append(name)
+    for task in _LABELED_TASKS:
+        for flag in (*tasks()[task].flags, *tasks()[task].options):
+            takers.setdefault(flag, []).append(task)
     rows = {flag: TaskFlag(tuple(names)) for flag, names in takers.items()}
     if 'teacher' in rows:
         remedy = 'leave it out, or pre-train the backbone with it by vit-plugin pretrain'
         rows['teacher'] = TaskFlag((*rows['teacher'].tasks, PRETRAINING), remedy)
-    return rows | {name: TaskFlag(TASKS[:-1]) for name in ('patience', 'skip_invalid')}
+    return rows | {flag: TaskFlag(_LABELED_TASKS) for flag in ('patience', 'skip_invalid')}
 
 
 TASK_FLAGS = _task_flags()

@@ -14,17 +14,50 @@ from .starting_point import StartingPoint
 from .task_recipe import Pipeline, typical_size
 
 # Bounds for training from scratch: the largest side in pixels, and the fewest patches along a side.
-MAX_SCRATCH_SIDE, FEWEST_PATCHES = 224, 4
-LARGEST_OF_SMALL = 128  # pixels
+MAX_SCRATCH_SIDE, MIN_SCRATCH_PATCHES = 224, 4
+MAX_SMALL_MODEL_SIDE = 128  # pixels
 # From scratch: arXiv:2111.06377, Appendix A.2; arXiv:2205.01580, with twice its rate, since small
-# sets of images give fewer steps. The BatchNorm of the small hybrid needs a minimum of images.
-SMALL_MODEL = Schedule(1500, (10, 100), (16, 128), 1e-3, 64, 20, weight_decay=0.1)
+# data sets give fewer steps. The BatchNorm of the small hybrid needs a minimum of images in a
+# batch.
+SMALL_MODEL = Schedule(
+    steps=1500,
+    epochs=(10, 100),
+    batch=(16, 128),
+    rate=1e-3,
+    rate_batch=64,
+    length=20,
+    weight_decay=0.1,
+)
 CLASSIFIER_SCHEDULES = dict(
     small=SMALL_MODEL,
     small_on_gpu=SMALL_MODEL._replace(steps=20_000, epochs=(50, 300)),
-    scratch=Schedule(20_000, (50, 300), (8, 128), 1e-3, 256, 20, weight_decay=0.1),
-    stem=Schedule(2000, (10, 50), (8, 64), 2e-3, 256, 10, slower=SLOWER_STEM),
-    fine_tuned=Schedule(2000, (10, 50), (8, 64), 5e-4, 256, 10, layer_decay=0.75),
+    scratch=Schedule(
+        steps=20_000,
+        epochs=(50, 300),
+        batch=(8, 128),
+        rate=1e-3,
+        rate_batch=256,
+        length=20,
+        weight_decay=0.1,
+    ),
+    stem=Schedule(
+        steps=2000,
+        epochs=(10, 50),
+        batch=(8, 64),
+        rate=2e-3,
+        rate_batch=256,
+        length=10,
+        rate_factors=SLOWER_STEM,
+    ),
+    fine_tuned=Schedule(
+        steps=2000,
+        epochs=(10, 50),
+        batch=(8, 64),
+        rate=5e-4,
+        rate_batch=256,
+        length=10,
+        layer_decay=0.75,
+    ),
 )
 
 
@@ -42,16 +75,16 @@ def read_classes(tree: Tree, request: Request) -> Listing:
 def image_size(start: StartingPoint, listing: Listing) -> int:
     """The image size of the weights, or of the data for training from scratch.
 
-    Then it has at least 4 x 4 patches and at most 224 px, unless another library's config states
-    the size.
+    That of the data is at least 4 x 4 patches, and at most 224 px, or 128 px for a small model. It
+    is not used if another library's config states the size.
     """
     if not start.from_scratch or (start.wrapped and start.pooled_output):
         return start.native_size()
     shorter = min(typical_size(listing.train))
     stride = start.patch_side(shorter)
     return min(
-        max(rounded_up(shorter, stride), FEWEST_PATCHES * stride),
-        LARGEST_OF_SMALL if start.is_small else MAX_SCRATCH_SIDE,
+        max(rounded_up(shorter, stride), MIN_SCRATCH_PATCHES * stride),
+        MAX_SMALL_MODEL_SIDE if start.is_small else MAX_SCRATCH_SIDE,
     )
 
 
@@ -63,11 +96,13 @@ def resizing(start: StartingPoint) -> Section:
 def evaluation_pipeline(start: StartingPoint, size: int) -> Pipeline:
     """The test transforms, with timm's ``crop_pct`` and ``crop_mode``."""
     pixels, resize = start.pixels, resizing(start)
-    larger, squash = math.floor(size / pixels['crop_pct']), pixels['crop_mode'] == 'squash'
-    step = (
-        dict(type='Resize', scale=(larger, larger), **resize)
-        if squash
-        else dict(type='ResizeEdge', scale=larger, edge='short', **resize)
-    )
-    crop = [] if squash and larger == size else [dict(type='CenterCrop', crop_size=size)]
-    return [dict(type='LoadImageFromFile'), step, *crop, dict(type='PackInputs')]
+    larger = math.floor(size / pixels['crop_pct'])
+    steps: Pipeline = [dict(type='LoadImageFromFile')]
+    is_squashed = pixels['crop_mode'] == 'squash'
+    if is_squashed:
+        steps.append(dict(type='Resize', scale=(larger, larger), **resize))
+    else:
+        steps.append(dict(type='ResizeEdge', scale=larger, edge='short', **resize))
+    if not is_squashed or larger != size:
+        steps.append(dict(type='CenterCrop', crop_size=size))
+    return [*steps, dict(type='PackInputs')]

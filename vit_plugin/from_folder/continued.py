@@ -20,10 +20,12 @@ CLASS_COUNT_ARGUMENTS = {
 
 
 def adapt_model(saved: Config, listing: Listing) -> dict[str, Any]:
-    """The section ``model`` of its config, with a head for the new classes.
+    """The section ``model`` of a saved config, with a head for the new classes.
+
+    If the classes are the same, it is unchanged.
 
     Raises:
-        ConfigError: if the images have another number of bands than the model takes.
+        ConfigError: if the number of bands of the images is not that of the model.
     """
     model, classes = saved.model.to_dict(), listing.classes
     bands = len(model['data_preprocessor']['mean'])
@@ -36,35 +38,37 @@ def adapt_model(saved: Config, listing: Listing) -> dict[str, Any]:
     stuff, head = listing.stuff or 0, model.get('panoptic_head', {})
     if saved.classes == list(classes) and head.get('num_stuff_classes', 0) == stuff:
         return model
-    queries = 'num_queries' in model['backbone']  # its backbone predicts the classes
-    for part, name in CLASS_COUNT_ARGUMENTS.items():
-        if part in model and (queries or part != 'backbone'):
-            model[part][name] = len(classes)
-            model[part].pop('unused_rows', None)
-        if 'num_stuff_classes' in model.get(part, ()):
-            model[part] |= dict(num_things_classes=len(classes) - stuff, num_stuff_classes=stuff)
+    backbone_has_queries = 'num_queries' in model['backbone']  # then it predicts the classes
+    for section, name in CLASS_COUNT_ARGUMENTS.items():
+        if section in model and (backbone_has_queries or section != 'backbone'):
+            model[section][name] = len(classes)
+            # A published DETR has rows that are not a class.
+            model[section].pop('unused_rows', None)
+        if 'num_stuff_classes' in model.get(section, ()):
+            counts = dict(num_things_classes=len(classes) - stuff, num_stuff_classes=stuff)
+            model[section] |= counts
     # The last weight is that of the class "no object".
     if 'class_weight' in head.get('loss_cls', ()):
         weights = head['loss_cls']['class_weight']
         head['loss_cls']['class_weight'] = [1.0] * len(classes) + weights[-1:]
     if 'panoptic_on' in model['test_cfg']:
-        number = (model['backbone'] if queries else head)['num_queries']
+        num_queries = (model['backbone'] if backbone_has_queries else head)['num_queries']
         model['test_cfg'] |= dict(
             panoptic_on=listing.stuff is not None,
             instance_on=listing.stuff is None,
-            max_per_image=min(100, number * len(classes)),
+            max_per_image=min(100, num_queries * len(classes)),
         )
     return model
 
 
 def describe_weights(saved: Config, classes: Sequence[str], weights: str) -> str:
     """A sentence about which weights are kept."""
-    new = saved.classes != list(classes)
-    return f'The model is that of {weights}' + (
-        f', with {counted(len(classes), "new class")}: the layers of its classes start untrained, '
-        'and all else is kept.'
-        if new
-        else ' with its classes, and all of it is kept.'
-        if classes
-        else ', and all of it is kept.'
-    )
+    text = f'The model is that of {weights}'
+    if saved.classes != list(classes):
+        return (
+            f'{text}, with {counted(len(classes), "new class")}: the layers of its classes start '
+            'untrained, and all else is kept.'
+        )
+    if classes:
+        return f'{text} with its classes, and all of it is kept.'
+    return f'{text}, and all of it is kept.'

@@ -25,11 +25,11 @@ def report_as_markdown(facts: Mapping[str, Any]) -> str:
 def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
     """A section for each kind of omission or repair."""
     lines = []
-    for kind in problems:
+    for problem in problems:
         lines += [
-            f'## {markdown(kind["what"])}: {kind["count"]}',
+            f'## {markdown(problem["what"])}: {problem["count"]}',
             '',
-            *(f'- {markdown(example)}' for example in kind['examples'][:MAX_EXAMPLES]),
+            *(f'- {markdown(example)}' for example in problem['examples'][:MAX_EXAMPLES]),
             '',
         ]
     return lines

@@ -16,33 +16,32 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
 
 from anyfolder.cores import cores
-from vit_plugin.engine.pace import validations
+from vit_plugin.engine.pace import count_validations
 from vit_plugin.errors import ConfigError
 from vit_plugin.report.pictures.data_pictures import preserved_rng
 
 from .memory import TRACED_IMAGES, TrainingMemory
 
 HOUR, MINUTE = 3600.0, 60.0  # seconds
-# A batch grows until it takes ENOUGH_SECONDS, and a first step of LONG_SECONDS is not repeated.
-ENOUGH_SECONDS, LONG_SECONDS = 0.5, 2.0
+ENOUGH_SECONDS = 0.5  # a batch grows until its step takes that long
+LONG_SECONDS = 2.0  # a first step that takes that long is not repeated
 # A machine's speed varies over seconds, so more steps are timed: for this share of the training,
-# and at most MOST_SECONDS.
-TIMED_SHARE, MOST_SECONDS = 0.03, 5.0
-SEEN = 448**2  # pixels of an image; up to this size, memory is measured at full size
+# and at most MAX_TIMED_SECONDS.
+TIMED_SHARE, MAX_TIMED_SECONDS = 0.03, 5.0
+MAX_TRACED_PIXELS = 448**2  # pixels of an image; the memory of larger images is extrapolated
 SIZE_ARGUMENTS = {'scale', 'crop_size'}  # arguments of the steps that resize or cut images
-# Seconds that a few batches do not show, on two cores: those of an epoch, whose data workers begin
-# anew and whose metrics are recorded, and those of the end of a run, which draws pictures and frees
-# its memory.
+# Seconds that a few batches do not show, measured on two cores. An epoch starts new data workers
+# and records metrics; the end of a run draws pictures and frees memory.
 EPOCH_SECONDS, END_SECONDS = 0.1, 12.0
-FEWEST_PIXELS = 64  # smallest side to propose
+MIN_PROPOSED_SIDE = 64  # pixels; smaller images are not proposed
 
 
 class DurationHook(Hook):
     """Logs the memory and the duration of the training and, over an hour, how to shorten it.
 
-    It traces the memory of a step of two images, see :class:`~.memory.TrainingMemory`, and times
-    steps of a copy of the model and its optimizer on the first images, with more and more of them
-    until a step takes half a second or has a whole batch. The run stays bit-identical: the copy is
+    It traces the memory of a step of two images, see :class:`~.memory.TrainingMemory`. It times
+    steps of a copy of the model and its optimizer on the first images, doubling their number until
+    a step takes half a second or has a whole batch. The run stays bit-identical: the copy is
     dropped, and the random generators are restored. Runs with several processes and compiled runs
     are not estimated.
 
@@ -62,7 +61,7 @@ class DurationHook(Hook):
                     log(runner)
                 except ConfigError:
                     raise
-                except Exception:  # noqa: BLE001  what is wrong with the data, the run says
+                except Exception:  # noqa: BLE001  the run itself will report it
                     pass
 
 
@@ -87,8 +86,8 @@ def compute_gradients(runner: Runner, model: Any, batch: Any) -> None:
 def estimate_memory(runner: Runner) -> TrainingMemory:
     """The memory of a run.
 
-    Images of more than :data:`SEEN` pixels would take minutes. Their memory is extrapolated
-    linearly from two smaller sizes.
+    Images of more than :data:`MAX_TRACED_PIXELS` pixels would take minutes. Their memory is
+    extrapolated linearly from two smaller sizes.
     """
     loader: Any = runner.train_dataloader
     images = min(TRACED_IMAGES, loader.batch_size, len(loader.dataset))
@@ -96,43 +95,48 @@ def estimate_memory(runner: Runner) -> TrainingMemory:
     def measure(batch: Any) -> TrainingMemory:
         return TrainingMemory(runner.model, partial(compute_gradients, runner), batch, images)
 
-    whole = first_batch(loader, images)
-    pixels = pixels_per_image(runner, whole)
-    share = math.sqrt(SEEN / pixels)
-    if share >= 1 or 'pipeline' not in runner.cfg.train_dataloader.dataset:
-        return measure(whole)
-    batches = [first_scaled_batch(runner, loader, images, part) for part in (share / 2, share)]
-    few, many = (pixels_per_image(runner, batch) for batch in batches)
-    if few == many:  # padded to one size
-        return measure(whole)
-    at_small, at_large = map(measure, batches)
-    for_a_pixel = (at_large.per_image - at_small.per_image) / (many - few)
-    at_large.per_image += (pixels - many) * for_a_pixel
-    return at_large
+    full_batch = first_batch(loader, images)
+    pixels = pixels_per_image(runner, full_batch)
+    scale = math.sqrt(MAX_TRACED_PIXELS / pixels)
+    # A wrapper, such as ClassBalancedDataset, has no pipeline whose sizes could be scaled.
+    if scale >= 1 or 'pipeline' not in runner.cfg.train_dataloader.dataset:
+        return measure(full_batch)
+    small_batch = first_scaled_batch(runner, loader, images, scale / 2)
+    large_batch = first_scaled_batch(runner, loader, images, scale)
+    small_pixels = pixels_per_image(runner, small_batch)
+    large_pixels = pixels_per_image(runner, large_batch)
+    if small_pixels == large_pixels:  # padded to one size
+        return measure(full_batch)
+    small, large = measure(small_batch), measure(large_batch)
+    per_pixel = (large.per_image - small.per_image) / (large_pixels - small_pixels)
+    large.per_image += (pixels - large_pixels) * per_pixel
+    return large
 
 
 def pixels_per_image(runner: Runner, batch: Any) -> int:
-    """The pixels of an image in a batch at the model's input; 0 for several views."""
+    """The pixels of an image in a batch at the model's input; 1 if it has several views."""
     preprocessor: Any = runner.model.data_preprocessor
     inputs = preprocessor(copy.deepcopy(batch), training=True)['inputs']
     return inputs.shape[-2:].numel() if isinstance(inputs, torch.Tensor) else 1
 
 
-def first_scaled_batch(runner: Runner, loader: Any, images: int, share: float) -> Any:
-    """The first batch, with images scaled by this factor."""
+def first_scaled_batch(runner: Runner, loader: Any, images: int, factor: float) -> Any:
+    """The first batch, with images whose sides are scaled by this factor."""
     steps = copy.deepcopy(runner.cfg.train_dataloader.dataset.pipeline)
     for step in steps:
         for key in SIZE_ARGUMENTS & step.keys():
             if np.min(step[key]) > 1:  # smaller values are fractions of an image
                 sides = np.broadcast_to(step[key], 2)
-                step[key] = tuple(max(int(share * side), 1) for side in sides)
-    whole = loader.dataset.pipeline
-    mixes = hasattr(loader.dataset, 'pipeline_types')  # MMDetection's MultiImageMixDataset
-    loader.dataset.pipeline = [*map(TRANSFORMS.build, steps)] if mixes else type(whole)(steps)
+                step[key] = tuple(max(int(factor * side), 1) for side in sides)
+    pipeline = loader.dataset.pipeline
+    if hasattr(loader.dataset, 'pipeline_types'):  # MMDetection's MultiImageMixDataset
+        loader.dataset.pipeline = [TRANSFORMS.build(step) for step in steps]
+    else:
+        loader.dataset.pipeline = type(pipeline)(steps)
     try:
         return first_batch(loader, images)
     finally:
-        loader.dataset.pipeline = whole
+        loader.dataset.pipeline = pipeline
 
 
 def forecast(runner: Runner) -> float:
@@ -140,16 +144,16 @@ def forecast(runner: Runner) -> float:
     model: Any
     # Copied together, the optimizer steps the parameters of the copy.
     model, optim_wrapper = copy.deepcopy((runner.model, runner.optim_wrapper))
-    learn_from = partial(model.train_step, optim_wrapper=optim_wrapper)
+    train = partial(model.train_step, optim_wrapper=optim_wrapper)
     steps = runner.max_iters - runner.iter
-    seconds = time_batches(steps, runner.train_dataloader, learn_from, model.train())
+    seconds = time_batches(steps, runner.train_dataloader, train, model.train())
     if runner._val_loop is not None:
         # Only SlicedValLoop has this method; the other loops call the model.
-        by_slices = getattr(runner.val_loop, 'predict_slices', None)
-        use = partial(by_slices, model) if by_slices else model.val_step
+        predict_slices = getattr(runner.val_loop, 'predict_slices', None)
+        predict = partial(predict_slices, model) if predict_slices else model.val_step
         with torch.no_grad():
-            batches = validations(runner) * len(runner.val_dataloader)
-            seconds += time_batches(batches, runner.val_dataloader, use, model.eval())
+            batches = count_validations(runner) * len(runner.val_dataloader)
+            seconds += time_batches(batches, runner.val_dataloader, predict, model.eval())
     state = dict(state_dict=model.state_dict(), optimizer=optim_wrapper.state_dict())
     seconds += count_saves(runner) * time_call(torch.save, state, os.devnull)[1]
     if isinstance(runner.train_loop, EpochBasedTrainLoop):
@@ -158,33 +162,39 @@ def forecast(runner: Runner) -> float:
 
 
 def count_saves(runner: Runner) -> int:
-    """The number of checkpoints left, without the last."""
-    hooks = [hook for hook in runner.hooks if isinstance(hook, CheckpointHook)]
-    left = {True: runner.max_epochs - runner.epoch, False: runner.max_iters - runner.iter}
-    return sum(left[hook.by_epoch] // hook.interval for hook in hooks if hook.interval > 0)
+    """The number of checkpoints that the run still saves at its intervals."""
+    count = 0
+    for hook in runner.hooks:
+        if isinstance(hook, CheckpointHook) and hook.interval > 0:  # -1: never
+            if hook.by_epoch:
+                remaining = runner.max_epochs - runner.epoch
+            else:
+                remaining = runner.max_iters - runner.iter
+            count += remaining // hook.interval
+    return count
 
 
 def time_batches(batches: int, loader: Any, use: Callable[[Any], Any], model: nn.Module) -> float:
-    """Seconds of so many batches: reading them, and their use by the model."""
-    whole = min(loader.batch_size or 1, len(loader.dataset))
-    images, using = 1, 0.0
-    while not using or (images < whole and using < ENOUGH_SECONDS):
-        images = min(2 * images, whole)
-        batch, reading = time_call(first_batch, loader, images)
-        using = time_use(use, batch, model)
+    """Seconds for a number of batches: to read them, and for their ``use`` by the model."""
+    batch_size = min(loader.batch_size or 1, len(loader.dataset))
+    images, use_seconds = 1, 0.0
+    while not use_seconds or (images < batch_size and use_seconds < ENOUGH_SECONDS):
+        images = min(2 * images, batch_size)
+        batch, read_seconds = time_call(first_batch, loader, images)
+        use_seconds = time_use(use, batch, model)
         # The first call also prepared caches for its shape. Another batch may have another shape.
-        if using < LONG_SECONDS:
-            using = time_use(use, first_batch(loader, images), model)
-    spent, timed = using, 1
-    while spent < min(TIMED_SHARE * batches * using, MOST_SECONDS):
+        if use_seconds < LONG_SECONDS:
+            use_seconds = time_use(use, first_batch(loader, images), model)
+    spent, timed = use_seconds, 1
+    while spent < min(TIMED_SHARE * batches * use_seconds, MAX_TIMED_SECONDS):
         spent += time_use(use, batch, model)
         timed += 1
-        using = spent / timed
+        use_seconds = spent / timed
     if next(model.parameters()).device.type == 'cpu':
-        together = using + reading / cores()  # the data workers take cores from the model
+        seconds = use_seconds + read_seconds / cores()  # data workers take cores from the model
     else:
-        together = max(using, reading / max(loader.num_workers, 1))
-    return batches * together * whole / images
+        seconds = max(use_seconds, read_seconds / max(loader.num_workers, 1))
+    return batches * seconds * batch_size / images
 
 
 def time_use(use: Callable[[Any], Any], batch: Any, model: nn.Module) -> float:
@@ -217,7 +227,7 @@ def describe_duration(runner: Runner, seconds: float) -> str:
     share, flags = HOUR / seconds, []
     side = np.max(runner.cfg.model.backbone.get('img_size') or 0)
     smaller = int(side * math.sqrt(share)) // 32 * 32  # time grows with the area
-    if smaller >= FEWEST_PIXELS:
+    if smaller >= MIN_PROPOSED_SIDE:
         flags.append(f'smaller images by --img-size {smaller}')
     if isinstance(runner.train_loop, EpochBasedTrainLoop):
         flags.append(f'fewer epochs by --epochs {max(int(runner.max_epochs * share), 1)}')

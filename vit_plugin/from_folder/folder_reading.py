@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from anyfolder.wording import as_flag, worded
+from anyfolder.wording import as_flag, using_words
 from vit_plugin.errors import ConfigError
 
 # Options of anyfolder with a flag of another name.
@@ -26,9 +26,9 @@ def reading_folder(flag: str = '--data') -> Iterator[None]:
     Raises:
         ConfigError: in place of anyfolder's errors.
     """
-    with worded(as_train_flag):
+    with using_words(as_train_flag):
         try:
             yield
         except ConfigError as error:
-            about = as_flag(error.option) if error.option else flag
-            raise ConfigError(f'{about}: {error}') from error
+            subject = as_flag(error.option) if error.option else flag
+            raise ConfigError(f'{subject}: {error}') from error

@@ -1,4 +1,4 @@
-"""Write a listing as the annotation files of MMPretrain, MMSegmentation and MMEngine."""
+"""A listing as the text of annotation files of MMPretrain, MMSegmentation and MMEngine."""
 
 import json
 from typing import Any
@@ -8,28 +8,34 @@ from anyfolder.readers.records import Records
 from vit_plugin.errors import ConfigError
 
 
-def as_lines(listing: Listing, part: Records, labeled: bool) -> str:
-    """Images as lines of text, each with the number of its class if ``labeled``.
+def as_lines(listing: Listing, records: Records, with_labels: bool) -> str:
+    """Images as lines of text, each with the number of its class if ``with_labels``.
 
     Raises:
         ConfigError: for a path that does not fit on a line.
     """
     lines = []
-    for record in part:
+    for record in records:
         name = listing.name_of(record)
         if name.splitlines() != [name.strip()]:
             raise ConfigError(
                 f'--data: the path {name!r} in {str(listing.root)!r} has a line break or begins '
-                'with a space, and a list of images has a path on each line; rename it.'
+                'with a space or ends with one, and a list of images has a path on each line; '
+                'rename it.'
             )
-        lines.append(f'{name} {listing.numbers[record.labels[0]]}' if labeled else name)
+        lines.append(f'{name} {listing.numbers[record.labels[0]]}' if with_labels else name)
     return ''.join(f'{line}\n' for line in lines)
 
 
-def as_data_list(listing: Listing, part: Records) -> str:
-    """Images as MMEngine's JSON: for several classes, and for paths that are not UTF-8."""
+def as_data_list(listing: Listing, records: Records) -> str:
+    """Images as MMEngine's JSON: for images with several classes, or paths that are not UTF-8.
+
+    Such paths have surrogates, which JSON escapes.
+    """
     rows: list[dict[str, Any]] = []
-    for record in part:
+    for record in records:
+        # One of several classes may be without training images, and so without a number. A single
+        # class always has one.
         labels = [listing.numbers[name] for name in record.labels if name in listing.numbers]
         rows.append(
             dict(

@@ -23,13 +23,13 @@ class MapRecipe(ModelRecipe):
     schedule_overrides: ClassVar = dict(scratch=dict(rate=1e-3))
     runtime = '_base_/mmseg_runtime.py'
     multispectral_preprocessor: ClassVar = dict(bgr_to_rgb=False)
-    extra_sections: ClassVar = dict(log_processor=dict(by_epoch=True))
+    task_sections: ClassVar = dict(log_processor=dict(by_epoch=True))
 
-    def segmentor(self, kind: str, facts: ModelFacts) -> Section:
+    def segmentor(self, type_name: str, facts: ModelFacts) -> Section:
         """The section ``model`` for MMSegmentation.
 
         Args:
-            kind: the class of the segmentor.
+            type_name: the class of the segmentor.
             facts: what the model's row needs to know.
         """
         preprocessor = dict(
@@ -38,5 +38,5 @@ class MapRecipe(ModelRecipe):
             bgr_to_rgb=True,
             **self.padding,
         )
-        model = dict(type=kind, train_cfg=dict(), test_cfg=dict(mode='whole'))
+        model = dict(type=type_name, train_cfg=dict(), test_cfg=dict(mode='whole'))
         return model | self.complete_model(facts, preprocessor)

@@ -17,7 +17,10 @@ QUERY_SCHEDULES: Section = dict(
 
 
 def resize_decoder(section: Any, width: int) -> Any:
-    """The section of a query decoder of this width, with fewer layers unless the width is 256."""
+    """The section of a query decoder with all its sizes for this width.
+
+    Unless the width is 256, it also has fewer layers.
+    """
     sizes = dict(
         embed_dims=width,
         feat_channels=width,
@@ -27,7 +30,7 @@ def resize_decoder(section: Any, width: int) -> Any:
     )
     if isinstance(section, dict):
         return {
-            name: sizes.get(name, resize_decoder(part, width)) for name, part in section.items()
+            name: sizes.get(name, resize_decoder(value, width)) for name, value in section.items()
         }
     return section
 
@@ -41,10 +44,11 @@ def _mask2former(facts: ModelFacts) -> Section:
     width = 256 if facts.is_wide else 128
     backbone, neck, strides = facts.pyramid(width, 4, finest=4)
     model = framework_model(MMDET_MASK2FORMER)
-    classes, queries = facts.classes, facts.queries('mask2former', 100 if facts.is_wide else 40)
+    classes = facts.classes
+    queries = facts.queries('mask2former', least=100 if facts.is_wide else 40)
     head = mask2former_head(model['panoptic_head'], width, strides)
     head |= dict(**facts.class_counts, num_queries=queries)
-    head['loss_cls']['class_weight'] = [1.0] * classes + [0.1]
+    head['loss_cls']['class_weight'] = [1.0] * classes + [0.1]  # the last: no object
     model['panoptic_fusion_head'] |= facts.class_counts
     model['train_cfg']['num_points'] = facts.mask_points
     model['test_cfg'] |= dict(max_per_image=min(100, queries * classes), **facts.output_kinds)
@@ -55,6 +59,6 @@ MASK2FORMER_INSTANCES = TaskModel(
     'a Mask2Former',
     _mask2former,
     schedules=QUERY_SCHEDULES,
-    saved=dict(panoptic_head=dict(type='Mask2FormerHead')),
-    wraps=True,
+    saved_entries=dict(panoptic_head=dict(type='Mask2FormerHead')),
+    allows_wrapped=True,
 )

@@ -29,8 +29,8 @@ class TrainingMemory:
         images: their number.
 
     Attributes:
-        held: memory of the process before the first step.
-        learned: memory of gradients and optimizer state.
+        held_bytes: memory of the process before the first step.
+        gradient_and_state_bytes: memory of gradients and optimizer state.
         per_image: memory that each image of a step adds.
     """
 
@@ -38,14 +38,14 @@ class TrainingMemory:
         self, model: Any, learn: Callable[[Any, Any], None], batch: Any, images: int
     ) -> None:
         self.device = next(model.parameters()).device
-        self.held, traced = memory_in_use(self.device), copy.deepcopy(model).train()
+        self.held_bytes, traced = memory_in_use(self.device), copy.deepcopy(model).train()
         tracker = memory_tracker(traced)
         with tracker:
             learn(traced, batch)
-        activations = max(held['activations'] for held in tracker.peaks.values())
+        activations = max(peak['activations'] for peak in tracker.peaks.values())
         self.per_image = activations / images
-        trained = sum(part.nbytes for part in model.parameters() if part.requires_grad)
-        self.learned = (1 + ADAMW_STATES) * trained
+        trained = sum(param.nbytes for param in model.parameters() if param.requires_grad)
+        self.gradient_and_state_bytes = (1 + ADAMW_STATES) * trained
 
     def log(self, logger: logging.Logger, batch_size: int) -> None:
         """Log the peak with this many images in a step, if the memory of the device is known.
@@ -55,24 +55,25 @@ class TrainingMemory:
         Raises:
             ConfigError: if the tensors alone exceed the memory of the machine or the GPU.
         """
-        if not self.held or self.device.type not in OVERHEAD:
+        if not self.held_bytes or self.device.type not in OVERHEAD:
             return
         tensors, overhead = batch_size * self.per_image, OVERHEAD[self.device.type]
-        peak = self.held + self.learned + overhead * tensors
+        peak = self.held_bytes + self.gradient_and_state_bytes + overhead * tensors
         free = free_memory(self.device)
-        place = 'machine' if self.device.type == 'cpu' else 'GPU'
-        has = '' if free is None else f', and the {place} has {(self.held + free) / GIB:.1f}'
-        message = f'The training takes about {peak / GIB:.1f} GiB of memory{has}'
-        if free is None or peak <= self.held + free:
+        message = f'The training takes about {peak / GIB:.1f} GiB of memory'
+        if free is not None:
+            holder = 'machine' if self.device.type == 'cpu' else 'GPU'
+            message += f', and the {holder} has {(self.held_bytes + free) / GIB:.1f}'
+        if free is None or peak <= self.held_bytes + free:
             logger.info(f'{message}.')
             return
-        fitting = int((free - self.learned) / (overhead * self.per_image))
+        fitting = int((free - self.gradient_and_state_bytes) / (overhead * self.per_image))
         size = f'--batch-size {fitting}' if fitting > 0 else 'a smaller --arch'
         message += (
             f': give {size}, a smaller --img-size, or --cfg-options model.backbone.with_cp=True, '
             'which recomputes blocks instead of storing their activations.'
         )
-        if self.learned + tensors > free:
+        if self.gradient_and_state_bytes + tensors > free:
             raise ConfigError(message)
         logger.warning(message)
 
@@ -81,18 +82,18 @@ def memory_in_use(device: torch.device) -> int:
     """The bytes that this process holds on a GPU, or on the machine if that is known."""
     if device.type == 'cuda':
         return torch.cuda.memory_allocated(device)
-    return _sizes('/proc/self/status').get('VmRSS', 0)
+    return _read_sizes('/proc/self/status').get('VmRSS', 0)
 
 
 def free_memory(device: torch.device) -> int | None:
     """The bytes that this process can still allocate, or None if unknown."""
     if device.type == 'cuda':
-        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return torch.cuda.mem_get_info(device)[0] + kept
-    return _sizes('/proc/meminfo').get('MemAvailable')
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + cached
+    return _read_sizes('/proc/meminfo').get('MemAvailable')
 
 
-def _sizes(path: str) -> dict[str, int]:
+def _read_sizes(path: str) -> dict[str, int]:
     """The sizes in a file of Linux's /proc, in bytes by name; empty on other systems."""
     if not Path(path).is_file():
         return {}

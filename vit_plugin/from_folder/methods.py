@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.files.resizing import rounded_up
-from vit_plugin.project import declared
+from vit_plugin.project import declared_rows
 
 COLOR_JITTER = dict(
     type='ColorJitter', brightness=0.4, contrast=0.4, saturation=0.2, hue=0.1, backend='cv2'
@@ -17,11 +17,11 @@ COLOR_AUGMENTATIONS: list[Section] = [  # color augmentation of MoCo v3 and DINO
     ),
     dict(type='Solarize', thr=128, prob=0.1),
 ]
-FEATURES: list[Section] = [  # losses for a teacher with other classes or without classes
+FEATURE_LOSSES: list[Section] = [  # losses for a teacher with other classes or without classes
     dict(type='vit_plugin.VectorDistillation', distance='cosine'),
     dict(type='vit_plugin.MapDistillation', distance='cosine'),
 ]
-SIMILARITIES = dict(type='vit_plugin.SimilarityDistillation')
+SIMILARITY_LOSS = dict(type='vit_plugin.SimilarityDistillation')
 
 
 class Student(NamedTuple):
@@ -31,27 +31,29 @@ class Student(NamedTuple):
         backbone: its arguments, with the image size.
         width: channels of its tokens.
         size, stride: side of an image and of a patch in pixels.
-        hybrid: whether a CNN precedes the blocks.
-        flip: whether images are flipped.
+        is_hybrid: whether a CNN precedes the blocks.
+        with_flip: whether images are flipped at random.
     """
 
     backbone: Section
     width: int
     size: int
     stride: int
-    hybrid: bool
-    flip: bool
+    is_hybrid: bool
+    with_flip: bool
 
     def crop(self, least: float, most: float = 1.0, size: int = 0) -> list[Section]:
-        """A random resized crop with this range of areas, flipped if ``flip``."""
-        cropped = dict(
+        """A random resized crop with this range of areas, flipped at random if ``with_flip``."""
+        resized_crop = dict(
             type='RandomResizedCrop',
             scale=size or self.size,
             crop_ratio_range=(least, most),
             interpolation='bicubic',
             backend='pillow',
         )
-        return [cropped, *[dict(type='RandomFlip', prob=0.5, direction='horizontal')] * self.flip]
+        if not self.with_flip:
+            return [resized_crop]
+        return [resized_crop, dict(type='RandomFlip', prob=0.5, direction='horizontal')]
 
 
 class Method(NamedTuple):
@@ -61,20 +63,20 @@ class Method(NamedTuple):
         base: the file of ``_base_/selfsup`` with its necks and heads, or ''.
         model: (student) -> what it adds to the base.
         steps: (student) -> the transforms after loading.
-        pixels: (student) -> the preprocessor.
+        preprocessor: the class of the preprocessor.
         continues: whether it continues a model, at its native size and by LoRA.
     """
 
     base: str
     model: Callable[[Student], Section]
     steps: Callable[[Student], list[Section]]
-    pixels: str = 'SelfSupDataPreprocessor'
+    preprocessor: str = 'SelfSupDataPreprocessor'
     continues: bool = False
 
 
 def _mocov3(student: Student) -> Section:
     # Training is unstable unless the patch projection is frozen (arXiv:2104.02057, Section 4).
-    frozen = {} if student.hybrid else dict(patch_embed=dict(frozen=True))
+    frozen = {} if student.is_hybrid else dict(patch_embed=dict(frozen=True))
     return dict(backbone={**student.backbone, **frozen}, neck=dict(in_channels=student.width))
 
 
@@ -120,17 +122,18 @@ def _mask_squares(student: Student) -> list[Section]:
 
 
 def _multi_crop(student: Student) -> list[Section]:
+    """Two large and four small crops, as views of one image."""
     small = rounded_up(student.size // 2, student.stride)
-    views = [student.crop(0.4), student.crop(0.1, 0.4, small)]
+    views = [student.crop(0.4), student.crop(0.1, 0.4, size=small)]
     transforms = [[*view, *COLOR_AUGMENTATIONS] for view in views]
     return [dict(type='MultiView', num_views=[2, 4], transforms=transforms)]
 
 
 METHODS = {
     'mocov3': Method(
-        'mocov3',
-        _mocov3,
-        lambda student: [
+        base='mocov3',
+        model=_mocov3,
+        steps=lambda student: [
             dict(
                 type='MultiView',
                 num_views=[2],
@@ -143,15 +146,17 @@ METHODS = {
     'mae': Method('mae', _mae, lambda student: student.crop(0.2)),
     'simmim': Method('simmim', _simmim, _mask_squares),
     'distill': Method(
-        '',
-        lambda student: dict(
-            type='vit_plugin.Distiller', backbone=student.backbone, losses=[*FEATURES, SIMILARITIES]
+        base='',
+        model=lambda student: dict(
+            type='vit_plugin.Distiller',
+            backbone=student.backbone,
+            losses=[*FEATURE_LOSSES, SIMILARITY_LOSS],
         ),
-        lambda student: student.crop(0.2),
-        'ClsDataPreprocessor',
+        steps=lambda student: student.crop(0.2),
+        preprocessor='ClsDataPreprocessor',
     ),
     **{
         name: Method(base, _with_neck_channels, _multi_crop, continues=True)
-        for name, base in declared('continuations').items()
+        for name, base in declared_rows('continuations').items()
     },
 }

@@ -15,12 +15,12 @@ class Phase(NamedTuple):
 
     Attributes:
         end: the share of the epochs after which it ends.
-        before, after: the transforms before and after an image is resized.
+        before_resize, after_resize: the transforms before and after an image is resized.
     """
 
     end: float
-    before: tuple[Callable[[Scale], Section], ...] = ()
-    after: tuple[Callable[[Scale], Section], ...] = ()
+    before_resize: tuple[Callable[[Scale], Section], ...] = ()
+    after_resize: tuple[Callable[[Scale], Section], ...] = ()
 
 
 def _mix(*transforms: Section) -> Section:
@@ -44,24 +44,25 @@ def _quarters(scale: Scale) -> Section:
 
 
 def _mix_up(scale: Scale) -> Section:
-    # MixUp flips no image by itself: the flip step after it does, unless left and right matter.
-    never = dict(flip_ratio=1.0)  # the threshold for a random number
-    return _mix(dict(type='mmdet.MixUp', img_scale=scale, ratio_range=RATIOS, **never))
+    # Without flips: the flip step after it flips, unless left and right matter. MixUp flips if a
+    # random number is above flip_ratio.
+    return _mix(dict(type='mmdet.MixUp', img_scale=scale, ratio_range=RATIOS, flip_ratio=1.0))
 
 
 def _copy_blend(scale: Scale) -> Section:
     return _mix(dict(type='vit_plugin.CopyBlend'))
 
 
-# A key of AUGMENTS -> the parts of a training. DEIMv2-S ends them after 64 and 120 of 132 epochs.
+# A value of --augment -> the phases of a training. In DEIMv2-S they end after 64 and 120 of 132
+# epochs.
 PHASES = {
-    'mosaic': (Phase(0.9, (_mosaic,)),),
+    'mosaic': (Phase(end=0.9, before_resize=(_mosaic,)),),
     'dense-o2o': (
-        Phase(0.5, (_quarters,), (_mix_up, _copy_blend)),
-        Phase(0.9, (), (_copy_blend,)),
+        Phase(end=0.5, before_resize=(_quarters,), after_resize=(_mix_up, _copy_blend)),
+        Phase(end=0.9, after_resize=(_copy_blend,)),
     ),
 }
-# Filter for objects cut off at a border. Images without objects are kept.
+# Removes objects that were cut off at a border, and keeps images without objects.
 FILTER = dict(type='FilterAnnotations', min_gt_bbox_wh=(1, 1), keep_empty=False)
 
 
@@ -92,7 +93,7 @@ class Mixing(NamedTuple):
 
 
 def plan_mixing(
-    name: str, epochs: int, scale: Scale, resizing: Pipeline, ending: Pipeline
+    name: str, epochs: int, scale: Scale, resize_steps: Pipeline, final_steps: Pipeline
 ) -> Mixing:
     """The pipelines of a value of ``--augment``.
 
@@ -100,15 +101,23 @@ def plan_mixing(
         name: a key of :data:`PHASES`.
         epochs: length of the training in epochs.
         scale: see :data:`Scale`.
-        resizing, ending: the transforms of the last pipeline: up to the resize, and after it.
+        resize_steps, final_steps: the transforms of the last pipeline, up to the resize and after
+            it.
     """
 
-    def made(steps: Sequence[Callable[[Scale], Section]]) -> Pipeline:
+    def build(steps: Sequence[Callable[[Scale], Section]]) -> Pipeline:
         return [step(scale) for step in steps]
 
     phases = PHASES[name]
     pipelines = [
-        [*made(phase.before), *resizing, *made(phase.after), FILTER, *ending] for phase in phases
+        [
+            *build(phase.before_resize),
+            *resize_steps,
+            *build(phase.after_resize),
+            FILTER,
+            *final_steps,
+        ]
+        for phase in phases
     ]
     ends = [int(phase.end * epochs) for phase in phases]
-    return Mixing([*pipelines, [*resizing, *ending]], ends)
+    return Mixing([*pipelines, [*resize_steps, *final_steps]], ends)

@@ -19,11 +19,26 @@ from .task_recipe import TaskRecipe
 # Tasks whose complete models can be trained further.
 CONTINUED_TASKS: tuple[str, ...] = ('detection', 'instance', 'segmentation')
 DENSE_SCHEDULES = dict(
-    small=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12),
-    scratch=Schedule(2000, (12, 72), (4, 4), 5e-4, 4, 12),
-    stem=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12, slower=SLOWER_STEM),
+    small=Schedule(steps=1000, epochs=(12, 72), batch=(4, 4), rate=5e-4, rate_batch=4, length=12),
+    scratch=Schedule(steps=2000, epochs=(12, 72), batch=(4, 4), rate=5e-4, rate_batch=4, length=12),
+    stem=Schedule(
+        steps=1000,
+        epochs=(12, 72),
+        batch=(4, 4),
+        rate=5e-4,
+        rate_batch=4,
+        length=12,
+        rate_factors=SLOWER_STEM,
+    ),
     fine_tuned=Schedule(
-        2000, (12, 36), (4, 4), 5e-4, 4, 12, layer_decay=0.8, slower=SLOWER_BACKBONE
+        steps=2000,
+        epochs=(12, 36),
+        batch=(4, 4),
+        rate=5e-4,
+        rate_batch=4,
+        length=12,
+        layer_decay=0.8,
+        rate_factors=SLOWER_BACKBONE,
     ),
 )
 # Repeats the hooks of _base_, since lists are not merged.
@@ -39,32 +54,33 @@ class ModelRecipe(TaskRecipe):
     Attributes:
         runtime: the file of ``_base_`` with the framework's hooks and logging.
         schedule_overrides: changed fields of :data:`DENSE_SCHEDULES`, by its keys.
-        extra_sections: sections of the config that the task adds; :attr:`more` has these, and the
-            imports and hooks of the model.
+        task_sections: sections of the config that the task adds. :attr:`additional_sections` has
+            these, and the imports and hooks of the model.
 
     Raises:
         ConfigError: if there is no such model, or if the weights are of another complete model.
     """
 
     # Overrides attributes of TaskRecipe, which describes them.
-    takes = CONTINUED_TASKS
+    continued_tasks = CONTINUED_TASKS
     runtime: ClassVar[str]
     schedule_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    extra_sections: ClassVar[Mapping[str, Any]] = {}
+    task_sections: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
-        rows = models_of(request.task)  # name -> where its row is, as 'module:NAME'
+        rows = models_of(request.task)  # name -> its row, as 'module:NAME'
         self.name = request.model or next(iter(rows))
         if self.name in rows:  # `super` rejects an unknown name
             self.row: TaskModel = resolve_name(rows[self.name])
             self.packages = (*self.row.imports, *self.packages)  # imports our ops before mmdet
             self.named_arch = self.row.arch
         super().__init__(request, decode_all)
-        if self.start.wrapped and not self.row.wraps:
+        if self.start.wrapped and not self.row.allows_wrapped:
             raise self.start.not_wrapped(f'--model {self.name}')
-        saved = self.start.detector
-        wanted = self.row.saved or dict(type=None)
-        if saved and request.model and not has_entries(saved.model.to_dict(), wanted):
+        saved = self.start.continued_cfg
+        # Entries of a complete model of this row. type=None matches no model.
+        entries = self.row.saved_entries or dict(type=None)
+        if saved and request.model and not has_entries(saved.model.to_dict(), entries):
             raise ConfigError(
                 f'--model {request.model}: --weights {request.weights!r} are of another complete '
                 'model; leave --model out, or give --arch to take its backbone alone.'
@@ -73,12 +89,12 @@ class ModelRecipe(TaskRecipe):
     @property
     def loads_model(self) -> bool:  # type: ignore[override]
         """True if the weights are of a complete model."""
-        return self.start.detector is not None
+        return self.start.continued_cfg is not None
 
     @property
     def schedules(self) -> Mapping[str, Schedule]:  # type: ignore[override]
         """The schedules of the model."""
-        if self.start.detector:
+        if self.start.continued_cfg:
             return dict(fine_tuned=CONTINUED_DETECTOR)
         return {
             kind: schedule._replace(
@@ -90,19 +106,19 @@ class ModelRecipe(TaskRecipe):
     @property
     def bases(self) -> Sequence[str]:  # type: ignore[override]
         """The model's config in its framework, and the runtime."""
-        if self.row.base and not self.start.detector:
+        if self.row.base and not self.start.continued_cfg:
             return [f'mmdet::_base_/models/{self.row.base}', self.runtime]
         return [self.runtime]
 
     @property
-    def more(self) -> Mapping[str, Any]:  # type: ignore[override]
+    def additional_sections(self) -> Mapping[str, Any]:  # type: ignore[override]
         """Sections, imports and hooks that the task, the model and mixed images add."""
-        sections: Section = {**self.extra_sections}
-        hooks = [] if self.start.detector else [*self.row.hooks]
+        sections: Section = {**self.task_sections}
+        hooks = [] if self.start.continued_cfg else [*self.row.hooks]
         if self.mixing:
             hooks += self.mixing.hooks
         # MMDetection has the losses of query-based models.
-        imports = ['vit_plugin.detection'] if self.start.detector else [*self.row.imports]
+        imports = ['vit_plugin.detection'] if self.start.continued_cfg else [*self.row.imports]
         if imports:
             sections['custom_imports'] = dict(imports=imports)
         if hooks:
@@ -112,13 +128,13 @@ class ModelRecipe(TaskRecipe):
     def summary(self) -> str:
         """The images, the length of the training and the model."""
         model = f'The model is {self.row.title}.'
-        if saved := self.start.detector:
+        if saved := self.start.continued_cfg:
             model = describe_weights(saved, self.listing.classes, str(self.request.weights))
         return f'{super().summary()} {model}'
 
     @property
     def padding(self) -> Section:
-        """What the preprocessor of a complete model takes from the data."""
+        """The arguments of the preprocessor that pad images, also of a complete model's."""
         raise NotImplementedError
 
     def new_model(self) -> Section:
@@ -127,14 +143,19 @@ class ModelRecipe(TaskRecipe):
 
     def model(self) -> Section:
         """A complete model adapted to the classes of the data, or a new one."""
-        if not self.start.detector:
+        if not self.start.continued_cfg:
             return self.new_model()
-        model = adapt_model(self.start.detector, self.listing)
+        model = adapt_model(self.start.continued_cfg, self.listing)
         model['data_preprocessor'] |= self.padding
         return model
 
     def arguments(self, without_token: bool = True, **more: Any) -> Section:
-        """Arguments of the backbone of a new model."""
+        """Arguments of the backbone of a new model.
+
+        Args:
+            without_token: whether to leave out the class token, unless a timm name decides that.
+            **more: further arguments.
+        """
         start = self.start
         backbone = multispectral_backbone(start, min(self.size), self.listing.bands)
         arguments = {**backbone, **more}
@@ -145,10 +166,16 @@ class ModelRecipe(TaskRecipe):
         return arguments
 
     def facts(self, size: tuple[int, int], without_token: bool = True, **more: Any) -> ModelFacts:
-        """The facts for a new model at this height and width."""
+        """The facts for a new model.
+
+        Args:
+            size: height and width of the images.
+            without_token: see :meth:`arguments`.
+            **more: further fields of the facts.
+        """
         arguments = self.arguments(without_token)
         arguments.pop('out_type', None)
-        arguments = self.start.for_size(arguments, size, varies=True)
+        arguments = self.start.for_size(arguments, size, sizes_vary=True)
         build = partial(self.start.meta_backbone, min(self.size), **arguments)
         return ModelFacts(len(self.listing.classes), size, arguments, build, **more)
 
@@ -158,7 +185,9 @@ class ModelRecipe(TaskRecipe):
         if not self.start.from_scratch:
             weights = dict(type='Pretrained', checkpoint=self.start.weights)
             model['backbone']['init_cfg'] = weights
-        if self.row.base:  # entries replace or change those of its base
-            changed = ('backbone',) if model['neck']['type'] == 'FPN' else ('backbone', 'neck')
-            model |= {name: dict(_delete_=True, **model[name]) for name in changed}
+        if self.row.base:
+            # These sections replace those of the base; all others are merged into them. The neck of
+            # the base is an FPN.
+            replaced = ('backbone',) if model['neck']['type'] == 'FPN' else ('backbone', 'neck')
+            model |= {name: dict(_delete_=True, **model[name]) for name in replaced}
         return dict(data_preprocessor=dict(preprocessor), **model)

@@ -18,7 +18,7 @@ from vit_plugin.config import data_workers
 from .starting_point import StartingPoint
 
 STATISTICS_IMAGES = 500  # images for the statistics
-COLORS = ('PhotoMetricDistortion', 'RandAugment')  # steps that need colors
+COLOR_TRANSFORMS = ('PhotoMetricDistortion', 'RandAugment')  # transforms that need three channels
 
 
 def adapt_to_bands(pipeline: Sequence[Section], bands: int) -> list[Section]:
@@ -32,16 +32,17 @@ def adapt_to_bands(pipeline: Sequence[Section], bands: int) -> list[Section]:
         *(
             {**step, 'backend': 'cv2'} if step.get('backend') == 'pillow' else step
             for step in pipeline[1:]
-            if step['type'] not in COLORS
+            if step['type'] not in COLOR_TRANSFORMS
         ),
     ]
 
 
 def multispectral_backbone(start: StartingPoint, size: int, bands: int) -> Section:
-    """See :meth:`StartingPoint.backbone`; its stem takes this number of bands.
+    """The arguments of :meth:`StartingPoint.backbone`, with a stem for this number of bands.
 
     Raises:
-        ConfigError: if it is another library's module, whose stem takes three channels.
+        ConfigError: if there are bands, and the backbone is another library's module, whose stem
+            takes three channels.
     """
     backbone = start.backbone(size)
     if not bands:
@@ -60,9 +61,9 @@ def band_normalization(start: StartingPoint, listing: Listing) -> Section:
     For bands, they are computed from at most 500 training images, unless the weights state theirs.
 
     Raises:
-        ConfigError: if an image cannot be read, or if images have other numbers of bands.
+        ConfigError: if an image cannot be read, or if images differ in their number of bands.
     """
-    if listing.bands in (0, len(start.saved.get('mean', ()))):
+    if listing.bands in (0, len(start.saved_settings.get('mean', ()))):
         return start.normalization
     paths = [listing.train[i].path for i in evenly_spaced(len(listing.train), STATISTICS_IMAGES)]
     with ThreadPoolExecutor(data_workers()) as pool:

@@ -1,5 +1,6 @@
 """Pre-train on any tree of images, without labels."""
 
+import math
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -12,7 +13,7 @@ from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
 from anyfolder.readers.findings import Findings
-from anyfolder.readers.image_sizes import MOST_HEADERS, read_sizes
+from anyfolder.readers.image_sizes import MAX_HEADERS, read_sizes
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing, is_encodable
 from anyfolder.readers.records import ImageRecord
@@ -26,7 +27,7 @@ from vit_plugin.models.loading import load_weights
 from vit_plugin.suggestions import check_choice
 from vit_plugin.weights.hub import timm_name
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
-from vit_plugin.weights.source_layout import export_to_source_layout, is_folder
+from vit_plugin.weights.source_layout import export_to_source_layout, is_hub_folder
 
 from .classifier_images import CLASSIFIER_SCHEDULES, evaluation_pipeline, image_size, read_classes
 from .methods import METHODS, Student
@@ -53,7 +54,12 @@ class Pretraining(TaskRecipe):
     # Overrides attributes of TaskRecipe, which describes them.
     schedules: ClassVar = {
         kind: schedule._replace(
-            batch=(16, 256), rate=1e-3, at=256, length=10, weight_decay=0.05, layer_decay=1.0
+            batch=(16, 256),
+            rate=1e-3,
+            rate_batch=256,
+            length=10,
+            weight_decay=0.05,
+            layer_decay=1.0,
         )
         for kind, schedule in CLASSIFIER_SCHEDULES.items()
     }
@@ -65,7 +71,7 @@ class Pretraining(TaskRecipe):
         self.name = request.method or ('distill' if request.teacher else 'mocov3')
         check_choice('--method', self.name, METHODS)
         self.method = METHODS[self.name]
-        self.takes = CONTINUED_TASKS if self.method.continues else ()
+        self.continued_tasks = CONTINUED_TASKS if self.method.continues else ()
         if self.method.continues and not request.weights:
             raise ConfigError(
                 f'--method {self.name} continues a model; give it by --weights: a folder of '
@@ -85,27 +91,31 @@ class Pretraining(TaskRecipe):
 
     @cached_property
     def listing(self) -> Listing:
-        """See :func:`read_images`."""
+        """The images, see :func:`read_images`."""
         return read_images(self.tree(), self.request.data)
 
     @cached_property
     def size(self) -> tuple[int, int]:
         """Height and width of the images, in whole patches."""
-        usual = LARGE_VIEW_SIDE if self.method.continues else image_size(self.start, self.listing)
-        side = self.request.img_size or usual
+        side = self.request.img_size
+        if not side and self.method.continues:
+            side = LARGE_VIEW_SIDE
+        side = side or image_size(self.start, self.listing)
         side = rounded_up(side, self.stem(side).stride)
         return side, side
 
     def backbone(self, side: int) -> Section:
         """The backbone for crops of this side. A continued model keeps its native size."""
-        kind = dict(type='vit_plugin.VisionTransformer')
+        default_type = dict(type='vit_plugin.VisionTransformer')
         if not self.method.continues:
-            return {**kind, **self.start.backbone(side), 'img_size': side}
-        if saved := self.start.detector:
-            kept = saved.model.backbone.to_dict()
+            return {**default_type, **self.start.backbone(side), 'img_size': side}
+        if saved := self.start.continued_cfg:
+            backbone = saved.model.backbone.to_dict()
         else:
-            kept = {**kind, **self.start.backbone(side), 'img_size': self.start.native_size()}
-        return {name: value for name, value in kept.items() if name != 'frozen_stages'}
+            native_size = self.start.native_size()
+            backbone = {**default_type, **self.start.backbone(side), 'img_size': native_size}
+        backbone.pop('frozen_stages', None)
+        return backbone
 
     def stem(self, side: int) -> Any:
         """The stem of the backbone on the meta device."""
@@ -134,12 +144,12 @@ class Pretraining(TaskRecipe):
         side = self.size[0]
         stem, backbone = self.stem(side), self.backbone(side)
         return Student(
-            backbone,
-            parse_arch(backbone['arch']).embed_dims,
-            side,
-            stem.stride,
-            bool(stem.feature_channels),
-            not self.request.no_flip,
+            backbone=backbone,
+            width=parse_arch(backbone['arch']).embed_dims,
+            size=side,
+            stride=stem.stride,
+            is_hybrid=bool(stem.feature_channels),
+            with_flip=not self.request.no_flip,
         )
 
     def model(self) -> Section:
@@ -158,7 +168,7 @@ class Pretraining(TaskRecipe):
 
     def preprocessor(self) -> Section:
         """The normalization."""
-        return dict(type=self.method.pixels, **self.start.normalization, to_rgb=True)
+        return dict(type=self.method.preprocessor, **self.start.normalization, to_rgb=True)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training; there is no test."""
@@ -188,7 +198,7 @@ def read_images(tree: Tree, data: str) -> Listing:
     """All images of a folder, without labels, except validation and test splits.
 
     Raises:
-        ConfigError: if there are fewer than two.
+        ConfigError: if there are fewer than two images.
     """
     findings = Findings()
     records = []
@@ -200,7 +210,7 @@ def read_images(tree: Tree, data: str) -> Listing:
             findings.warn('images whose names do not fit on a line of text, left out', ascii(name))
         else:
             records.append(ImageRecord(path))
-    records = read_sizes(tree, records, findings, MOST_HEADERS)
+    records = read_sizes(tree, records, findings, MAX_HEADERS)
     if len(records) < 2:
         raise ConfigError(
             f'{data!r} has {counted(len(records), "image")} to learn from, and at least two are '
@@ -208,12 +218,17 @@ def read_images(tree: Tree, data: str) -> Listing:
         )
     parts: dict[Any, list[ImageRecord]] = dict(train=records, val=[], test=[])
     return Listing(
-        'images without labels', tree.folder, (), parts, held_out=False, findings=findings
+        'images without labels',
+        tree.folder,
+        classes=(),
+        parts=parts,
+        held_out=False,
+        findings=findings,
     )
 
 
-class Probe:
-    """Compares a backbone before and after pre-training.
+class FeatureComparison:
+    """Compares the features of a backbone before and after pre-training.
 
     Args:
         request: the pre-training.
@@ -221,8 +236,8 @@ class Probe:
     """
 
     def __init__(self, request: Request, checkpoint: str) -> None:
-        self.task, self.checkpoint = Pretraining(request), checkpoint
-        start, student = self.task.start, self.task.student
+        self.recipe, self.checkpoint = Pretraining(request), checkpoint
+        start, student = self.recipe.start, self.recipe.student
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             self.prepare = Compose(evaluation_pipeline(start, student.size))
             pixels = dict(start.normalization, to_rgb=True)
@@ -231,20 +246,23 @@ class Probe:
             )
 
     def models(self) -> Iterator[nn.Module]:
-        """The model before, and the same one after the pre-training."""
+        """Yield a model with the weights before the pre-training, then with those after it.
+
+        It is one object, whose weights are replaced: use it before taking the next.
+        """
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             model = MODELS.build(self.cfg)
-        for source in (self.task.start.opened, self.checkpoint):
-            if source:
+        for source in (self.recipe.start.opened, self.checkpoint):
+            if source:  # a training from scratch has none before it
                 load_weights(model, source, skip=NOT_OF_BACKBONE)
             yield model
 
     def write_original(self, work_dir: Path) -> str:
         """Write a continued model in its original format, see :func:`export_to_source_layout`."""
-        original = open_checkpoint(str(self.task.start.weights))
+        original = open_checkpoint(str(self.recipe.start.weights))
         target = work_dir / CONTINUED_FOLDER
         shutil.rmtree(target, ignore_errors=True)
-        if not is_folder(original):
+        if not is_hub_folder(original):
             name = (
                 original.path.name if original.path else f'{timm_name(original.source)}.safetensors'
             )
@@ -254,13 +272,13 @@ class Probe:
     def nearest_neighbors(self) -> list[float]:
         """The accuracies in per cent of nearest neighbors by features before and after.
 
-        Measured on the validation or held-out images of a folder with class folders. For any other
-        folder there are none.
+        Measured on the validation or held-out images of a folder with class folders. Empty for any
+        other folder, for images with several classes, and for too few images.
         """
         from vit_plugin.measure.probing import NEIGHBORS, compute_features, probe
 
         try:
-            listing = read_classes(self.task.tree(), self.task.request)
+            listing = read_classes(self.recipe.tree(), self.recipe.request)
         except ConfigError:  # the folder has no classes
             return []
         if listing.multi_label or len(listing.train) < NEIGHBORS:
@@ -268,8 +286,8 @@ class Probe:
         scores = []
         for model in self.models():
             train, val = (
-                compute_features(model, load_labeled_batches(listing, part, self.prepare))
-                for part in (listing.train, listing.val)
+                compute_features(model, load_labeled_batches(listing, records, self.prepare))
+                for records in (listing.train, listing.val)
             )
             scores.append(probe(train, val, ['knn'])['knn'])
         return scores
@@ -279,8 +297,8 @@ class Probe:
         from vit_plugin.report.pictures import draw_feature_colors, feature_colors, patch_features
         from vit_plugin.report.pictures.figure_files import save_figure
 
-        records = self.task.listing.train
-        records = records[:: -(-len(records) // FEATURE_IMAGES)]
+        records = self.recipe.listing.train
+        records = records[:: math.ceil(len(records) / FEATURE_IMAGES)]
         data = pseudo_collate([self.prepare(dict(img_path=str(record.path))) for record in records])
         images = [image.flip(0).permute(1, 2, 0).numpy() for image in data['inputs']]
         colors = [
@@ -291,12 +309,12 @@ class Probe:
 
 
 def load_labeled_batches(
-    listing: Listing, part: Sequence[ImageRecord], prepare: Callable
+    listing: Listing, records: Sequence[ImageRecord], prepare: Callable
 ) -> Iterator[Any]:
     """Labeled images after the test transforms, in batches."""
-    for first in range(0, len(part), FEATURE_BATCH):
-        records = part[first : first + FEATURE_BATCH]
+    for first in range(0, len(records), FEATURE_BATCH):
         samples = [
-            dict(img_path=str(p.path), gt_label=listing.numbers[p.labels[0]]) for p in records
+            dict(img_path=str(record.path), gt_label=listing.numbers[record.labels[0]])
+            for record in records[first : first + FEATURE_BATCH]
         ]
         yield pseudo_collate([prepare(sample) for sample in samples])

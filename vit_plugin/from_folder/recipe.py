@@ -56,49 +56,63 @@ class Recipe:
     files: Mapping[str, str]  # the lists of images, for the work directory: name -> content
 
 
-def recipe_of(task: TaskRecipe) -> Recipe:
-    """Build the recipe of a task."""
-    request, start, listing = task.request, task.start, task.listing
+def recipe_of(task_recipe: TaskRecipe) -> Recipe:
+    """The config that a task's recipe plans."""
+    request, start, listing = task_recipe.request, task_recipe.start, task_recipe.listing
     sections: Section = {}
-    if task.loads_model and not start.from_scratch:
+    if task_recipe.loads_model and not start.from_scratch:
         sections['load_from'] = start.weights
     if listing.classes:
         sections['classes'] = list(listing.classes)
-    sections['model'] = task.model()
-    if preprocessor := task.preprocessor():
+    sections['model'] = task_recipe.model()
+    if preprocessor := task_recipe.preprocessor():
         sections['data_preprocessor'] = preprocessor
-    if listing.bands and not start.detector:
+    if listing.bands and not start.continued_cfg:
         preprocessor = sections.get('data_preprocessor') or sections['model']['data_preprocessor']
         preprocessor |= band_normalization(start, listing)
-        preprocessor |= task.multispectral_preprocessor or {}
-    sections |= data_sections(task)
-    share = task.passes('val') / task.passes('train')
+        preprocessor |= task_recipe.multispectral_preprocessor or {}
+    sections |= data_sections(task_recipe)
+    share = task_recipe.images_per_pass('val') / task_recipe.images_per_pass('train')
     sections |= training_sections(
-        task.schedule, task.epochs, task.batch_size, task.monitor, request.patience, share
+        task_recipe.schedule,
+        task_recipe.epochs,
+        task_recipe.batch_size,
+        task_recipe.monitor,
+        request.patience,
+        val_share=share,
     )
-    sections['default_hooks']['checkpoint'] |= task.checkpoint_hook
-    sections |= task.more
+    sections['default_hooks']['checkpoint'] |= task_recipe.checkpoint_hook
+    sections |= task_recipe.additional_sections
     if license := stated_license(request.data):
         sections['data_license'] = license
     if not listing.val:
         del sections['val_cfg'], sections['test_cfg']
-    assumed = start.assumed(request.task == DEFAULT_TASK and request.img_size is None)
-    validations = math.ceil(task.epochs / validation_interval(task.epochs, share))
+    assumptions = start.note_on_assumptions(
+        request.task == DEFAULT_TASK and request.img_size is None
+    )
+    validations = math.ceil(task_recipe.epochs / validation_interval(task_recipe.epochs, share))
     return Recipe(
-        f'{start.title} on {request.data}, {contents(listing)}.',
-        ' '.join(filter(None, [task.summary(), assumed, _note_on_patience(request, validations)])),
-        sections,
-        [SHIPPED_PREFIX + base if base.startswith('_base_/') else base for base in task.bases],
-        {
-            Path(task.list_path(split)).name: task.list_of(split)
-            for split, part in listing.parts.items()
-            if part
+        title=f'{start.title} on {request.data}, {describe_contents(listing)}.',
+        text=' '.join(
+            filter(
+                None, [task_recipe.summary(), assumptions, _note_on_patience(request, validations)]
+            )
+        ),
+        sections=sections,
+        bases=[
+            SHIPPED_PREFIX + base if base.startswith('_base_/') else base
+            for base in task_recipe.bases
+        ],
+        files={
+            Path(task_recipe.list_path(split)).name: task_recipe.list_of(split)
+            for split, records in listing.parts.items()
+            if records
         },
     )
 
 
 def _note_on_patience(request: Request, validations: int) -> str:
-    """A sentence on a patience that ends nothing, or nothing."""
+    """A sentence about a patience that can end nothing, or ''."""
     if (request.patience or 0) < validations:
         return ''
     return (
@@ -107,61 +121,67 @@ def _note_on_patience(request: Request, validations: int) -> str:
     )
 
 
-def contents(listing: Listing) -> str:
+def describe_contents(listing: Listing) -> str:
     """The number of classes, or of images if there are no classes, as text."""
     if listing.classes:
         return counted(len(listing.classes), 'class')
     return counted(len(listing.train), 'image')
 
 
-def data_sections(task: TaskRecipe) -> Section:
+def data_sections(task_recipe: TaskRecipe) -> Section:
     """Pipelines, loaders and metrics.
 
-    A test reads the test split, or else the validation split. Without labels there is only
-    training.
+    A test reads the test split, or else the validation split. Without validation images there is
+    only training.
     """
-    listing = task.listing
-    train_pipeline, test_pipeline = task.pipelines()
-    for pipeline in filter(None, (train_pipeline, test_pipeline)):
+    listing = task_recipe.listing
+    train_pipeline, test_pipeline = task_recipe.pipelines()
+    for pipeline in filter(None, (train_pipeline, test_pipeline)):  # a pre-training has no test
         if listing.bands:
             pipeline[:] = adapt_to_bands(pipeline, listing.bands)
-        if window := task.probes.window:
+        if window := task_recipe.probes.window:
             pipeline[0] = dict(type='vit_plugin.LoadImage', window=window)
     sections: Section = {}
-    if task.mixing:
-        plain, *_ = reversed(task.mixing.pipelines)
-        sections['load_pipeline'] = train_pipeline[: -len(plain)]
-        train_pipeline = task.mixing.pipelines[0]
+    if task_recipe.mixing:
+        # The pipeline without mixing ends like the train_pipeline of the task; what precedes loads.
+        unmixed = task_recipe.mixing.pipelines[-1]
+        sections['load_pipeline'] = train_pipeline[: -len(unmixed)]
+        train_pipeline = task_recipe.mixing.pipelines[0]
     sections |= dict(
         train_pipeline=train_pipeline,
         test_pipeline=test_pipeline,
-        train_dataloader=_loader(task, 'train'),
+        train_dataloader=_loader(task_recipe, 'train'),
     )
     if not listing.val:
         del sections['test_pipeline']
         return sections
     sections.update(
-        val_dataloader=_loader(task, 'val'),
-        val_evaluator=task.metric('val'),
+        val_dataloader=_loader(task_recipe, 'val'),
+        val_evaluator=task_recipe.metric('val'),
         test_dataloader=Reference('val_dataloader'),
         test_evaluator=Reference('val_evaluator'),
     )
     if listing.parts['test']:
-        sections |= dict(test_dataloader=_loader(task, 'test'), test_evaluator=task.metric('test'))
+        sections |= dict(
+            test_dataloader=_loader(task_recipe, 'test'), test_evaluator=task_recipe.metric('test')
+        )
     return sections
 
 
-def _loader(task: TaskRecipe, split: Split) -> Section:
+def _loader(task_recipe: TaskRecipe, split: Split) -> Section:
     training = split == 'train'
-    mixed = training and task.mixing
-    dataset = task.dataset(split)
-    if classes := task.listing.classes:
+    mixed = training and task_recipe.mixing
+    dataset = task_recipe.dataset(split)
+    if classes := task_recipe.listing.classes:
         dataset['metainfo'] = dict(classes=Reference('classes'))
-    kind = 'load' if mixed else 'train' if training else 'test'
-    dataset['pipeline'] = Reference(f'{kind}_pipeline')
+    if mixed:
+        dataset['pipeline'] = Reference('load_pipeline')
+    else:
+        dataset['pipeline'] = Reference('train_pipeline' if training else 'test_pipeline')
     if not training:
         dataset['test_mode'] = True
-    elif task.request.balance:  # images of classes below the mean frequency are repeated
+    elif task_recipe.request.balance:
+        # Repeat factor sampling: images of classes below the mean frequency are repeated.
         dataset = dict(
             type='ClassBalancedDataset', oversample_thr=1 / len(classes), dataset=dataset
         )
@@ -171,11 +191,11 @@ def _loader(task: TaskRecipe, split: Split) -> Section:
     sampler = dict(
         type='vit_plugin.DefaultSampler' if training else 'DefaultSampler', shuffle=training
     )
-    more = task.loader if training else {}
-    return dict(batch_size=task.batch_size, **more, sampler=sampler, dataset=dataset)
+    options = task_recipe.loader if training else {}
+    return dict(batch_size=task_recipe.batch_size, **options, sampler=sampler, dataset=dataset)
 
 
-def text_of(recipe: Recipe, request: Request) -> str:
+def config_text(recipe: Recipe, request: Request) -> str:
     """The config file of a recipe.
 
     Raises:

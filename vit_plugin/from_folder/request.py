@@ -25,9 +25,9 @@ class Request:
     # The backbone, see vit_plugin.arch.parse_arch; default: that of the weights, or a small hybrid.
     arch: str = ''
     weights: str | None = None  # a path, a run, https://, timm:// or hf://; None: from scratch
-    epochs: int | None = None  # None, here and below: chosen by the recipe
+    epochs: int | None = None  # None, here and for the next two: the recipe chooses
     batch_size: int | None = None
-    img_size: int | None = None
+    img_size: int | None = None  # side in pixels
     tiles: int | None = None  # train and predict on tiles with this side in pixels
     no_flip: bool = False  # left and right matter, as in letters
     balance: bool = False  # take images of rare classes more often (arXiv:1908.03195, Appendix B.2)

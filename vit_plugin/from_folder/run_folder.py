@@ -20,7 +20,7 @@ RELEASED = '.released.json'  # digests of the files of a training that ended wit
 
 
 @contextmanager
-def released(folder: str | Path, at_end: bool = False) -> Iterator[None]:
+def release_if_failed(folder: str | Path, at_end: bool = False) -> Iterator[None]:
     """Release the folder for other flags if this context fails before the first checkpoint.
 
     Otherwise a failed download or a check would leave a config behind that the next training
@@ -56,8 +56,8 @@ def free_folder(folder: str, files: Mapping[str, str], given: bool, resume: bool
         resume: whether to continue the run of the same config.
 
     Raises:
-        ConfigError: if a given folder holds another config or run, or if there is nothing to
-            continue.
+        ConfigError: if a given folder holds another config, or a run that is not to be continued,
+            or if none of the runs to continue has this config.
     """
     if given:
         if other := _find_conflict(folder, files):
@@ -71,20 +71,20 @@ def free_folder(folder: str, files: Mapping[str, str], given: bool, resume: bool
                 '--resume, or give another --work-dir.'
             )
         return folder
-    taken = [path for path in _existing_folders(folder) if holds_run(path)]
-    if resume and taken:
-        same = [path for path in taken if not _find_conflict(path, files)]
-        if not same:
+    runs = [path for path in _existing_folders(folder) if holds_run(path)]
+    if resume and runs:
+        matching = [path for path in runs if not _find_conflict(path, files)]
+        if not matching:
             raise ConfigError(
-                f'--resume: the runs in {", ".join(taken)} have other flags or data; continue '
-                f'one by vit-plugin train {taken[-1]}/{CONFIG_NAME} --resume, or leave --resume '
+                f'--resume: the runs in {", ".join(runs)} have other flags or data; continue '
+                f'one by vit-plugin train {runs[-1]}/{CONFIG_NAME} --resume, or leave --resume '
                 'out.'
             )
-        return same[-1]
+        return matching[-1]
     return next(
         path
         for path in _candidate_names(folder)
-        if path not in taken and not _find_conflict(path, files)
+        if path not in runs and not _find_conflict(path, files)
     )
 
 
@@ -102,12 +102,12 @@ def _existing_folders(folder: str) -> Iterator[str]:
 
 def _find_conflict(folder: str, files: Mapping[str, str]) -> str:
     """The first file that exists with other content and is not released, or ''."""
-    free = {}
-    with suppress(OSError, ValueError):
-        free = json.loads(read_text(Path(folder, RELEASED)))
+    digests = {}
+    with suppress(OSError, ValueError):  # no such file, or one that was edited
+        digests = json.loads(read_text(Path(folder, RELEASED)))
     for name, text in files.items():
         path = Path(folder, name)
-        if not path.is_file() or (name in free and free[name] == _digest(path)):
+        if not path.is_file() or (name in digests and digests[name] == _digest(path)):
             continue
         if _comparable_text(name, read_text(path)) != _comparable_text(name, text):
             return name

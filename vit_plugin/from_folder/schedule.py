@@ -17,8 +17,8 @@ def muon(rate: float, weight_decay: float) -> Section:
     return dict(type='vit_plugin.Muon', lr=rate, weight_decay=weight_decay)
 
 
-# Factors of the rate of what begins with weights: the backbone, or the CNN of its stem. The rest of
-# the model is new and learns at the rate of a training from scratch.
+# Rate factors of the component that begins with weights: the backbone, or the CNN of its stem. The
+# other components are new, and learn at the rate of a training from scratch.
 SLOWER_BACKBONE = {'backbone': 0.1}
 SLOWER_STEM = {'backbone.patch_embed.backbone': 0.1}
 
@@ -30,11 +30,11 @@ class Schedule(NamedTuple):
         steps: target number of optimizer steps.
         epochs: minimum and maximum of epochs.
         batch: minimum and maximum of images in a batch.
-        rate, at: the learning rate for batches of ``at`` images.
+        rate: the learning rate for batches of ``rate_batch`` images.
         length: epochs that the schedule is written for, one of them for warm-up.
         weight_decay: weight decay, except for norms, biases and positions.
-        layer_decay: factor of the rate from a block to the one before it.
-        slower: factors of the rate, by a part of the names of parameters.
+        layer_decay: layer-wise decay: the factor of the rate from a block to the one before it.
+        rate_factors: factors of the rate, by a substring of the parameters' names.
         optimizer: (learning rate, weight decay) -> a section of a config.
         clip: the largest norm of a step's gradient.
     """
@@ -43,11 +43,11 @@ class Schedule(NamedTuple):
     epochs: tuple[int, int]
     batch: tuple[int, int]
     rate: float
-    at: int
+    rate_batch: int
     length: int
     weight_decay: float = 0.05
     layer_decay: float = 1.0
-    slower: Mapping[str, float] = {}
+    rate_factors: Mapping[str, float] = {}
     optimizer: Callable[[float, float], Section] = adamw
     clip: float = 1.0
 
@@ -66,12 +66,19 @@ class Schedule(NamedTuple):
 
         It is rounded to two digits.
         """
-        return float(f'{self.rate * math.sqrt(batch_size / self.at):.1e}')
+        return float(f'{self.rate * math.sqrt(batch_size / self.rate_batch):.1e}')
 
 
 # Fine-tune a complete model on other data: LW-DETR's rates, and fewer steps than RetinaNet's.
 CONTINUED_DETECTOR = Schedule(
-    1000, (6, 36), (4, 4), 1e-4, 16, 12, weight_decay=1e-4, layer_decay=0.8
+    steps=1000,
+    epochs=(6, 36),
+    batch=(4, 4),
+    rate=1e-4,
+    rate_batch=16,
+    length=12,
+    weight_decay=1e-4,
+    layer_decay=0.8,
 )
 
 
@@ -110,9 +117,9 @@ def training_sections(
             patience=patience,
         )
     paramwise: Section = dict(layer_decay_rate=schedule.layer_decay, flat_decay_mult=0.0)
-    if schedule.slower:
+    if schedule.rate_factors:
         paramwise['custom_keys'] = {
-            name: dict(lr_mult=factor) for name, factor in schedule.slower.items()
+            name: dict(lr_mult=factor) for name, factor in schedule.rate_factors.items()
         }
     return dict(
         optim_wrapper=dict(

@@ -10,12 +10,12 @@ from mmengine.config import Config
 from mmengine.registry import MODELS
 
 from vit_plugin.arch import parse_arch
-from vit_plugin.arguments import look_up
+from vit_plugin.arguments import look_up_class
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.models import TimmEmbed, VisionTransformer
-from vit_plugin.models.layers.map_sizes import maps_of, other_sizes
+from vit_plugin.models.layers.map_sizes import find_size_mismatch, maps_of
 from vit_plugin.registry import MODELS as OURS
 from vit_plugin.weights.hub import is_of_hub
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
@@ -73,7 +73,7 @@ class StartingPoint:
         weights: see :class:`Request`. None: from scratch.
         hybrid_range: the keys of the first and the last row of :data:`SMALL_HYBRIDS` that fit the
             task, in pixels.
-        takes: the tasks whose complete models are accepted as weights.
+        continued_tasks: the tasks whose complete models are accepted as weights.
 
     Raises:
         ConfigError: if the arch is unknown, or if the weights do not name their model.
@@ -82,7 +82,7 @@ class StartingPoint:
     arch: str
     weights: str | None
     hybrid_range: tuple[int, int]
-    takes: tuple[str, ...] = ()
+    continued_tasks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.wrapped:
@@ -95,10 +95,10 @@ class StartingPoint:
             )
         if self.arch:
             parse_arch(self.arch)
-        elif self.weights and not (self.detector or self.saved_backbone):
-            from vit_plugin.weights.unread_kinds import check_kind
+        elif self.weights and not (self.continued_cfg or self.saved_backbone):
+            from vit_plugin.weights.unread_kinds import reject_unread_kind
 
-            check_kind(self.opened)
+            reject_unread_kind(self.opened)
             raise ConfigError(
                 f'--weights {self.weights!r} do not say which model they are for; give --arch, its '
                 'name, such as R50+B/16.'
@@ -106,10 +106,10 @@ class StartingPoint:
 
     def not_wrapped(self, what: str) -> ConfigError:
         """The error for another library's module where a ``VisionTransformer`` is needed."""
-        kind = self.wrapped['type'].removeprefix('vit_plugin.')
+        class_name = self.wrapped['type'].removeprefix('vit_plugin.')
         return ConfigError(
-            f'{what} takes no {kind}, which computes {self.arch or self.weights}; give the --arch '
-            'or --weights of a ViT.'
+            f'{what} takes no {class_name}, which computes {self.arch or self.weights}; give the '
+            '--arch or --weights of a ViT.'
         )
 
     @property
@@ -127,7 +127,9 @@ class StartingPoint:
         """The key into a task's schedules."""
         if self.is_small:
             return 'small'
-        return 'scratch' if self.from_scratch else 'stem' if self.is_stem else 'fine_tuned'
+        if self.from_scratch:
+            return 'scratch'
+        return 'stem' if self.is_stem else 'fine_tuned'
 
     @cached_property
     def is_stem(self) -> bool:
@@ -155,9 +157,8 @@ class StartingPoint:
             pooled = 'cls_token' if saved.get('with_cls_token', True) else 'avg_featmap'
             out_type = saved.get('out_type')
             return {**saved, 'out_type': out_type if out_type in POOLED_OUT_TYPES else pooled}
-        least, most = self.hybrid_range
-        size = min(max(size, least), most)
-        row = max(pixels for pixels in SMALL_HYBRIDS if pixels <= size)
+        first, last = self.hybrid_range
+        row = max(pixels for pixels in SMALL_HYBRIDS if pixels <= min(max(size, first), last))
         return dict(SMALL_HYBRIDS[row], with_cls_token=False, out_type='avg_featmap')
 
     @cached_property
@@ -193,13 +194,13 @@ class StartingPoint:
 
     @cached_property
     def wrapped_classes(self) -> list[str]:
-        """The class names of another library's classifier in the weights, or ()."""
+        """The class names of another library's classifier in the weights; empty if unknown."""
         if not (self.wrapped and self.pooled_output and self._checkpoint):
             return []
         return [*as_run(self._checkpoint).dataset_meta.get('classes', ())]
 
     @cached_property
-    def saved(self) -> Section:
+    def saved_settings(self) -> Section:
         """The weights' image settings.
 
         See :func:`~vit_plugin.weights.saved_settings.training_settings`.
@@ -207,28 +208,30 @@ class StartingPoint:
         return training_settings(self.opened)
 
     @cached_property
-    def detector(self) -> Config | None:
+    def continued_cfg(self) -> Config | None:
         """The config of the complete model in the weights, if it can be trained on other data.
 
         It adds the names of its ``classes``, and the ``tasks`` that it can be trained for.
         """
-        if not (self.takes and self.weights) or self.arch or self.wrapped:
+        if not (self.continued_tasks and self.weights) or self.arch or self.wrapped:
             return None
         checkpoint = self.opened
         model = read_settings(checkpoint).get('model')
         if not (isinstance(model, Mapping) and {'bbox_head', 'backbone'} & {*model}):
             return None
         cfg = saved_config(checkpoint)
-        head, maps, backbone = (
-            look_up(cfg.model[part].get('type'), MODELS, cfg.get('default_scope'))
-            if isinstance(cfg.model.get(part), Mapping)
-            else None
-            for part in ('bbox_head', 'decode_head', 'backbone')
-        )
-        queries = bool(getattr(backbone, 'added_classifiers', ()))
+
+        def class_of(section: str) -> Any:
+            """The class of a component, or None."""
+            component = cfg.model.get(section)
+            if not isinstance(component, Mapping):
+                return None
+            return look_up_class(component.get('type'), MODELS, cfg.get('default_scope'))
+
+        head, maps, backbone = map(class_of, ('bbox_head', 'decode_head', 'backbone'))
         if task := getattr(maps, 'task', ''):
             cfg.tasks = [task]
-        elif queries:
+        elif getattr(backbone, 'added_classifiers', ()):  # a backbone with queries
             cfg.tasks = (
                 ['segmentation'] if cfg.default_scope == 'mmseg' else ['instance', 'panoptic']
             )
@@ -237,7 +240,7 @@ class StartingPoint:
         elif hasattr(head, 'class_layers'):
             cfg.tasks = ['instance' if 'masks' in getattr(head, 'outputs', ()) else 'detection']
         cfg.classes = list(checkpoint.dataset_meta.get('classes', ()))
-        return cfg if {*cfg.get('tasks', ())} & {*self.takes} else None
+        return cfg if {*cfg.get('tasks', ())} & {*self.continued_tasks} else None
 
     @cached_property
     def saved_backbone(self) -> Section:
@@ -255,7 +258,7 @@ class StartingPoint:
 
     @cached_property
     def pixels(self) -> Section:
-        """See :func:`~vit_plugin.zoo.data_config.data_config_of`."""
+        """The preprocessing, see :func:`~vit_plugin.zoo.data_config.data_config_of`."""
         return data_config_of(self.arch, self.opened)
 
     @property
@@ -272,22 +275,26 @@ class StartingPoint:
         name = self.weights if str(self.weights).startswith('timm://') else self.arch
         size = (
             parse_arch(name or self.saved_backbone['arch'])
-            .complete(img_size=self.saved.get('img_size'))
+            .complete(img_size=self.saved_settings.get('img_size'))
             .img_size
         )
         return size if isinstance(size, int) else max(size)
 
-    def assumed(self, of_size: bool) -> str:
+    def note_on_assumptions(self, size_of_weights: bool) -> str:
         """A note on preprocessing that the weights do not state, or ''.
 
         Args:
-            of_size: whether the image size is that of the weights.
+            size_of_weights: whether the image size is that of the weights.
         """
         known = self.weights is None or self.weights.startswith(('timm://', 'hf://'))
-        if known or self.detector or self.wrapped:
+        if known or self.continued_cfg or self.wrapped:
             return ''
-        needed = dict(mean='mean and deviation', **(dict(img_size='size') if of_size else {}))
-        missing = ' and the '.join(words for key, words in needed.items() if key not in self.saved)
+        needed = dict(
+            mean='mean and deviation', **(dict(img_size='size') if size_of_weights else {})
+        )
+        missing = ' and the '.join(
+            words for key, words in needed.items() if key not in self.saved_settings
+        )
         if not missing:
             return ''
         return (
@@ -295,21 +302,24 @@ class StartingPoint:
         )
 
     def patch_side(self, size: int) -> int:
-        """The side of a patch in pixels, for images with this shorter side; of a detector, 1."""
+        """The side of a patch in pixels, for images with this shorter side.
+
+        It is 1 for a complete model.
+        """
         if self.wrapped:
             return self.meta_backbone(size).strides[-1]
-        return 1 if self.detector else self.meta_backbone(size).patch_embed.stride
+        return 1 if self.continued_cfg else self.meta_backbone(size).patch_embed.stride
 
-    def for_size(self, arguments: Section, img_size: Any, varies: bool = False) -> Section:
-        """Arguments of the backbone for images of this height and width, or side, in pixels.
+    def for_size(self, arguments: Section, img_size: Any, sizes_vary: bool = False) -> Section:
+        """Arguments of the backbone for images of a size.
 
-        A backbone of another library is tried out, and gets the size if it rejects images without
-        it.
+        A backbone of another library is tried out. If it rejects the images, and is one of timm's,
+        it gets the size, too.
 
         Args:
             arguments: the other arguments of the backbone.
-            img_size: see above.
-            varies: whether images of other sizes occur, so that maps must scale with the image.
+            img_size: height and width of the images, or the side of square ones, in pixels.
+            sizes_vary: whether images of other sizes occur, so that maps must scale with the image.
 
         Raises:
             ConfigError: if a backbone of another library does not take these images.
@@ -318,27 +328,27 @@ class StartingPoint:
         if not self.wrapped:
             return sized
         height, width = (img_size, img_size) if isinstance(img_size, int) else img_size
-        takes_size = not varies and 'Timm' in arguments['type']
-        for tried in (arguments, sized) if takes_size else (arguments,):
-            built = self.meta_backbone(0, **tried)
-            if varies and (other := other_sizes(built, built.strides)):
+        takes_size = not sizes_vary and 'Timm' in arguments['type']
+        for candidate in (arguments, sized) if takes_size else (arguments,):
+            backbone = self.meta_backbone(0, **candidate)
+            if sizes_vary and (other := find_size_mismatch(backbone, backbone.strides)):
                 raise ConfigError(f'{self.title} returns {other}; take another for boxes or masks.')
-            if maps_of(built, built.in_channels, height, width):
-                return tried
-        native = ' x '.join(map(str, built.img_size))
+            if maps_of(backbone, backbone.in_channels, height, width):
+                return candidate
+        native_height, native_width = backbone.img_size
+        if sizes_vary:
+            remedy = 'take another for boxes or masks'
+        elif native_height == native_width:
+            remedy = f'give --img-size {native_height}'
+        else:
+            remedy = 'take another, since classification uses square images'
         raise ConfigError(
-            f'{self.title} takes images of {native} pixels, not of {height} x {width}'
-            + (
-                '; take another for boxes or masks.'
-                if varies
-                else f'; give --img-size {built.img_size[0]}.'
-                if {*built.img_size} == {built.img_size[0]}
-                else '; take another, since classification uses square images.'
-            )
+            f'{self.title} takes images of {native_height} x {native_width} pixels, not of '
+            f'{height} x {width}; {remedy}.'
         )
 
     def meta_backbone(self, size: int, **arguments: Any) -> Any:
         """The backbone on the meta device."""
-        made = dict(type='vit_plugin.VisionTransformer') | self.backbone(size) | arguments
+        cfg = dict(type='vit_plugin.VisionTransformer') | self.backbone(size) | arguments
         with torch.device('meta'):
-            return OURS.build(made)
+            return OURS.build(cfg)

@@ -14,7 +14,7 @@ from mmengine.device import get_device
 from anyfolder.layouts.find_layout import read_laid_out
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
-from anyfolder.readers.probe_cache import NAME, ProbeCache
+from anyfolder.readers.probe_cache import CACHE_NAME, ProbeCache
 from anyfolder.readers.records import ImageRecord
 from anyfolder.readers.splits import Split
 from anyfolder.wording import counted
@@ -30,6 +30,7 @@ from .schedule import Schedule
 from .starting_point import SMALL_SIDE, StartingPoint
 
 Pipeline = list[Section]
+# The words of a summary for a kind of starting point, see StartingPoint.kind.
 START_WORDS = dict(fine_tuned='Fine-tuned', stem='New blocks on a trained stem')
 MIN_SIDE = 2  # pixels; the frameworks cannot pack a flipped image that is one pixel wide
 
@@ -43,16 +44,16 @@ class TaskRecipe:
         hybrid_range: the small hybrids that fit the task, see :class:`StartingPoint`.
         schedules: schedules by :attr:`StartingPoint.kind`, and ``small_on_gpu`` if that differs.
         held_out: how validation images are chosen if the data set has no split, in words.
-        takes: the tasks of the complete models that the weights may be of.
+        continued_tasks: the tasks whose complete models are accepted as weights.
         loads_model: whether the weights are loaded into the whole model instead of its backbone.
         multispectral_preprocessor: changes of the ``data_preprocessor`` for multispectral images.
             None: only photographs are supported.
-        mixing: how several images are mixed in training, if they are.
+        mixing: how several images are mixed in training, or None.
         loader: additional arguments of the training's data loader.
-        more: additional sections.
+        additional_sections: sections of the config that the task or model adds.
         checkpoint_hook: additional arguments of the checkpoint hook.
         bases: the files that the config inherits.
-        monitor: the metric that a run is judged by.
+        monitor: the metric that decides which checkpoint is best.
         list_suffix: suffix of the files that list the images of each split.
 
     Raises:
@@ -65,12 +66,12 @@ class TaskRecipe:
     hybrid_range: tuple[int, int] = (0, SMALL_SIDE)
     schedules: ClassVar[Mapping[str, Schedule]]
     held_out = 'held out, a tenth of all'
-    takes: tuple[str, ...] = ()
+    continued_tasks: tuple[str, ...] = ()
     loads_model = False
     multispectral_preprocessor: ClassVar[Mapping[str, Any] | None] = None
     mixing: Mixing | None = None
     loader: ClassVar[Mapping[str, Any]] = {}
-    more: ClassVar[Mapping[str, Any]] = {}
+    additional_sections: ClassVar[Mapping[str, Any]] = {}
     checkpoint_hook: ClassVar[Mapping[str, Any]] = {}
     bases: Sequence[str]
     monitor: str
@@ -85,10 +86,10 @@ class TaskRecipe:
             with needed_by(f'--task {request.task}'):
                 import_module(package)
         self.request = request
-        self.probes = ProbeCache(request.data, Path(request.work_dir, NAME), decode_all)
+        self.probes = ProbeCache(request.data, Path(request.work_dir, CACHE_NAME), decode_all)
         arch = request.arch or ('' if request.weights else self.named_arch)
-        self.start = StartingPoint(arch, request.weights, self.hybrid_range, self.takes)
-        saved = self.start.detector
+        self.start = StartingPoint(arch, request.weights, self.hybrid_range, self.continued_tasks)
+        saved = self.start.continued_cfg
         if saved and request.task not in (*saved.tasks, PRETRAINING):
             raise ConfigError(
                 f'--weights {request.weights!r} are of a model for --task '
@@ -105,7 +106,7 @@ class TaskRecipe:
     def listing(self) -> Listing:
         """The data, read and checked at the first access."""
         tree = self.tree()
-        laid_out = by_layout(tree, self.request)
+        laid_out = read_by_layout(tree, self.request)
         listing = laid_out[0] if laid_out else self.read(tree)
         self.check(listing)
         return listing
@@ -138,7 +139,7 @@ class TaskRecipe:
 
     def list_of(self, split: Split) -> str:
         """The content of the file that lists the images of a split: one path per line."""
-        return as_lines(self.listing, self.listing.parts[split], labeled=False)
+        return as_lines(self.listing, self.listing.parts[split], with_labels=False)
 
     def dataset(self, split: Split) -> Section:
         """The data set of a split, without its pipeline and classes."""
@@ -163,17 +164,17 @@ class TaskRecipe:
     @cached_property
     def batch_size(self) -> int:
         """Images per step."""
-        count = self.passes('train')
+        count = self.images_per_pass('train')
         return min(self.request.batch_size or self.schedule.batch_size_for(count), count)
 
-    def passes(self, split: Split) -> int:
-        """How often the model sees an image in a pass over a split."""
+    def images_per_pass(self, split: Split) -> int:
+        """The number of images, or tiles of them, in a pass over a split."""
         return len(self.listing.parts[split])
 
     @cached_property
     def epochs(self) -> int:
         """Length of the training in epochs."""
-        count = self.passes('train')
+        count = self.images_per_pass('train')
         return self.request.epochs or self.schedule.epochs_for(count, self.batch_size)
 
     def list_path(self, split: Split) -> str:
@@ -184,7 +185,7 @@ class TaskRecipe:
         """The images and the length of the training, in sentences."""
         listing, (width, height) = self.listing, self.size
         train, test = len(listing.train), len(listing.parts['test'])
-        steps = math.ceil(self.passes('train') / self.batch_size)
+        steps = math.ceil(self.images_per_pass('train') / self.batch_size)
         purpose = self.held_out if listing.held_out else 'to validate'
         start = START_WORDS.get(self.start.kind, 'From scratch')
         text = (
@@ -212,7 +213,7 @@ def _check_side(start: StartingPoint, side: int) -> None:
         )
 
 
-def by_layout(tree: Tree, request: Request, **more: Any) -> tuple[Listing, Any] | None:
+def read_by_layout(tree: Tree, request: Request, **more: Any) -> tuple[Listing, Any] | None:
     """The data by a layout file, see :func:`~anyfolder.layouts.find_layout.read_laid_out`."""
     return read_laid_out(
         tree,
@@ -239,7 +240,8 @@ def image_scale(listing: Listing, largest: int, img_size: int | None = None) -> 
         img_size: the longer side, if given.
 
     Raises:
-        ConfigError: if an image is so thin or small that hardly anything would be left of it.
+        ConfigError: if an image is so thin or small that a side would have less than
+            :data:`MIN_SIDE` pixels.
     """
     sides = typical_size(listing.train)
     longer = img_size or min(max(sides), largest)

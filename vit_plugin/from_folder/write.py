@@ -10,14 +10,14 @@ from anyfolder.layouts.answers import answering
 from vit_plugin.data.digits import write_digits
 from vit_plugin.engine.checkpoints.newest import holds_run
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.place import placed
+from vit_plugin.files.place import make_paths_relative
 from vit_plugin.suggestions import check_choice
 from vit_plugin.task import tasks
 
 from . import data_report
 from .choices import DIGITS, PRETRAINING, TASKS
 from .folder_reading import reading_folder
-from .recipe import Recipe, contents, recipe_of, text_of
+from .recipe import Recipe, config_text, describe_contents, recipe_of
 from .request import Request
 from .run_folder import CONFIG_NAME, RELEASED, free_folder
 from .task_recipe import TaskRecipe
@@ -34,9 +34,9 @@ def recipe_class(task: str) -> type[TaskRecipe]:
 def write_config(request: Request, resume: bool = False, check: bool = False) -> Path:
     """Read the data of a request, plan its training, and write the files of both.
 
-    These are ``config.py``, the image lists and ``data_report.*``, of which a summary is printed.
-    All files go into the work directory. If it already holds a run, that run is continued or
-    another folder is chosen, see :func:`~vit_plugin.from_folder.run_folder.free_folder`.
+    These are ``config.py``, the image lists and ``data_report.*``. A summary is printed. All files
+    go into the work directory. If it already holds a run, that run is continued or another folder
+    is chosen, see :func:`~vit_plugin.from_folder.run_folder.free_folder`.
 
     Args:
         request: what to train. Its ``work_dir`` is set to the chosen folder.
@@ -51,20 +51,20 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
             config or run, which is left unchanged.
     """
     check_choice('--task', request.task, TASKS)
-    task = read_data(request, check)
-    recipe = recipe_of(task)
-    return write_files(task, recipe, resume)
+    task_recipe = read_data(request, check)
+    recipe = recipe_of(task_recipe)
+    return write_files(task_recipe, recipe, resume)
 
 
 def read_data(request: Request, check: bool) -> TaskRecipe:
     """Read and check the folder of a request, and the weights that its training begins with."""
-    task = recipe_class(request.task)(request, check)
+    task_recipe = recipe_class(request.task)(request, check)
     if request.data == DIGITS and not Path(DIGITS).exists():
         write_digits(Path(DIGITS))
         print(f"Created the folder {DIGITS!r} with scikit-learn's handwritten digits.")
     with reading_folder(), answering(request.data, request.task):
-        bands = task.listing.bands
-    if bands and task.multispectral_preprocessor is None:
+        bands = task_recipe.listing.bands
+    if bands and task_recipe.multispectral_preprocessor is None:
         takers = ' and '.join(
             name for name in TASKS if recipe_class(name).multispectral_preprocessor
         )
@@ -72,42 +72,46 @@ def read_data(request: Request, check: bool) -> TaskRecipe:
             f'--data: the images in {request.data!r} have {bands} bands, of which there is '
             f'no {request.task}, but {takers}; give photographs.'
         )
-    return task
+    return task_recipe
 
 
-def write_files(task: TaskRecipe, recipe: Recipe, resume: bool) -> Path:
+def write_files(task_recipe: TaskRecipe, recipe: Recipe, resume: bool) -> Path:
     """Write the files of a training into a free work directory, see :func:`write_config`."""
-    request, listing, first = task.request, task.listing, task.request.work_dir
-    files = _files(recipe, request, first)
-    request.work_dir = free_folder(first, files, not request.chooses_folder, resume)
-    if request.work_dir != first:
-        files = _files(recipe, request, first)
+    request, listing = task_recipe.request, task_recipe.listing
+    planned_folder = request.work_dir
+    files = _files(recipe, request, planned_folder)
+    request.work_dir = free_folder(
+        planned_folder, files, given=not request.chooses_folder, resume=resume
+    )
+    if request.work_dir != planned_folder:
+        files = _files(recipe, request, planned_folder)
     folder = Path(request.work_dir)
     facts = facts_of(listing)
     if not holds_run(folder):
-        task.write_maps(folder)
+        task_recipe.write_maps(folder)
         files['data_report.md'] = data_report.report_as_markdown(facts)
         files['data_report.json'] = data_report.as_json(facts)
         for name, text in files.items():
             write_text(folder / name, text)
         (folder / RELEASED).unlink(missing_ok=True)
-    classes = f'{contents(listing)}. ' if listing.classes else ''  # the text mentions the images
+    # Without classes, the text already has what describe_contents says: the number of images.
+    classes = f'{describe_contents(listing)}. ' if listing.classes else ''
     with reading_folder():  # the sentence names a flag
-        decoded = task.probes.summary
+        decoded = task_recipe.probes.summary
     print(f'{request.data}: {classes}{recipe.text}', as_text(facts), decoded, sep='\n')
-    if request.work_dir != first and not resume:
-        print(f'{first} holds another run or config; this one has a folder of its own.')
+    if request.work_dir != planned_folder and not resume:
+        print(f'{planned_folder} holds another run or config; this one has a folder of its own.')
     print(f'The config is {folder / CONFIG_NAME}.')
     return folder / CONFIG_NAME
 
 
-def _files(recipe: Recipe, request: Request, first: str) -> dict[str, str]:
+def _files(recipe: Recipe, request: Request, planned_folder: str) -> dict[str, str]:
     """The files of a training by name, for the work directory of a request.
 
     Args:
         recipe: the training.
         request: its request.
-        first: the work directory that the recipe was made for.
+        planned_folder: the work directory that the recipe was made for.
     """
-    config = placed(text_of(recipe, request), first, request.work_dir)
+    config = make_paths_relative(config_text(recipe, request), planned_folder, request.work_dir)
     return {CONFIG_NAME: config, **recipe.files}

@@ -4,13 +4,13 @@ from typing import Any
 
 from mmengine.config import Config
 
-from vit_plugin.config import of_framework
-from vit_plugin.task import of_tasks
+from vit_plugin.config import entry_for_framework
+from vit_plugin.task import task_declarations
 
 
-def has_part(model: Any, part: str, name: str) -> bool:
+def has_component(model: Any, component: str, name: str) -> bool:
     """Whether an attribute of a model is an instance of the class with this name."""
-    return name in (base.__name__ for base in type(getattr(model, part, None)).__mro__)
+    return name in (base.__name__ for base in type(getattr(model, component, None)).__mro__)
 
 
 def find_task(model: Any, cfg: Config) -> str:
@@ -19,12 +19,14 @@ def find_task(model: Any, cfg: Config) -> str:
     Raises:
         ConfigError: if the ``default_scope`` of the config is not a framework.
     """
-    for task, heads in of_tasks('heads').items():
-        if any(has_part(model, *head) for head in heads):
+    for task, heads in task_declarations('heads').items():
+        if any(has_component(model, *head) for head in heads):
             return task
     return find_framework_task(cfg)
 
 
 def find_framework_task(cfg: Config) -> str:
     """The task of the framework that a config names, see :func:`find_task`."""
-    return of_framework({scope: task for task, scope in of_tasks('framework').items()}, cfg)
+    return entry_for_framework(
+        {scope: task for task, scope in task_declarations('framework').items()}, cfg
+    )

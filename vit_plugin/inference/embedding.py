@@ -32,6 +32,7 @@ def embed(
     inputs = reading.inputs
     with ThreadPoolExecutor(READER_THREADS) as pool:
         waiting: Iterable[tuple[str, dict[str, Any]] | None] = ()
+        # One round more than batches: each round yields what the previous one began to read.
         for i in range(0, len(inputs) + batch_size, batch_size):
             ready = list(filter(None, waiting))
             waiting = pool.map(sample, inputs[i : i + batch_size])

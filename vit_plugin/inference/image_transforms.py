@@ -18,7 +18,7 @@ from anyfolder.pixels.volume_slices import file_and_number
 from vit_plugin.config import with_pipeline
 from vit_plugin.errors import ConfigError
 
-from .unusual_sizes import say_once
+from .unusual_sizes import print_once
 
 # The steps that read a file as read_image does, with the options for which that holds.
 LOADERS = ('LoadImageFromFile', 'LoadImage', 'LoadCachedImage')
@@ -66,27 +66,29 @@ class PipelineTransform:
         self.bands = reader.get('bands') or 3
         self.in_float = bool(reader.get('to_float32'))
         is_custom = has_reader and not is_plain_loader(reader)
-        self.photographs = has_reader and not (is_custom or reader.get('bands'))
+        self.reads_photographs = has_reader and not (is_custom or reader.get('bands'))
         self.custom_reader = Compose([reader]) if is_custom else None
         self.from_pixels = Compose(transforms)
         self.transforms = self.from_pixels.transforms
         self.size: Sequence[int] | None = None  # height and width that images are resized to
         if not is_custom and cfg.get('default_scope') == 'mmpretrain' and 'img_size' in backbone:
             size = to_2tuple(backbone.img_size)
-            if self._keeps(size):
+            if self._keeps_sizes(size):
                 backend = 'cv2' if self.in_float or self.bands != 3 else 'pillow'
                 resize = dict(type='Resize', scale=size[::-1], backend=backend)
                 self.size, self.transforms[:0] = size, Compose([resize]).transforms
 
-    def _keeps(self, size: Sequence[int]) -> bool:
-        """True if a smaller and a larger image keep their sizes."""
-        shapes = [tuple(side * halves // 2 + 1 for side in size) for halves in (1, 4)]
-        blanks = (np.zeros((*shape, self.bands), np.uint8) for shape in shapes)
-        return [self(blank)['inputs'].shape[1:] for blank in blanks] == shapes
+    def _keeps_sizes(self, size: Sequence[int]) -> bool:
+        """True if an image smaller than ``size`` and a larger one keep their sizes."""
+        smaller = tuple(side // 2 + 1 for side in size)
+        larger = tuple(2 * side + 1 for side in size)
+        return all(
+            self(np.zeros((*shape, self.bands), np.uint8))['inputs'].shape[1:] == shape
+            for shape in (smaller, larger)
+        )
 
     def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
-        # This also checks a file that the config reads itself: the error says what is wrong with
-        # it.
+        # Read even if custom_reader reads the file again: this error says what is wrong with it.
         pixels = read_image(image)
         path = '' if isinstance(image, np.ndarray) else str(image)
         if path and self.custom_reader:
@@ -94,10 +96,10 @@ class PipelineTransform:
             loaded = self.custom_reader(dict(img_path=file, slice=number, img_id=index))
         else:
             check_bands(pixels, self.bands, path)
-            if self.photographs:
+            if self.reads_photographs:
                 check_photograph(pixels, path)
             if self.size not in (None, pixels.shape[:2]):
-                say_once(
+                print_once(
                     f'Images are resized to {self.size[1]} x {self.size[0]} pixels, on which the '
                     'model was trained: the pipeline of its test leaves their size.'
                 )
@@ -139,4 +141,4 @@ class TimmTransform:
         check_photograph(array, name)
         pixels = Image.fromarray(np.ascontiguousarray(array[..., ::-1]))
         inputs = self.transform(pixels.convert('L') if self.gray else pixels)
-        return dict(inputs=inputs.flip(0))  # BGR, as a pipeline has it
+        return dict(inputs=inputs.flip(0))  # BGR, as a pipeline yields it

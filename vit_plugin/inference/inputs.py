@@ -43,8 +43,11 @@ class Input:
         return self.reader in ('video', 'webcam')
 
     @property
-    def relative(self) -> Path:
-        """The path below ``root``. Its picture has the same path below another folder."""
+    def relative_path(self) -> Path:
+        """The path below ``root``, which its picture has below the output folder.
+
+        For a URL, the last part of its path.
+        """
         if self.reader == 'url':
             return Path(Path(unquote(urlsplit(self.name).path)).name.strip('.') or 'image')
         if self.reader == 'webcam':
@@ -72,22 +75,23 @@ class Frame(NamedTuple):
     image: np.ndarray  # (H, W, 3) in BGR
 
 
-def find_inputs(arguments: Sequence[str], videos: bool = True) -> list[Input]:
-    """The inputs that the arguments of a command name, each once.
+def find_inputs(arguments: Sequence[str], with_videos: bool = True) -> list[Input]:
+    """The inputs that the arguments of a command name, without duplicates.
 
-    A folder stands for all images and videos in it and below.
+    A folder stands for all images and videos below it.
 
     Args:
         arguments: paths, URLs of images, and numbers of webcams.
-        videos: whether videos and webcams are wanted.
+        with_videos: whether videos and webcams are wanted.
 
     Raises:
-        ConfigError: if one does not exist, is empty, or is a video where none is wanted.
+        ConfigError: if an argument does not exist or is empty, or is a video or webcam where
+            ``with_videos`` is false.
     """
     inputs = list(
         dict.fromkeys(source for argument in arguments for source in _parse_argument(argument))
     )
-    if not videos and (wrong := next((source for source in inputs if source.is_video), None)):
+    if not with_videos and (wrong := next((source for source in inputs if source.is_video), None)):
         raise ConfigError(
             f'{wrong.name!r} is a {wrong.reader}, and this command takes images; '
             'vit-plugin infer takes videos, too.'
@@ -110,11 +114,10 @@ def _parse_argument(argument: str) -> list[Input]:
     if argument.isdecimal() and not path.exists():
         return [Input(argument, reader='webcam')]
     if not path.is_dir():
-        known = path.is_file() and is_video(path)
-        kind = 'video' if known else 'image'
-        return [Input(name, Path(name).parent, kind) for name in image_files([argument])]
+        reader = 'video' if path.is_file() and is_video(path) else 'image'
+        return [Input(name, Path(name).parent, reader) for name in image_files([argument])]
     videos = [str(file) for file in walk_files(path) if is_video(file)]
-    images = image_files([argument], may_lack=bool(videos))
+    images = image_files([argument], may_be_empty=bool(videos))
     names = sorted([*images, *videos], key=Path)
     return [Input(name, path, 'video' if name in videos else 'image') for name in names]
 
@@ -126,7 +129,7 @@ def is_video(path: Path) -> bool:
 
 @dataclass
 class Reading:
-    """Reads inputs. An unreadable one is reported, counted and skipped.
+    """Reads inputs. Unreadable inputs are reported and skipped.
 
         reading = Reading(find_inputs(args.images))
         for frame in reading.frames():
@@ -135,6 +138,7 @@ class Reading:
 
     Args:
         inputs: what is read.
+        errors: the error of each unreadable input so far.
     """
 
     inputs: Sequence[Input]
@@ -143,22 +147,22 @@ class Reading:
     def frames(self) -> Iterator[Frame]:
         """The pixels of every input, one after the other."""
         for source in self.inputs:
-            with self._counting_errors():
+            with self._collecting_errors():
                 for number, image in enumerate(source.frames()):
                     yield Frame(source, number if source.is_video else None, image)
 
-    def read(self, source: Input, then: Callable[[np.ndarray], Item]) -> Item | None:
+    def read(self, source: Input, convert: Callable[[np.ndarray], Item]) -> Item | None:
         """The result of a function on the pixels of an image, or None if they cannot be read.
 
         Several threads may call it.
         """
         pixels = None
-        with self._counting_errors():
+        with self._collecting_errors():
             pixels = source.read()
-        return None if pixels is None else then(pixels)
+        return None if pixels is None else convert(pixels)
 
     @contextmanager
-    def _counting_errors(self) -> Iterator[None]:
+    def _collecting_errors(self) -> Iterator[None]:
         try:
             yield
         except ConfigError as error:

@@ -15,7 +15,7 @@ from mmengine.registry import DATASETS, MODELS
 from timm.data import ImageNetInfo, infer_imagenet_subset
 from torch import Tensor, nn
 
-from vit_plugin.arguments import look_up
+from vit_plugin.arguments import look_up_class
 from vit_plugin.config import check_channels
 from vit_plugin.config.scope import import_data_sets, in_scope
 from vit_plugin.errors import ConfigError, naming, rejecting
@@ -40,10 +40,11 @@ from .image_transforms import TimmTransform
 from .saved_model import SavedModel, find_checkpoint, open_model
 from .trained_model import TrainedModel
 
-WEIGHTS_ALONE = ('.npz', '.safetensors')
-CLASSIFIER, PRE_LOGITS, SECOND_CLASSIFIER = (
-    f'head.layers.{name}.weight' for name in ('head', 'pre_logits', 'head_dist')
-)
+WEIGHTS_ALONE = ('.npz', '.safetensors')  # suffixes of files without a config
+# Names of weights in our format, as `recognize` returns them.
+CLASSIFIER = 'head.layers.head.weight'
+PRE_LOGITS = 'head.layers.pre_logits.weight'
+SECOND_CLASSIFIER = 'head.layers.head_dist.weight'
 
 
 def load(
@@ -79,8 +80,9 @@ def load(
             the best one if one was saved, otherwise the last.
 
     Raises:
-        ConfigError: if nothing says what the model is, or if the checkpoint cannot be read, is of
-            another model, lacks weights that count or has values that are not finite.
+        ConfigError: if neither the checkpoint nor an argument says what the model is, or if the
+            checkpoint cannot be read, is of another model, lacks weights that are needed or has
+            values that are not finite.
     """
     checkpoint = str(checkpoint)
     if config and arch:
@@ -94,10 +96,12 @@ def load(
     with in_scope(None), reading_safely():
         if arch:
             with in_scope(CLASSIFIER_SCOPE):  # a run in this process may have left another scope
-                trained = from_arch(arch, checkpoint, cfg_options, classify is not False, which)
+                trained = from_arch(
+                    arch, checkpoint, cfg_options, classify=classify is not False, which=which
+                )
         else:
-            saved = open_model(checkpoint, config, cfg_options, 'predict', which)
-            trained = from_config(saved, classify is False, headless=not classify)
+            saved = open_model(checkpoint, config, cfg_options, use='predict', which=which)
+            trained = from_config(saved, only_backbone=classify is False, headless=not classify)
     trained.model.to(device)
     return trained
 
@@ -140,9 +144,9 @@ def from_config(
         preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor')
         model = revert_sync_batchnorm(MODELS.build(dict(cfg.model, data_preprocessor=preprocessor)))
         dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
-        kind = look_up(dataset.get('type'), DATASETS, cfg.default_scope)
-        meta = {**getattr(kind, 'METAINFO', {}), **dataset.get('metainfo', {})}
-    # Only a head=None is in vars(model): torch keeps modules elsewhere.
+        dataset_class = look_up_class(dataset.get('type'), DATASETS, cfg.default_scope)
+        meta = {**getattr(dataset_class, 'METAINFO', {}), **dataset.get('metainfo', {})}
+    # torch keeps modules elsewhere, so vars(model) has a 'head' only if it is None.
     if not headless and vars(model).get('head', model) is None:
         raise ConfigError(
             f'{path!r} gives features of an image and no classes, since it has no head. vit-plugin '
@@ -166,13 +170,13 @@ def _load_converted(model: nn.Module, checkpoint: Checkpoint, only_backbone: boo
     backbone = find_backbone(model)[1]
     report = load_weights(model, checkpoint)
     print_log(f'Loaded {checkpoint.source}\n{report}', 'current')
-    counts = backbone.state_dict() if only_backbone else report.untrained
-    lost = {name: why for name, why in report.untrained.items() if name in counts}
-    if lost:
+    needed = backbone.state_dict() if only_backbone else report.untrained
+    missing = {name: why for name, why in report.untrained.items() if name in needed}
+    if missing:
         raise ConfigError(
             f'The checkpoint {checkpoint.source!r} is not of the complete model: it has no values '
-            f'for {shortened_list(lost)} ({next(iter(lost.values()))}); give the checkpoint of its '
-            'training.'
+            f'for {shortened_list(missing)} ({next(iter(missing.values()))}); give the checkpoint '
+            'of its training.'
         )
 
 
@@ -198,9 +202,9 @@ def _build_from_weights(
     arch: str, checkpoint: Checkpoint, options: Mapping[str, Any] | None, classify: bool
 ) -> TrainedModel:
     """The model of an open checkpoint, see :func:`from_arch`."""
-    given = Config(dict(img_size=training_settings(checkpoint).get('img_size')))
-    given.merge_from_dict(dict(options or {}))  # resolves the dots in the keys
-    parts = classifier_parts(arch, **given.to_dict())
+    arguments = Config(dict(img_size=training_settings(checkpoint).get('img_size')))
+    arguments.merge_from_dict(dict(options or {}))  # resolves the dots in the keys
+    parts = classifier_parts(arch, **arguments.to_dict())
     ours = recognize(checkpoint.weights)
     head = {
         name: ours[name]
@@ -208,9 +212,8 @@ def _build_from_weights(
         if classify and name in ours
     }
     classes = []
-    if CLASSIFIER in head and head[CLASSIFIER].any():
+    if CLASSIFIER in head and head[CLASSIFIER].any():  # an untrained classifier is all zeros
         classes = imagenet_classes(len(head[CLASSIFIER]))
-    # Heads of other widths may be projections, as in CLIP.
     model = _with_head(parts, head, len(classes)) if classes else Classifier(parts, num_classes=0)
     backbone, pixels = model.backbone, data_config_of(arch, checkpoint)
     gray = backbone.patch_embed.in_channels == 1
@@ -223,8 +226,8 @@ def _build_from_weights(
     return TrainedModel(
         model,
         Config(dict(default_scope=CLASSIFIER_SCOPE)),
-        dict(classes=classes),
-        TimmTransform(dict(pixels, input_size=shape)),
+        meta=dict(classes=classes),
+        pixels=TimmTransform(dict(pixels, input_size=shape)),
     )
 
 
@@ -232,16 +235,17 @@ def _with_head(parts: Parts, head: Mapping[str, Tensor], num_classes: int) -> nn
     """MMPretrain's classifier with the layers that the weights of a head have."""
     register_framework_models(CLASSIFIER_SCOPE)
     classifier = needed_class('a classifier', 'mmpretrain.models.classifiers:ImageClassifier')
-    part: dict[str, Any] = dict(
+    head_cfg: dict[str, Any] = dict(
         type='vit_plugin.ViTClsHead', num_classes=num_classes, in_channels=parts.in_channels
     )
     if SECOND_CLASSIFIER in head:
-        part['type'], parts.backbone['out_type'] = 'vit_plugin.DistilledViTClsHead', 'raw'
+        head_cfg['type'] = 'vit_plugin.DistilledViTClsHead'
+        parts.backbone['out_type'] = 'raw'
     if PRE_LOGITS in head:
-        part['hidden_dim'] = len(head[PRE_LOGITS])
-    cfg = dict(backbone=parts.backbone, neck=parts.neck, head=part)
+        head_cfg['hidden_dim'] = len(head[PRE_LOGITS])
+    cfg = dict(backbone=parts.backbone, neck=parts.neck, head=head_cfg)
     check_channels(cfg)
-    return classifier(**{name: one and MODELS.build(one) for name, one in cfg.items()})
+    return classifier(**{name: section and MODELS.build(section) for name, section in cfg.items()})
 
 
 def imagenet_classes(count: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The recipes as models of MMPretrain, by the model index that ``mim`` reads too."""
+"""The recipes as models of MMPretrain, registered from the model index that ``mim`` reads too."""
 
 import mmengine
 
@@ -22,5 +22,6 @@ def register_models() -> None:
     index = shipped('model-index.yml')
     for path in mmengine.load(index)['Import']:
         first = mmengine.load(index.parent / path)['Models'][0]['Name']
+        # An index is registered as a whole, so one name shows whether it is.
         if not ModelHub.has(first):
             ModelHub.register_model_index(index.parent / path, config_prefix=index.parent)

@@ -7,7 +7,7 @@ from itertools import islice
 
 from anyfolder.terminal import printable
 from anyfolder.wording import counted
-from vit_plugin.files.standard_streams import UNREAD, is_read
+from vit_plugin.files.standard_streams import BROKEN_PIPE_STATUS, is_read
 
 from .inputs import Frame, Reading
 from .prediction_files import Output
@@ -21,10 +21,10 @@ def predict_all(
     batch_size: int,
     score_thr: float,
 ) -> None:
-    """Predict every frame, print a line for each, and write it to the outputs.
+    """Predict every frame, print a line for each, and write the predictions to the outputs.
 
     At most one batch is in memory. At the end, or when interrupted, a line has the number of images
-    and the time. Without outputs, a closed pipe ends it.
+    and the time. Without outputs, it ends once nobody reads its lines, as after ``| head``.
 
     Raises:
         ConfigError: after all other inputs, if some could not be read.
@@ -41,7 +41,7 @@ def predict_all(
                     print(printable('; '.join([line, *filter(None, files)])), flush=True)
                     count += 1
                     if not (opened or is_read()):
-                        raise SystemExit(UNREAD)
+                        raise SystemExit(BROKEN_PIPE_STATUS)
     finally:
         seconds = time.perf_counter() - begin
         failed = f'; {len(reading.errors)} could not be read' if reading.errors else ''
@@ -52,7 +52,7 @@ def predict_all(
 
 
 def batches(frames: Iterable[Frame], size: int) -> Iterator[list[Frame]]:
-    """Frames in lists of a size, the last of which may be shorter."""
+    """Frames in lists of length ``size``; the last may be shorter."""
     iterator = iter(frames)
     while batch := list(islice(iterator, size)):
         yield batch

@@ -18,19 +18,21 @@ from vit_plugin.files.untrusted_text import as_csv
 from .inputs import Frame, Input
 from .predictions import Prediction, draw_prediction
 from .streams import WEBCAM_FPS, frame_rate
-from .targets import check_apart, choose_targets
+from .targets import check_no_input_overwritten, choose_targets
 
 DECIMALS = 4  # decimal places in a .csv
 PredictionRow = Mapping[str, Any]
 
 
 class Output(AbstractContextManager):
-    """One ``--out``. A context manager: at its end, or if interrupted, the files are complete.
+    """The writer of one ``--out``.
+
+    A context manager: at its end, or if interrupted, the files are complete.
 
     Args:
         target: the file or folder.
         inputs: what is read.
-        score_thr: lowest score of a box.
+        score_thr: lowest score of what is written, see :meth:`Prediction.rows`.
     """
 
     def __init__(self, target: Path, inputs: Sequence[Input], score_thr: float) -> None:
@@ -42,7 +44,10 @@ class Output(AbstractContextManager):
 
     @abstractmethod
     def add(self, frame: Frame, prediction: Prediction) -> str:
-        """Write the prediction for a frame. Returns the path of a picture, or an empty string."""
+        """Write the prediction for a frame.
+
+        Returns the paths of its pictures, joined by commas, or an empty string.
+        """
 
 
 class Table(Output):
@@ -63,14 +68,14 @@ class Table(Output):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         check_target(self.target)
-        check_apart([self.target], self.inputs)
+        check_no_input_overwritten([self.target], self.inputs)
         self.has_videos = any(source.is_video for source in self.inputs)
         self._file: BinaryIO | None = None
 
     def __exit__(self, *error: Any) -> None:
         if self._file is None and error[0] is None:
-            self._write(self.start + self.end)
-        self._stack.close()
+            self._write(self.text_without_images())
+        self._stack.close()  # without the error: what was written replaces an earlier file
 
     def add(self, frame: Frame, prediction: Prediction) -> str:
         number: PredictionRow = dict(frame=frame.number) if frame.source.is_video else {}
@@ -83,24 +88,29 @@ class Table(Output):
         """Text before the first image."""
         return self.start
 
+    def text_without_images(self) -> str:
+        """The text of a file without images."""
+        return self.start + self.end
+
+    @abstractmethod
     def entry(self, frame: Frame, rows: list[PredictionRow]) -> str:
         """The text of an image."""
-        raise NotImplementedError
 
     def _write(self, text: str) -> None:
-        """Overwrite the closing text of the file."""
-        # If writing fails, unwind the stack with the error, so that `replacing` keeps the old file.
-        with ExitStack() as on_failure:
-            on_failure.push(self._stack)
+        """Write text over the closing text of the file."""
+        try:
             if self._file is None:
                 path = self._stack.enter_context(replacing(self.target))
-                self._file = self._stack.enter_context(open(path, 'wb'))
+                self._file = self._stack.enter_context(path.open('wb'))
             else:
                 self._file.seek(-len(self.end), os.SEEK_END)
             # A name that is not UTF-8 has surrogates, which become JSON escapes.
             self._file.write(text.encode('utf-8', 'backslashreplace'))
             self._file.flush()
-            on_failure.pop_all()  # written: keep the stack open
+        except BaseException as error:
+            # With the error, `replacing` keeps an earlier file.
+            self._stack.__exit__(type(error), error, error.__traceback__)
+            raise
 
 
 class JsonTable(Table):
@@ -114,17 +124,15 @@ class JsonTable(Table):
         self._last_source: Input | None = None  # the input whose list is open
         self._has_rows = False  # whether that list has rows
 
-    def __exit__(self, *error: Any) -> None:
-        if self._file is None:
-            self.end = '}\n'  # without images there is no list to end
-        super().__exit__(*error)
+    def text_without_images(self) -> str:
+        return '{}\n'  # there is no list to end
 
     def entry(self, frame: Frame, rows: list[PredictionRow]) -> str:
         continues = frame.source == self._last_source
         follows_rows = continues and self._has_rows
         texts = ',\n    '.join(json.dumps(row, ensure_ascii=False) for row in rows)
         self._last_source, self._has_rows = frame.source, bool(rows) or follows_rows
-        if continues:
+        if continues:  # the list's "]" was just overwritten
             return (',\n    ' if follows_rows and texts else '') + texts
         before = '],\n' if self._file else '\n'
         return f'{before}  {json.dumps(frame.source.name, ensure_ascii=False)}: [{texts}'
@@ -146,8 +154,11 @@ class CsvTable(Table):
     Names are as :func:`~vit_plugin.files.untrusted_text.csv_cell` writes them.
     """
 
+    columns: list[str]  # known from the first prediction
+
     def opening(self, prediction: Prediction) -> str:
-        self.columns = ['image', *['frame'] * self.has_videos, *prediction.columns]
+        first_columns = ['image', 'frame'] if self.has_videos else ['image']
+        self.columns = [*first_columns, *prediction.columns]
         return as_csv([], self.columns)
 
     def entry(self, frame: Frame, rows: list[PredictionRow]) -> str:
@@ -159,14 +170,14 @@ class CsvTable(Table):
             }
             for row in rows
         ]
-        return as_csv(image_rows, self.columns, titled=False)
+        return as_csv(image_rows, self.columns, with_header=False)
 
 
 class Pictures(Output):
     """A picture for each image and a video for each video below a folder.
 
-    Per-pixel values of a prediction are written beside the picture, such as ``NAME_depth.tiff`` in
-    float32.
+    Per-pixel values of a prediction are written next to the picture, such as ``NAME_depth.tiff``
+    in float32.
 
     Raises:
         ConfigError: see :func:`~vit_plugin.inference.targets.choose_targets`.
@@ -187,24 +198,41 @@ class Pictures(Output):
             self._source = frame.source
         if not frame.source.is_video:
             with replacing(target) as path:
-                path.write_bytes(cv2.imencode(target.suffix, picture)[1].tobytes())
+                path.write_bytes(_encode(picture, target))
             written = [target]
             for ending, values in prediction.arrays().items():
-                written.append(target.with_name(f'{target.stem}{ending}'))
-                with replacing(written[-1], [frame.source.name]) as path:
-                    path.write_bytes(cv2.imencode(Path(ending).suffix, values)[1].tobytes())
+                array_target = target.with_name(f'{target.stem}{ending}')
+                # Unlike `target`, this name has not been compared with the inputs before.
+                with replacing(array_target, [frame.source.name]) as path:
+                    path.write_bytes(_encode(values, array_target))
+                written.append(array_target)
             return ', '.join(map(str, written))
         if is_new:
             is_file = frame.source.reader == 'video'
             fps = frame_rate(frame.source.name) if is_file else WEBCAM_FPS
-            writer = written_video(target, picture.shape[1::-1], fps)
+            writer = open_video_writer(target, picture.shape[1::-1], fps)
             self._write = self._stack.enter_context(writer)
         self._write(picture)
         return str(target)
 
 
+def _encode(pixels: np.ndarray, target: Path) -> bytes:
+    """The content of a picture.
+
+    Raises:
+        ConfigError: if OpenCV cannot encode it, of which it only returns a flag.
+    """
+    is_encoded, content = cv2.imencode(target.suffix, pixels)
+    if not is_encoded:
+        raise ConfigError(
+            f'{str(target)!r} cannot be written, since OpenCV cannot encode an array '
+            f'{pixels.shape} of {pixels.dtype} as {target.suffix}; give another format.'
+        )
+    return content.tobytes()
+
+
 @contextmanager
-def written_video(
+def open_video_writer(
     target: Path, size: tuple[int, int], fps: float
 ) -> Iterator[Callable[[np.ndarray], None]]:
     """Yield a function that adds a frame (H, W, 3) in BGR to a video.

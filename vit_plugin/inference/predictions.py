@@ -13,7 +13,7 @@ import numpy as np
 
 from anyfolder.pictures.drawn_labels import enlarged
 from anyfolder.pixels.bands import as_photograph
-from vit_plugin.task import of_tasks
+from vit_plugin.task import task_declarations
 
 if TYPE_CHECKING:  # an ONNX file runs without torch
     from mmengine.structures import BaseDataElement
@@ -21,15 +21,16 @@ if TYPE_CHECKING:  # an ONNX file runs without torch
 from . import SCORE_THR
 
 NUM_TOP = 5  # classes that are listed for an image
-LEAST_SIDE = 320  # pixels of the longer side; smaller images are enlarged, so that text is legible
+# Pixels of the longer side. Smaller images are enlarged, so that text is legible.
+MIN_DRAWN_SIDE = 320
 
 
 @dataclass(frozen=True)
 class Prediction(ABC):
-    """Predictions for an image, the most confident or largest first. A task has its own kind.
+    """Predictions for an image, the most confident or largest first. Tasks have subclasses.
 
     Attributes:
-        output: an output of an exported file by which this kind is recognized.
+        output: an output of an exported file by which the class is recognized.
         columns: the names of the values in a row.
         of_pixels: whether the prediction has per-pixel values, so that a batch needs images of one
             original size.
@@ -57,13 +58,13 @@ class Prediction(ABC):
     @staticmethod
     def of(sample: 'BaseDataElement', classes: Sequence[str], model: Any = None) -> 'Prediction':
         """The prediction in a sample of MMPretrain, MMDetection or MMSegmentation, on the CPU."""
-        kind = next(kind for kind in kinds() if kind.has(sample))
-        return kind.of_sample(sample, classes, model)
+        prediction = next(each for each in prediction_classes() if each.has(sample))
+        return prediction.of_sample(sample, classes, model)
 
     @classmethod
     @abstractmethod
     def has(cls, sample: 'BaseDataElement') -> bool:
-        """True if a sample has a prediction of this kind."""
+        """True if a sample has a prediction of this class."""
 
     @classmethod
     @abstractmethod
@@ -92,7 +93,7 @@ class Prediction(ABC):
 
     @classmethod
     def facts_of(cls, model: Any) -> dict[str, Any]:
-        """The metadata about this kind's outputs to export with a model."""
+        """The metadata about the outputs to export with a model."""
         return {}
 
     @abstractmethod
@@ -108,28 +109,28 @@ class Prediction(ABC):
         """The picture (H', W', 3) in RGB of the prediction.
 
         Args:
-            picture: the image, enlarged by ``times``, which may be drawn on.
-            times: see above.
+            picture: the enlarged image; it may be changed.
+            times: the factor by which the image was enlarged.
             score_thr: lowest score of what is drawn.
         """
 
     @abstractmethod
-    def apart(self, wanted: Any) -> float:
-        """The largest difference from another prediction of this kind, as a share."""
+    def difference_from(self, wanted: Any) -> float:
+        """The largest difference from another prediction of this class, as a share."""
 
     def rows(self, score_thr: float = SCORE_THR) -> list[dict[str, Any]]:
         """Plain values by name: the top five classes, boxes above a score, or a map's classes."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.values(score_thr)]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Per-pixel float32 values to write beside a picture, by the suffix of the file."""
+        """Per-pixel float32 values to write next to a picture, by the ending of the file's name."""
         return {}
 
 
 @cache
-def kinds() -> tuple[type[Prediction], ...]:
+def prediction_classes() -> tuple[type[Prediction], ...]:
     """The prediction classes that tasks declare."""
-    return tuple(map(resolve_name, dict.fromkeys(of_tasks('prediction').values())))
+    return tuple(map(resolve_name, dict.fromkeys(task_declarations('prediction').values())))
 
 
 def names_of(labels: Iterable[int], classes: Sequence[str]) -> list[str]:
@@ -147,9 +148,9 @@ def names_of(labels: Iterable[int], classes: Sequence[str]) -> list[str]:
 def draw_prediction(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndarray:
     """The picture (H', W', 3) in BGR of a prediction over its image (H, W, C).
 
-    The kind of the prediction decides what is drawn, and whether a lowest score applies.
+    The class of the prediction decides what is drawn, and whether ``score_thr`` applies.
     """
-    times = max(1, math.ceil(LEAST_SIDE / max(image.shape[:2])))
+    times = max(1, math.ceil(MIN_DRAWN_SIDE / max(image.shape[:2])))
     picture = np.ascontiguousarray(enlarged(as_photograph(image), times)[..., ::-1])
     picture = prediction.drawn(picture, times, score_thr)
     return np.ascontiguousarray(picture[..., ::-1])

@@ -11,7 +11,7 @@ from anyfolder.pixels.bands import as_photograph
 from vit_plugin.files.resizing import resize_image
 
 MAX_SHOWN_SIDE = 2000  # pixels; larger photographs are reduced before drawing
-CROOKED = 4.0  # gray levels (of 255) by which a ramp may deviate from a line
+MAX_RAMP_DEVIATION = 4.0  # gray levels (of 255) by which a ramp may deviate from a line
 
 
 class PreparedImage(NamedTuple):
@@ -21,24 +21,24 @@ class PreparedImage(NamedTuple):
     inputs: Tensor  # (1, C, H', W'), which may be padded at the right and bottom
     # The image in RGB at its own resolution, if that is known.
     photograph: np.ndarray | None = None
-    beside: bool = True  # whether pictures of it begin with the image itself
+    next_to_photograph: bool = True  # whether the photograph is drawn before what the model sees
 
     @property
-    def covered(self) -> tuple[int, int]:
+    def input_size(self) -> tuple[int, int]:
         """Height and width of the input, on which the patches lie."""
         return self.inputs.shape[-2], self.inputs.shape[-1]
 
     @property
-    def sharpest(self) -> np.ndarray:
+    def sharpest_image(self) -> np.ndarray:
         """The pixels (H, W, 3) in RGB to draw over: the photograph, or else the image."""
         return self.image if self.photograph is None else self.photograph
 
     def without_padding(self, features: Tensor) -> Tensor:
         """The part of a map of patches (C, h, w) that lies on the image."""
         height, width = (
-            math.ceil(patches * min(seen / covered, 1))
-            for patches, seen, covered in zip(
-                features.shape[1:], self.image.shape, self.covered, strict=False
+            math.ceil(patches * min(image_side / input_side, 1))
+            for patches, image_side, input_side in zip(
+                features.shape[1:], self.image.shape, self.input_size, strict=False
             )
         )
         return features[:, :height, :width]
@@ -61,7 +61,9 @@ def as_picture(pixels: np.ndarray) -> np.ndarray:
 
 
 def find_visible_part(
-    sample: Callable[[np.ndarray], Mapping[str, Any]], whole: Sequence[int], seen: Sequence[int]
+    sample: Callable[[np.ndarray], Mapping[str, Any]],
+    whole_shape: Sequence[int],
+    seen_shape: Sequence[int],
 ) -> list[slice] | None:
     """The rows and columns of a photograph that a model's sample of it shows.
 
@@ -70,17 +72,18 @@ def find_visible_part(
 
     Args:
         sample: the steps, from pixels to a sample.
-        whole: the shape (H, W, C) of the photograph.
-        seen: the shape of the image in its sample.
+        whole_shape: the shape (H, W, C) of the photograph.
+        seen_shape: the shape of the image in its sample.
     """
     spans = []
     for axis in (0, 1):
-        length, count = whole[axis], seen[axis]
+        length, count = whole_shape[axis], seen_shape[axis]
         ramp = np.expand_dims(np.linspace(0, 255, length), (1 - axis, 2))
-        image = np.broadcast_to(ramp, whole).astype(np.uint8)
+        image = np.broadcast_to(ramp, whole_shape).astype(np.uint8)
         values = sample(image)['inputs'].float().numpy().mean(axis=(0, 2 - axis))
         slope, first = np.polyfit(np.arange(count), values, 1) if count > 1 else (255.0, 0.0)
-        if np.abs(first + slope * np.arange(count) - values).max() > CROOKED + slope:
+        # Resizing may also shift the ramp by up to one pixel of the sample.
+        if np.abs(first + slope * np.arange(count) - values).max() > MAX_RAMP_DEVIATION + slope:
             return None
         edges = (first + slope * np.array((-0.5, count - 0.5))) * (length - 1) / 255 + 0.5
         low, high = edges.round().astype(int).clip(0, length)
@@ -98,7 +101,8 @@ def takes_rgb(preprocessor: Any) -> bool:
 def rgb_pixels(inputs: Tensor, preprocessor: nn.Module | None = None) -> np.ndarray:
     """RGB pixels (H, W, 3) of an image (C, H, W).
 
-    The frameworks' pipelines yield BGR, which a preprocessor may turn to RGB and normalizes.
+    The frameworks' pipelines yield BGR. A ``preprocessor`` has normalized the image, and may have
+    turned it into RGB.
     """
     values = inputs.detach().float()
     if preprocessor is not None and hasattr(preprocessor, 'mean'):
@@ -106,5 +110,7 @@ def rgb_pixels(inputs: Tensor, preprocessor: nn.Module | None = None) -> np.ndar
     image = values.cpu().permute(1, 2, 0).numpy()
     if image.shape[-1] not in (1, 3):
         return as_photograph(image)[..., ::-1]
-    image = image.repeat(3 // image.shape[-1], axis=-1).clip(0, 255).round().astype(np.uint8)
+    if image.shape[-1] == 1:
+        image = image.repeat(3, axis=-1)
+    image = image.clip(0, 255).round().astype(np.uint8)
     return image if takes_rgb(preprocessor) else image[..., ::-1]

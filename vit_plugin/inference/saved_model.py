@@ -15,10 +15,10 @@ from vit_plugin.config.scope import in_scope
 from vit_plugin.engine.checkpoints.chosen import choose_checkpoint
 from vit_plugin.engine.distributed import is_first_rank
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.files.place import relocated
+from vit_plugin.files.place import relocate_paths
 from vit_plugin.importable import register_framework_models
 from vit_plugin.registry import CLASSIFIER_SCOPE
-from vit_plugin.untrusted import IMPORTED, UNTRUSTED_REMEDY, validate_untrusted
+from vit_plugin.untrusted import IMPORTABLE_MODULES, UNTRUSTED_REMEDY, validate_untrusted
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published_run import address_of, as_run
@@ -66,7 +66,7 @@ def open_model(
     return SavedModel(checkpoint, cfg)
 
 
-def find_checkpoint(path: str, which: str | None = None, otherwise: str | None = None) -> str:
+def find_checkpoint(path: str, which: str | None = None, default_which: str | None = None) -> str:
     """The path of a checkpoint, also in the folder of a run or of a hub.
 
     All commands resolve a folder here. The file chosen from a run is printed.
@@ -74,11 +74,12 @@ def find_checkpoint(path: str, which: str | None = None, otherwise: str | None =
     Args:
         path: a file, a folder or a URL, or the name of a published detector.
         which: see :func:`~vit_plugin.engine.checkpoints.chosen.choose_checkpoint`.
-        otherwise: the default of ``which``.
+        default_which: the ``which`` of a run's folder if none is given. Unlike that, it is
+            accepted and not used if ``path`` is something else.
 
     Raises:
-        ConfigError: if there is none, or if ``which`` is given for something other than the folder
-            of a run.
+        ConfigError: if there is no checkpoint, or if ``which`` is given and ``path`` is not the
+            folder of a run.
     """
     if path.endswith('.py') or path.startswith('vit_plugin::'):
         raise ConfigError(
@@ -86,9 +87,9 @@ def find_checkpoint(path: str, which: str | None = None, otherwise: str | None =
         )
     path = path if os.path.exists(path) else address_of(path)
     path = path if '://' in path else os.path.expanduser(path)
-    of_hub = weights_in(path)
-    if os.path.isdir(path) and not of_hub and not is_checkpoint_folder(path):
-        path, sentence = choose_checkpoint(path, which or otherwise)
+    hub_weights = weights_in(path)
+    if os.path.isdir(path) and not hub_weights and not is_checkpoint_folder(path):
+        path, sentence = choose_checkpoint(path, which or default_which)
         if is_first_rank():
             print(sentence, file=sys.stderr)
     elif which:
@@ -96,30 +97,32 @@ def find_checkpoint(path: str, which: str | None = None, otherwise: str | None =
             f'--checkpoint {which} chooses in the folder of a run, which {path!r} is not; leave it '
             'out, or give the folder.'
         )
-    path = str(of_hub or path)
+    path = str(hub_weights or path)
     check_checkpoint(path)
     return path
 
 
 def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
-    """The config in a checkpoint from MMEngine, read as plain values, as far as ``use`` needs it.
+    """The config in a checkpoint from MMEngine, read as plain values.
+
+    It has only the settings that ``use`` needs.
 
     Args:
         checkpoint: the checkpoint.
         use: the purpose, see :func:`~vit_plugin.untrusted.validate_untrusted`.
 
     Raises:
-        ConfigError: if there is none, if it could run code, or if it imports modules that are not
-            imported.
+        ConfigError: if there is no config, if it could run code, or if it names modules to import
+            that this process has not imported.
     """
     path, settings = checkpoint.source, read_settings(checkpoint)
     if not isinstance(settings.get('model'), Mapping):
-        from vit_plugin.weights.unread_kinds import check_kind
+        from vit_plugin.weights.unread_kinds import reject_unread_kind
 
-        check_kind(checkpoint)
+        reject_unread_kind(checkpoint)
         raise ConfigError(
-            f'The checkpoint {path!r} holds no config; give it with --config, or to predict with '
-            'weights alone, their arch with --arch, such as B/16.'
+            f'The checkpoint {path!r} holds no config; give it with --config, or, to predict, '
+            'the arch of the weights with --arch, such as B/16.'
         )
     imports = settings.get('custom_imports')
     modules = imports.get('imports') or () if isinstance(imports, Mapping) else ()
@@ -130,7 +133,7 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
             f'modules are expected; {UNTRUSTED_REMEDY}.'
         )
     register_framework_models(settings.get('default_scope', CLASSIFIER_SCOPE))
-    for name in IMPORTED:
+    for name in IMPORTABLE_MODULES:
         if name in modules:
             with needed_by(f'The model in {path!r}'):
                 import_module(name)
@@ -140,7 +143,8 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
             f'The config in {path!r} names the modules {missing} to import, and no code is run '
             f'that a checkpoint names; {UNTRUSTED_REMEDY}.'
         )
-    before, folder = settings.get('work_dir'), str(Path(path).absolute().parent)
-    if isinstance(before, str) and os.path.isabs(before) and before != folder and '://' not in path:
-        settings = relocated(settings, before, folder)
+    old_folder, folder = settings.get('work_dir'), str(Path(path).absolute().parent)
+    if isinstance(old_folder, str) and os.path.isabs(old_folder) and '://' not in path:
+        # The run may have been moved since, so its paths move with it.
+        settings = relocate_paths(settings, old_folder, folder)
     return Config(validate_untrusted(settings, path, use))

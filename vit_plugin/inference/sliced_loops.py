@@ -15,7 +15,7 @@ from vit_plugin.importable import make_importable
 from vit_plugin.registry import LOOPS
 
 from .image_transforms import PipelineTransform
-from .slices import Sliced
+from .slices import SlicedDetector
 from .trained_model import TrainedModel
 
 with needed_by('SlicedValLoop'):
@@ -27,7 +27,10 @@ MAX_SLICE_BOXES = 100
 
 
 class _SlicedLoop:
-    """What both loops share.
+    """Mixin for MMEngine's loops: predict slices of each image, and the whole.
+
+    Objects found more than once count once, see
+    :class:`~vit_plugin.inference.slices.SlicedDetector`.
 
     Args:
         side: side of a slice, in pixels of the image.
@@ -63,11 +66,19 @@ class _SlicedLoop:
         self.runner.call_hook(f'after_{self.stage}_iter', **batch, outputs=outputs)
 
     def predict_slices(self, model: Any, data_batch: Mapping[str, Any]) -> Sequence[Any]:
-        """The samples of a batch with the model's predictions, in pixels of the files."""
+        """The samples of a batch with the model's predictions, in pixels of the files.
+
+        It reads each file again, since the loader has already resized its image.
+        """
         meta, batch_size = self.evaluator.dataset_meta, self.dataloader.batch_size
         trained = TrainedModel(model, self.runner.cfg, meta, self.pixels)
-        sliced = Sliced(
-            trained.predict, self.side, trained.classes, 0.0, batch_size, MAX_SLICE_BOXES
+        sliced = SlicedDetector(
+            trained.predict,
+            self.side,
+            trained.classes,
+            score_thr=0.0,
+            batch_size=batch_size,
+            max_boxes=MAX_SLICE_BOXES,
         )
         samples = data_batch['data_samples']
         samplelist_boxtype2tensor(samples)
@@ -86,16 +97,13 @@ class _SlicedLoop:
 
 @LOOPS.register_module()
 class SlicedValLoop(_SlicedLoop, ValLoop):
-    """MMEngine's ``ValLoop`` for a detector that predicts slices of each image and the whole.
-
-    Objects found more than once count once, see :class:`~vit_plugin.inference.slices.Sliced`.
-    """
+    """MMEngine's ``ValLoop`` for a detector, with predictions on slices of each image."""
 
     stage = 'val'
 
 
 @LOOPS.register_module()
 class SlicedTestLoop(_SlicedLoop, TestLoop):
-    """The same for ``TestLoop``, see :class:`SlicedValLoop`."""
+    """MMEngine's ``TestLoop`` for a detector, with predictions on slices of each image."""
 
     stage = 'test'

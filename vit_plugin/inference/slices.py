@@ -1,4 +1,7 @@
-"""Run a detector on overlapping slices of a large image, with supervision's InferenceSlicer."""
+"""Run a detector on overlapping slices of a large image (SAHI, arXiv:2202.06934).
+
+supervision's ``InferenceSlicer`` cuts the slices.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +14,11 @@ from vit_plugin.files.tiles import OVERLAP
 
 from .predictions import Prediction, names_of
 
-MERGE_OVERLAP = 0.5  # two boxes that share this much of the smaller one are one object
+MERGE_OVERLAP = 0.5  # boxes that share this much of the smaller one are one object
 
 
 @dataclass
-class Sliced:
+class SlicedDetector:
     """Finds small objects in slices of an image, and large ones in the whole.
 
     Args:
@@ -24,7 +27,7 @@ class Sliced:
         classes: the names of the classes.
         score_thr: lowest score of a box that is kept.
         batch_size: slices that are computed at once.
-        most: number of highest-scoring boxes to keep per slice. None: all.
+        max_boxes: number of highest-scoring boxes to keep per slice. None: all.
 
     Raises:
         MissingExtraError: if supervision is not installed.
@@ -35,7 +38,7 @@ class Sliced:
     classes: Sequence[str]
     score_thr: float = 0.05
     batch_size: int = 1
-    most: int | None = None
+    max_boxes: int | None = None
 
     def __post_init__(self) -> None:
         with needed_by('--slices'):
@@ -62,9 +65,9 @@ class Sliced:
         (whole,) = self.predict([image])
         objects = self._detections(whole)
         if max(image.shape[:2]) > self.side:
-            parts = self.slicer(image)
-            parts.metadata.clear()
-            objects = self._sv.Detections.merge([objects, parts])
+            small_objects = self.slicer(image)
+            small_objects.metadata.clear()  # merge() rejects metadata that differ
+            objects = self._sv.Detections.merge([objects, small_objects])
             # Crop masks to their object instead of their slice, as those of the whole image are.
             if hasattr(objects.mask, 'repack'):
                 objects.mask = objects.mask.repack()
@@ -95,7 +98,7 @@ class Sliced:
                 '--slices is for detectors, and this model finds no boxes; leave it out.'
             )
         (keep,) = (prediction.scores > self.score_thr).nonzero()
-        keep = keep[: self.most]
+        keep = keep[: self.max_boxes]  # the most confident are first
         masks = None if prediction.masks is None else prediction.masks[keep].astype(bool)
         return self._sv.Detections(
             prediction.boxes[keep],

@@ -9,18 +9,19 @@ import numpy as np
 from anyfolder.pixels.images import read_image
 from vit_plugin.errors import ConfigError, first_line, needed_by, rejecting
 
-IMAGE_TIMEOUT = 30  # seconds to wait for a server
+IMAGE_TIMEOUT = 30  # seconds to wait for a server, and for each further part of its answer
 MAX_DOWNLOAD_BYTES = 64 << 20  # limit for an image from a URL
-WEBCAM_FPS = 25.0  # rate of a written video if the source has none
-COMPLETE_SHARE = 0.9  # share of the stated number of frames, which is an estimate
+WEBCAM_FPS = 25.0  # frame rate of a written video, if its source states no rate
+# A video with less than this share of its stated frames is damaged. Their number is an estimate.
+COMPLETE_SHARE = 0.9
 
 
 def read_url(url: str) -> np.ndarray:
     """The pixels (H, W, 3) of an image at a URL, in BGR.
 
     Raises:
-        ConfigError: if it cannot be downloaded within :data:`IMAGE_TIMEOUT` and
-            :data:`MAX_DOWNLOAD_BYTES`, or if it is not an image.
+        ConfigError: if the server does not answer or stops sending for :data:`IMAGE_TIMEOUT`, if
+            the file is larger than :data:`MAX_DOWNLOAD_BYTES`, or if it is not an image.
     """
     import requests
 
@@ -38,7 +39,7 @@ def read_url(url: str) -> np.ndarray:
                     f'The image {url!r} has more than {MAX_DOWNLOAD_BYTES >> 20} MiB; '
                     'download it, and give the file.'
                 )
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder:  # read_image reads only files
         path = Path(folder, 'image')
         path.write_bytes(content)
         try:
@@ -48,16 +49,20 @@ def read_url(url: str) -> np.ndarray:
 
 
 def _cause(error: BaseException) -> str:
-    """The cause behind the nested errors of urllib3, such as 'Connection refused'."""
+    """The cause behind the nested errors of urllib3, such as 'Connection refused'.
+
+    It follows the connection, as in '<urllib3.connection.HTTPConnection object at 0x7f>: Failed'.
+    """
     reason = getattr(error.args[0] if error.args else None, 'reason', None)
     return first_line(reason if isinstance(reason, BaseException) else error).rpartition('>: ')[2]
 
 
 def read_video(source: str | int) -> Iterator[np.ndarray]:
-    """The frames (H, W, 3) of a video file, or of the webcam of a number, in BGR, by supervision.
+    """The frames (H, W, 3) in BGR of a video file, or of a webcam by its number, by supervision.
 
     Raises:
-        ConfigError: if it cannot be opened, or ends long before its end.
+        ConfigError: if it cannot be opened, or has fewer than :data:`COMPLETE_SHARE` of the frames
+            that it states.
         MissingExtraError: if supervision is not installed.
     """
     with needed_by('A video'):
@@ -69,11 +74,11 @@ def read_video(source: str | int) -> Iterator[np.ndarray]:
             yield frame
             count += 1
     if isinstance(source, str):
-        promised = sv.VideoInfo.from_video_path(source).total_frames or 0
-        if count < COMPLETE_SHARE * max(promised, 1):
+        # At least 1, so that a video without frames counts as damaged, too.
+        stated = max(sv.VideoInfo.from_video_path(source).total_frames or 0, 1)
+        if count < COMPLETE_SHARE * stated:
             raise ConfigError(
-                f'{_subject(source)} ends after {count} of {max(promised, 1)} frames; it is '
-                'damaged.'
+                f'{_subject(source)} ends after {count} of {stated} frames; it is damaged.'
             )
 
 

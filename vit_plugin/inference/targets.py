@@ -20,85 +20,91 @@ def choose_targets(inputs: Sequence[Input], folder: Path) -> dict[Input, Path]:
 
     A JPEG becomes .jpg, any other image .png, and a video .mp4.
 
-    It has the name and the relative path of the input below the folder that was given. If two would
-    be the same file, they keep their old suffix before the new one (a.bmp.png, a.png). If that is
-    not enough, paths are relative to the common parent of all inputs.
+    A target has the name of its input, and its path relative to the folder that was given. If two
+    targets would be the same file, they keep their old suffix before the new one (a.bmp.png,
+    a.png). If that is not enough, paths are relative to the common parent of all folders that were
+    given, and those of URLs begin with their host.
 
     Raises:
-        ConfigError: if two would still be the same file, or if one is an input or cannot be
-            written.
+        ConfigError: if two targets would still be the same file, or if a target is an input or
+            cannot be written.
     """
     targets: dict[Input, Path] = {}
-    for place in (_by_stem, _by_name, _by_path(inputs)):
-        left = [source for source in inputs if source not in targets]
-        places = {source: folder / place(source) for source in left}
-        counts = Counter([*targets.values(), *places.values()])
-        targets |= {source: path for source, path in places.items() if counts[path] == 1}
+    for path_of in (_by_stem, _by_name, _by_path(inputs)):
+        remaining = [source for source in inputs if source not in targets]
+        candidates = {source: folder / path_of(source) for source in remaining}
+        counts = Counter([*targets.values(), *candidates.values()])
+        targets |= {source: path for source, path in candidates.items() if counts[path] == 1}
     same = [source.name for source in inputs if source not in targets]
     if same:
         raise ConfigError(
             f'--out: {" and ".join(map(repr, same[:2]))} would be the same file in '
             f'{str(folder)!r}; draw them into two folders.'
         )
-    check_apart(targets.values(), inputs)
+    check_no_input_overwritten(targets.values(), inputs)
     for target in targets.values():
         check_target(target)
     return targets
 
 
 def _by_stem(source: Input) -> Path:
-    return source.relative.with_suffix(_suffix(source))
+    return source.relative_path.with_suffix(_suffix(source))
 
 
 def _by_name(source: Input) -> Path:
-    name, suffix = source.relative.name, _suffix(source)
-    return source.relative.with_name(name if name.endswith(suffix) else name + suffix)
+    name, suffix = source.relative_path.name, _suffix(source)
+    return source.relative_path.with_name(name if name.endswith(suffix) else name + suffix)
 
 
 def _by_path(inputs: Sequence[Input]) -> Callable[[Input], Path]:
-    """A function from an input to its path below the common parent of all files."""
+    """A function from an input to its path below the common parent of all roots.
+
+    The path of a URL begins with its host.
+    """
     folders = [
         os.path.abspath(source.root) for source in inputs if source.reader in ('image', 'video')
     ]
-    above = os.path.commonpath(folders) if folders else '/'
+    common_parent = os.path.commonpath(folders) if folders else '/'
 
-    def place(source: Input) -> Path:
+    def path_of(source: Input) -> Path:
         if source.reader == 'url':
             host, path = urlsplit(source.name)[1:3]
             parts = [part for part in Path(unquote(path)).parts if part not in ('/', '.', '..')]
             return Path(host.replace(':', '_'), *parts[:-1], _by_name(source))
-        return Path(os.path.relpath(os.path.abspath(source.root), above), _by_name(source))
+        return Path(os.path.relpath(os.path.abspath(source.root), common_parent), _by_name(source))
 
-    return place
+    return path_of
 
 
 def _suffix(source: Input) -> str:
     if source.is_video:
         return '.mp4'
-    return '.jpg' if source.relative.suffix.lower() in JPEG else '.png'
+    return '.jpg' if source.relative_path.suffix.lower() in JPEG else '.png'
 
 
-def without_drawn(inputs: Sequence[Input], folders: Iterable[Path]) -> list[Input]:
+def without_earlier_outputs(inputs: Sequence[Input], folders: Iterable[Path]) -> list[Input]:
     """The inputs without those in an output folder that lies below an input folder.
 
     They are pictures of an earlier run. Their number is printed.
     """
-    targets = {folder.resolve() for folder in folders}
+    output_folders = {folder.resolve() for folder in folders}
 
-    def is_drawn(source: Input) -> bool:
-        between = {*Path(source.name).resolve().parents} - {*(source.root / 'x').resolve().parents}
-        return source.reader in ('image', 'video') and bool(between & targets)
+    def is_earlier_output(source: Input) -> bool:
+        root = source.root.resolve()
+        below_root = set(Path(source.name).resolve().parents) - {root, *root.parents}
+        return source.reader in ('image', 'video') and bool(below_root & output_folders)
 
-    left = [source for source in inputs if not is_drawn(source)]
-    if count := len(inputs) - len(left):
+    kept = [source for source in inputs if not is_earlier_output(source)]
+    if count := len(inputs) - len(kept):
         print(f'{count} left out, since they are in a folder of --out.', file=sys.stderr)
-    return left
+    return kept
 
 
-def check_apart(targets: Iterable[Path], inputs: Sequence[Input]) -> None:
-    """Raise a ``ConfigError`` if a file to write is one that is read."""
+def check_no_input_overwritten(targets: Iterable[Path], inputs: Sequence[Input]) -> None:
+    """Raise a ``ConfigError`` if a file to write is also an input."""
     read = {Path(source.name).resolve() for source in inputs if source.reader in ('image', 'video')}
-    if both := next((path for path in targets if path.resolve() in read), None):
+    if overwritten := next((path for path in targets if path.resolve() in read), None):
         raise ConfigError(
-            f'--out: {str(both)!r} would be overwritten while it is read; give another folder.'
+            f'--out: {str(overwritten)!r} would be overwritten while it is read; give another '
+            'folder.'
         )

@@ -30,12 +30,12 @@ from .image_transforms import PipelineTransform, TimmTransform
 from .inputs import Frame
 from .predictions import Prediction
 from .prepared_image import PreparedImage, as_picture, find_visible_part
-from .unusual_sizes import say_if_far
+from .unusual_sizes import announce_large_image
 
 ImageTransform = PipelineTransform | TimmTransform
 
-MOST_PATCHES = 1 << 16  # limit for an image to draw: 256 x 256 patches
-WHOLE = 0.97  # a sample that shows this share of both sides counts as the complete photograph
+MAX_DRAWN_PATCHES = 1 << 16  # limit for an image to draw: 256 x 256 patches
+WHOLE_SHARE = 0.97  # a sample that shows this share of both sides counts as the complete photograph
 
 
 class _ImportableFirst:
@@ -72,13 +72,14 @@ class TrainedModel:
         self.classes = list(self.meta.get('classes') or ())
         self.task = find_task(model, cfg)
         self._pixels = pixels
+        # The default size of `prepare` for weights without a config.
         self._size = (
             min(find_backbone(model)[1].img_size) if isinstance(pixels, TimmTransform) else None
         )
         self.has_pixels = pixels is not None or bool(cfg.get('test_dataloader'))
 
     @property
-    def kind(self) -> type[Prediction]:
+    def prediction_class(self) -> type[Prediction]:
         """The class of its predictions."""
         return resolve_name(tasks()[self.task].prediction)
 
@@ -108,8 +109,11 @@ class TrainedModel:
                 self._pixels = self._pixels or PipelineTransform(self.cfg)
         return self._pixels
 
-    def takes(self, frame: Frame) -> str | np.ndarray:
-        """Argument of :meth:`sample` for a frame: pixels, or the file for a config's own reader."""
+    def sample_argument(self, frame: Frame) -> str | np.ndarray:
+        """The argument of :meth:`sample` for a frame.
+
+        It is the pixels, or the name of the file if the config has a reader of its own.
+        """
         is_file = self.pixels.custom_reader and frame.source.reader == 'image'
         return frame.source.name if is_file else frame.image
 
@@ -121,10 +125,11 @@ class TrainedModel:
         return read_image(image)
 
     @cached_property
-    def usual(self) -> Sequence[int] | None:
+    def training_size(self) -> Sequence[int] | None:
         """Height and width in training: an image of the backbone's size after the test pipeline.
 
-        None if the backbone has no size.
+        The backbone's size itself if that pipeline is unknown or has its own reader. None if the
+        backbone has no size.
         """
         size = getattr(getattr(self.model, 'backbone', None), 'img_size', None)
         if not size or not self.has_pixels or self.pixels.custom_reader:
@@ -156,17 +161,17 @@ class TrainedModel:
             if spans is None:
                 return prepared
             height, width = (span.stop - span.start for span in spans)
-            if min(height / pixels.shape[0], width / pixels.shape[1]) > WHOLE:
+            if min(height / pixels.shape[0], width / pixels.shape[1]) > WHOLE_SHARE:
                 return prepared._replace(photograph=as_picture(pixels))
             size = round(min(pixels.shape[:2]) * prepared.image.shape[0] / height)
         stem = find_backbone(self.model)[1].patch_embed
         scale = size / min(pixels.shape[:2])
         rows, columns = (max(round(side * scale / stem.stride), 1) for side in pixels.shape[:2])
-        if rows * columns > MOST_PATCHES:
-            fitting = math.floor(size * math.sqrt(MOST_PATCHES / (rows * columns)))
+        if rows * columns > MAX_DRAWN_PATCHES:
+            fitting = math.floor(size * math.sqrt(MAX_DRAWN_PATCHES / (rows * columns)))
             raise ConfigError(
                 f'--img-size {size}: this image would have {rows * columns:,} patches, and '
-                f'{MOST_PATCHES:,} can be drawn; give {fitting} or less.'
+                f'{MAX_DRAWN_PATCHES:,} can be drawn; give {fitting} or less.'
             )
         sides = (columns * stem.stride, rows * stem.stride)
         backend = 'cv2' if pixels.dtype == np.float32 else 'pillow'  # OpenCV resizes bands
@@ -185,7 +190,7 @@ class TrainedModel:
     def predict(
         self, images: Sequence[str | Path | np.ndarray], names: Sequence[str] = ()
     ) -> list[Prediction]:
-        """Predictions for images, see :meth:`sample`; names of their files are for messages.
+        """Predictions for images, see :meth:`sample`. ``names`` are for messages.
 
         Images whose samples have the same size are batched. Others are not, since padding would
         change their predictions.
@@ -219,19 +224,22 @@ class TrainedModel:
         """Collate samples, after a warning if one is so large that the model takes long."""
         for sample in samples:
             file = getattr(sample.get('data_samples'), 'img_path', '')
-            say_if_far(sample['inputs'].shape[1:], self.usual, file)
+            announce_large_image(sample['inputs'].shape[1:], self.training_size, file)
         return pseudo_collate(samples)
 
     def _size_of(self, sample: dict[str, Any]) -> tuple[int, ...]:
-        """The shape that samples of a batch share, where pixels are predicted with the original."""
-        original = sample['data_samples'].ori_shape if self.kind.of_pixels else ()
+        """The shape that all samples of a batch share.
+
+        It includes the size of the original image if the model predicts its pixels.
+        """
+        original = sample['data_samples'].ori_shape if self.prediction_class.of_pixels else ()
         return (*sample['inputs'].shape, *original)
 
     def features(self, samples: Sequence[dict[str, Any]]) -> np.ndarray:
         """Features before a classifier's head, (N, C) in float32, from samples of :meth:`sample`.
 
         Raises:
-            ConfigError: if this is not a classifier, or see :func:`compute_vectors`.
+            ConfigError: if this is not a classifier, and see :func:`compute_vectors`.
         """
         if self.task != 'classification':
             raise ConfigError(

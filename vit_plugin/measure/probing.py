@@ -24,7 +24,7 @@ with needed_by('vit-plugin probe'):
 
 NEIGHBORS, KNN_TEMPERATURE = 20, 0.07
 
-Sample = tuple[np.ndarray, np.ndarray]  # features (images, channels) and labels (images, )
+LabeledFeatures = tuple[np.ndarray, np.ndarray]  # features (images, channels) and labels (images, )
 
 
 def vote(distances: np.ndarray) -> np.ndarray:
@@ -55,29 +55,36 @@ def prepare(cfg: Config) -> None:
     """Set the training loader to yield each image once, in order, with the validation transforms.
 
     Raises:
-        ConfigError: if this is not a classifier with images for training and validation.
+        ConfigError: if this is not a classifier with images for training and validation, or if
+            their data sets are in a wrapper that may repeat images.
     """
-    loader, tested = cfg.get('train_dataloader'), cfg.get('val_dataloader')
-    if cfg.get('default_scope') != 'mmpretrain' or not (loader and tested):
+    train_loader, val_loader = cfg.get('train_dataloader'), cfg.get('val_dataloader')
+    if cfg.get('default_scope') != 'mmpretrain' or not (train_loader and val_loader):
         raise ConfigError(
             'Only a config of MMPretrain with a train_dataloader and a val_dataloader can be '
             'probed, since the probes need its images; give --config with one that has both, such '
             'as the config of a run on your data.'
         )
-    _with_pipeline(loader.dataset).pipeline = _with_pipeline(tested.dataset).pipeline
-    loader.update(
-        batch_size=tested.batch_size,
+    val_pipeline = _without_repetitions(val_loader.dataset).pipeline
+    _without_repetitions(train_loader.dataset).pipeline = val_pipeline
+    train_loader.update(
+        batch_size=val_loader.batch_size,
         sampler=dict(type='DefaultSampler', shuffle=False),
         drop_last=False,
     )
-    loader.pop('batch_sampler', None)
+    train_loader.pop('batch_sampler', None)
     # The runner requires these settings next to the data, although nothing is trained.
     cfg.setdefault('train_cfg', dict(by_epoch=True, max_epochs=1))
     cfg.setdefault('optim_wrapper', dict(optimizer=dict(type='SGD', lr=1.0)))
 
 
-def _with_pipeline(dataset: ConfigDict) -> ConfigDict:
-    """The config of a data set that has the pipeline. Other wrappers may repeat images."""
+def _without_repetitions(dataset: ConfigDict) -> ConfigDict:
+    """The config that has the pipeline, see :func:`~vit_plugin.config.data.with_pipeline`.
+
+    Raises:
+        ConfigError: if the data set is in a wrapper other than ``stratified_subset``, which may
+            repeat images.
+    """
     if 'dataset' in dataset and DATASETS.get(dataset.type) is not stratified_subset:
         raise ConfigError(
             'train_dataloader.dataset and val_dataloader.dataset need a pipeline of their own to '
@@ -87,7 +94,7 @@ def _with_pipeline(dataset: ConfigDict) -> ConfigDict:
 
 
 @torch.no_grad()
-def compute_features(model: nn.Module, loader: Iterable[dict[str, Any]]) -> Sample:
+def compute_features(model: nn.Module, loader: Iterable[dict[str, Any]]) -> LabeledFeatures:
     """Features before the head of a classifier, (images, channels), and the labels (images, ).
 
     Raises:
@@ -96,9 +103,9 @@ def compute_features(model: nn.Module, loader: Iterable[dict[str, Any]]) -> Samp
     model.eval()
     features, labels = [], []
     for batch in loader:
-        data = model.data_preprocessor(batch, training=False)
-        features.append(compute_vectors(model, data['inputs']))
-        for sample in data['data_samples']:
+        prepared = model.data_preprocessor(batch, training=False)
+        features.append(compute_vectors(model, prepared['inputs']))
+        for sample in prepared['data_samples']:
             if sample.get('gt_label') is None or sample.gt_label.numel() != 1:
                 raise ConfigError(
                     f'{sample.get("img_path", "An image")!r} does not have one label, which a '
@@ -127,7 +134,11 @@ def draw_shots(labels: np.ndarray, shots: int, seed: int) -> np.ndarray:
 
 
 def probe(
-    train: Sample, val: Sample, probes: Sequence[str], shots: Sequence[int] = (5,), seeds: int = 3
+    train: LabeledFeatures,
+    val: LabeledFeatures,
+    probes: Sequence[str],
+    shots: Sequence[int] = (5,),
+    seeds: int = 3,
 ) -> dict[str, Any]:
     """The accuracies, in per cent, of classifiers on features.
 
@@ -151,8 +162,10 @@ def probe(
             f'{len(train[1])}: give more, or other --probes.'
         )
 
-    def accuracy(name: str, chosen: np.ndarray | slice) -> float:
-        return 100 * float(PROBES[name]().fit(train[0][chosen], train[1][chosen]).score(*val))
+    def accuracy(name: str, positions: np.ndarray | slice) -> float:
+        """The accuracy of a probe fitted to the training images at these positions."""
+        fitted = PROBES[name]().fit(train[0][positions], train[1][positions])
+        return 100 * float(fitted.score(*val))
 
     accuracies: dict[str, Any] = {
         name: accuracy(name, slice(None)) for name in probes if name != 'fewshot'

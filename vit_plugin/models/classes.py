@@ -39,23 +39,27 @@ def keep_classifier(model: nn.Module, weights: dict[str, Any]) -> list[str]:
     """Replace the last layer of a classifier's head in ``weights`` with the model's own.
 
     A detector's head names its classifiers in ``class_layers``, a query-based backbone in
-    ``added_classifiers``; these are replaced too. In MMDetection's query-based mask heads it is
-    ``cls_embed``. Returns the names of the parameters of these layers.
+    ``added_classifiers``; these are replaced too. In MMDetection's query-based mask heads the
+    classifier is ``cls_embed``. Returns the names of the replaced weights.
     """
+    prefixes: list[str] = []
     head = getattr(model, 'head', None)
-    last = [
-        f'head.{name}.'
-        for name, layer in (head.named_modules() if isinstance(head, nn.Module) else ())
-        if isinstance(layer, nn.Linear) and layer.out_features == getattr(head, 'num_classes', None)
-    ] + [
-        f'{part}.{name}.'
-        for part, usual in (('bbox_head', ()), ('panoptic_head', ('cls_embed',)))
-        for name in getattr(getattr(model, part, None), 'class_layers', usual)
-    ]
+    if isinstance(head, nn.Module):
+        num_classes = getattr(head, 'num_classes', None)
+        prefixes += [
+            f'head.{name}.'
+            for name, layer in head.named_modules()
+            if isinstance(layer, nn.Linear) and layer.out_features == num_classes
+        ]
+    for part, default in (('bbox_head', ()), ('panoptic_head', ('cls_embed',))):
+        layers = getattr(getattr(model, part, None), 'class_layers', default)
+        prefixes += [f'{part}.{name}.' for name in layers]
     backbone = getattr(model, 'backbone', None)
-    last += [f'backbone.{name}' for name in getattr(backbone, 'added_classifiers', ())]
+    prefixes += [f'backbone.{name}' for name in getattr(backbone, 'added_classifiers', ())]
     own_tensors = {
-        name: value for name, value in model.state_dict().items() if name.startswith(tuple(last))
+        name: value
+        for name, value in model.state_dict().items()
+        if name.startswith(tuple(prefixes))
     }
     kept = [name for name in weights if name.removeprefix('module.') in own_tensors]
     weights.update(
@@ -71,10 +75,10 @@ def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) 
         model: the model.
         meta: facts about a data set, with the names as ``classes``. Without them nothing is
             compared.
-        whose: what has these facts, for the message.
+        whose: the owner of these facts, for the message.
 
     Raises:
-        ConfigError: if the names are not strings, or if a head has another number of classes.
+        ConfigError: if the names are not strings, or if a head has a different number of classes.
     """
     names = (meta or {}).get('classes')
     if not names:
@@ -84,15 +88,20 @@ def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) 
     model = getattr(model, 'module', model)  # unwraps DDP or test-time augmentation
     modules = dict(model.named_modules())
     for name in CLASS_HEADS:
-        part = modules.get(name)
-        for i, head in [(None, part), *enumerate(part if isinstance(part, nn.ModuleList) else ())]:
-            if getattr(head, 'task', '') == 'depth':  # rooms are classes only in other tasks
+        component = modules.get(name)
+        # The stages of a cascade are a list of heads.
+        for i, head in [
+            (None, component),
+            *enumerate(component if isinstance(component, nn.ModuleList) else ()),
+        ]:
+            # Data of depth may name classes, such as kinds of rooms, that its heads do not predict.
+            if getattr(head, 'task', '') == 'depth':
                 continue
-            asked = getattr(head, 'num_classes', None)
-            if isinstance(asked, int) and asked != len(names):
+            num_classes = getattr(head, 'num_classes', None)
+            if isinstance(num_classes, int) and num_classes != len(names):
                 field = name if i is None else f'{name}.{i}'
                 raise ConfigError(
-                    f'model.{field}.num_classes={asked} does not fit {whose} with {len(names)} '
-                    f'classes: set it to {len(names)}, or give the names of the classes of the '
-                    'model there.'
+                    f'model.{field}.num_classes={num_classes} does not fit {whose} with '
+                    f'{len(names)} classes: set it to {len(names)}, or give the names of the '
+                    'classes of the model there.'
                 )

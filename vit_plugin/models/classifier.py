@@ -13,7 +13,7 @@ from vit_plugin.registry import MODELS
 from vit_plugin.weights.report import Report
 from vit_plugin.weights.saved_settings import training_settings
 from vit_plugin.zoo.data_config import data_config_of
-from vit_plugin.zoo.definition import pooled
+from vit_plugin.zoo.definition import pooling_of
 
 from .backbones import VisionTransformer
 from .layers.head import head_layers, reset_head
@@ -31,7 +31,7 @@ class Parts(NamedTuple):
     """The configs of a classifier's components, as for an MMPretrain ``ImageClassifier``.
 
     Attributes:
-        backbone: of :class:`~vit_plugin.models.VisionTransformer`.
+        backbone: config of a :class:`~vit_plugin.models.VisionTransformer`.
         neck: config of a :class:`~vit_plugin.models.TokenPooling`, or None.
         in_channels: width of the head's input.
     """
@@ -53,12 +53,12 @@ def classifier_parts(arch: str | ArchCfg, **backbone: Any) -> Parts:
         ConfigError: if the arch is unknown.
     """
     width, neck = parse_arch(arch).embed_dims, None
-    given = {key: value for key, value in backbone.items() if value is not None}
-    if isinstance(arch, str) and arch.startswith('timm://') and 'out_type' not in given:
-        pooling = pooled(arch.removeprefix('timm://'))
+    arguments = {key: value for key, value in backbone.items() if value is not None}
+    if isinstance(arch, str) and arch.startswith('timm://') and 'out_type' not in arguments:
+        pooling = pooling_of(arch.removeprefix('timm://'))
         if pooling:
-            given['out_type'], neck = pooling
-    return Parts(dict(type='vit_plugin.VisionTransformer', arch=arch, **given), neck, width)
+            arguments['out_type'], neck = pooling
+    return Parts(dict(type='vit_plugin.VisionTransformer', arch=arch, **arguments), neck, width)
 
 
 class Classifier(nn.Module):
@@ -133,8 +133,9 @@ def create_model(
             f'create_model: num_classes={num_classes!r} must be an integer from 0; 0 returns '
             'features.'
         )
-    for name in UNSUPPORTED_ARGUMENTS.keys() & backbone.keys():
-        raise ConfigError(f'create_model: {name} {UNSUPPORTED_ARGUMENTS[name]}.')
+    for name, remedy in UNSUPPORTED_ARGUMENTS.items():
+        if name in backbone:
+            raise ConfigError(f'create_model: {name} {remedy}.')
     source: Any = None if pretrained is False else pretrained
     if pretrained is True:
         if not str(arch).startswith('timm://'):
@@ -153,7 +154,7 @@ def create_model(
     model = Classifier(classifier_parts(arch, img_size=img_size, **backbone), num_classes)
     stem, size = model.backbone.patch_embed, model.backbone.img_size
     pixels = data_config_of(arch, None if isinstance(source, Mapping) else source)
-    for key in ('mean', 'std'):
+    for key in ('mean', 'std'):  # repeated for more than three channels
         pixels[key] = tuple(pixels[key][i % len(pixels[key])] for i in range(stem.in_channels))
     model.data_config = dict(input_size=(stem.in_channels, *size), **pixels)
     if source is not None:

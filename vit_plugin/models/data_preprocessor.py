@@ -63,10 +63,7 @@ class AugmentingPreprocessor(ClsDataPreprocessor):
         self.augments = build_batched('AugmentingPreprocessor: augments', augments)
 
     def forward(self, data: dict, training: bool = False) -> dict:
-        """See the parent. ``data['inputs']`` are uint8 images (C, H, W) of one size.
-
-        They are in a list or stacked.
-        """
+        """See the parent. ``data['inputs']`` are uint8 images of one size, listed or stacked."""
         if training and self.augments:
             data = dict(
                 data, inputs=augmented(stacked(self.cast_data(data['inputs'])), self.augments)
@@ -109,20 +106,15 @@ class MultiViewPreprocessor(SelfSupDataPreprocessor):
     ) -> None:
         with as_config_error('MultiViewPreprocessor'):
             super().__init__(**kwargs)
-        self.views = [
-            built
-            for i, view in enumerate(views)
-            for built in view.get('number', 1)
-            * [build_batched(f'MultiViewPreprocessor: views[{i}].augments', view['augments'])]
-        ]
+        self.views: list[list[Any]] = []  # the transforms of each view
+        for i, view in enumerate(views):
+            field = f'MultiViewPreprocessor: views[{i}].augments'
+            self.views += [build_batched(field, view['augments'])] * view.get('number', 1)
 
     def forward(self, data: dict, training: bool = False) -> dict:
-        """See the parent. ``data['inputs']`` are uint8 images (C, H, W) of one size.
-
-        They are in a list or stacked.
-        """
+        """See the parent. ``data['inputs']`` are uint8 images of one size, listed or stacked."""
         images = stacked(self.cast_data(data['inputs']))
-        views = [augmented(images, augments) for augments in (self.views if training else [()])]
+        views = [augmented(images, augments) for augments in self.views] if training else [images]
         return super().forward(
             dict(
                 inputs=views if len(views) > 1 else views[0], data_samples=data.get('data_samples')
@@ -138,15 +130,15 @@ def build_batched(field: str, augments: Sequence[Typed]) -> list[Any]:
         ConfigError: if one has none, or if MMPretrain rejects it. The sentence begins with
             ``field``.
     """
-    built = []
+    transforms: list[Any] = []
     for i, augment in enumerate(augments):
         with (
             as_config_error(f'{field}[{i}]'),
             TRANSFORMS.switch_scope_and_registry(CLASSIFIER_SCOPE) as registry,
         ):
-            built.append(registry.build(augment))
-        check_batched(built[-1])
-    return built
+            transforms.append(registry.build(augment))
+        check_batched(transforms[-1])
+    return transforms
 
 
 def augmented(images: Tensor, augments: Sequence[Any]) -> Tensor:

@@ -14,8 +14,8 @@ from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.published_run import as_run
 from vit_plugin.weights.report import Report
 
-# Keys of MMEngine's entry, and of `load`.
-KEYS = {'type', 'checkpoint', 'prefix', 'map_location', 'skip', 'source_grid'}
+# Keys of an entry of type='Pretrained': MMEngine's, and arguments of `load`.
+PRETRAINED_KEYS = {'type', 'checkpoint', 'prefix', 'map_location', 'skip', 'source_grid'}
 
 
 class LoadableModule(BaseModule):
@@ -28,13 +28,13 @@ class LoadableModule(BaseModule):
         arch: the arch of the backbone.
 
     Raises:
-        ConfigError: if there is ``checkpoint=True``, and ``arch`` is not a timm name.
+        ConfigError: for ``checkpoint=True`` if ``arch`` is not a timm name.
     """
 
     init_cfg: Any
 
     def __init__(self, init_cfg: InitConfig = None, arch: Any = None) -> None:
-        super().__init__(_with_name(init_cfg, arch))
+        super().__init__(_with_arch_name(init_cfg, arch))
 
     def load(
         self, source: Any, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None
@@ -46,45 +46,46 @@ class LoadableModule(BaseModule):
         """MMEngine's initialization, with :meth:`load` for a checkpoint in ``init_cfg``.
 
         Raises:
-            ConfigError: if its entry has any other key, or a checkpoint of another type, or does
-                not fit.
+            ConfigError: if an entry of ``type='Pretrained'`` has an unknown key, no path or
+                address, or weights that do not fit.
         """
-        given, first = self.init_cfg, not self.is_init
-        cfgs = given if isinstance(given, (list, tuple)) else [given] if given else []
+        init_cfg, is_first = self.init_cfg, not self.is_init
+        cfgs = init_cfg if isinstance(init_cfg, (list, tuple)) else [init_cfg] if init_cfg else []
         pretrained = [cfg for cfg in cfgs if cfg.get('type') in ('Pretrained', PretrainedInit)]
         self.init_cfg = [cfg for cfg in cfgs if cfg not in pretrained]
         try:
             super().init_weights()
         finally:
-            self.init_cfg = given
-        for cfg in pretrained if first else []:
-            print_log(f'Loaded {cfg["checkpoint"]}\n{self.load_entry(cfg)}', 'current')
+            self.init_cfg = init_cfg
+        if is_first:
+            for cfg in pretrained:
+                print_log(f'Loaded {cfg["checkpoint"]}\n{self.load_entry(cfg)}', 'current')
 
     def load_entry(self, cfg: Mapping[str, Any]) -> Report:
-        """Load what an entry ``type='Pretrained'`` of ``init_cfg`` names.
+        """Load the checkpoint of an entry ``type='Pretrained'`` of ``init_cfg``.
 
         Raises:
             ConfigError: see :meth:`init_weights`.
         """
         source = cfg.get('checkpoint')
-        if cfg.keys() - KEYS or not isinstance(source, (str, Path)):
+        if cfg.keys() - PRETRAINED_KEYS or not isinstance(source, (str, Path)):
             raise ConfigError(
                 f'init_cfg={cfg} must have checkpoint, a path or address, and may have '
                 'prefix, skip and source_grid.'
             )
         if cfg.get('prefix'):
-            start = cfg['prefix'].rstrip('.') + '.'
+            prefix = cfg['prefix'].rstrip('.') + '.'
             weights = as_run(open_checkpoint(source), images=False).weights
             source = {
-                key.removeprefix(start): weights[key] for key in weights if key.startswith(start)
+                key.removeprefix(prefix): weights[key] for key in weights if key.startswith(prefix)
             }
         return self.load(source, cfg.get('skip', ()), cfg.get('source_grid'))
 
 
-def _with_name(init_cfg: Any, arch: Any) -> Any:
+def _with_arch_name(init_cfg: Any, arch: Any) -> Any:
     """``init_cfg`` with the name in ``arch`` in place of ``checkpoint=True``."""
     if isinstance(init_cfg, (list, tuple)):
-        return [_with_name(cfg, arch) for cfg in init_cfg]
+        return [_with_arch_name(cfg, arch) for cfg in init_cfg]
     if not init_cfg or init_cfg.get('checkpoint') is not True:
         return init_cfg
     if not str(arch).startswith('timm://'):

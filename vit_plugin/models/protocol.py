@@ -19,7 +19,7 @@ class HasLayerDepths(Protocol):
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """A parameter's depth, 0 next to the image, and the number of depths.
 
-        Parameters outside the backbone have the last depth.
+        Parameters outside the backbone, whose names lack ``prefix``, have the last depth.
         """
 
 
@@ -36,15 +36,15 @@ class Shardable(Protocol):
     """Supports sharding."""
 
     def parts_to_shard(self) -> list[nn.Module]:
-        """The modules that are gathered one at a time.
+        """The modules to wrap with ``fully_shard``, each the unit of one all-gather.
 
-        Each is called as a whole, or is a list of such modules, which has no forward.
+        The forward calls each as a whole. A ``ModuleList`` stands for its children.
         """
 
 
 @runtime_checkable
 class HasFrozenModels(Protocol):
-    """Uses models that are not submodules: without parameters, state or gradients here."""
+    """Uses frozen models that it does not register, so they are not in its parameters or state."""
 
     def frozen_models(self) -> list[nn.Module]:
         """The frozen models. Each is called as a whole within the forward."""
@@ -55,16 +55,16 @@ class HasCopies(Protocol):
     """Keeps copies of trained weights, such as a teacher that is a moving average."""
 
     def copy_again(self) -> None:
-        """Renew the copies, since other parameters, such as adapters, are trained."""
+        """Copy the trained modules again, after LoRA has replaced layers with adapted ones."""
 
 
 @runtime_checkable
 class HasChannels(Protocol):
-    """Can be a teacher for another model."""
+    """States the channels of its outputs, as a distiller needs them of a backbone."""
 
     @property
     def channels(self) -> tuple[int, ...]:
-        """Channels of each output. Empty if the outputs are classes and masks."""
+        """Channels of each output. Empty if the outputs are classes and masks, as in EoMT."""
 
 
 @runtime_checkable
@@ -96,14 +96,15 @@ def frozen_models(model: nn.Module) -> list[nn.Module]:
     return [frozen for user in users for frozen in user.frozen_models()]
 
 
-def named_parts(model: nn.Module) -> list[nn.Module]:
-    """The modules that :class:`Shardable` modules of a model name, if they have parameters."""
-    tell = [module for module in model.modules() if isinstance(module, Shardable)]
-    return [called for module in tell for part in module.parts_to_shard() for called in _of(part)]
+def modules_to_shard(model: nn.Module) -> list[nn.Module]:
+    """The modules that each :class:`Shardable` in a model names, if they have parameters."""
+    shardable = [module for module in model.modules() if isinstance(module, Shardable)]
+    parts = [part for module in shardable for part in module.parts_to_shard()]
+    return [module for part in parts for module in _called_modules(part)]
 
 
 def innermost(model: nn.Module, kind: type) -> dict[str, Any]:
-    """The modules of a kind, by the prefix of their names; only the innermost of nested ones."""
+    """The modules of a kind that contain no others, by the prefix of their parameters' names."""
     modules = {
         f'{name}.' if name else '': module
         for name, module in model.named_modules()
@@ -116,10 +117,10 @@ def innermost(model: nn.Module, kind: type) -> dict[str, Any]:
     }
 
 
-def _of(part: nn.Module) -> Iterator[nn.Module]:
-    """A module, or the modules of a list."""
-    if type(part).forward is nn.Module.forward:  # without its own forward
+def _called_modules(part: nn.Module) -> Iterator[nn.Module]:
+    """The module itself, or the children of a list, if they have parameters."""
+    if type(part).forward is nn.Module.forward:  # a list has no forward
         for child in part.children():
-            yield from _of(child)
-    elif any(True for _ in part.parameters()):
+            yield from _called_modules(child)
+    elif next(part.parameters(), None) is not None:
         yield part

@@ -25,7 +25,7 @@ def convert_stems(model: nn.Module) -> None:
     """Convert the stems to channels-last, on any processor."""
     for stem in model.modules():
         if isinstance(stem, ResNetEmbed) and not any(
-            isinstance(one, DTensor) for one in stem.parameters()
+            isinstance(parameter, DTensor) for parameter in stem.parameters()
         ):
             stem.backbone.to(memory_format=torch.channels_last)
             stem.__dict__[MARK] = True

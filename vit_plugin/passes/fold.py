@@ -12,7 +12,7 @@ from vit_plugin.models.layers.position_bias import PositionBias
 from vit_plugin.models.layers.relative_position import RelativeAttention
 from vit_plugin.models.layers.std_conv import StdConv2d
 
-from .tensor_states import memory
+from .tensor_states import change_detector
 
 # Methods that compute a tensor from one parameter (the first argument) and plain values.
 FOLDED_METHODS: tuple[tuple[type[nn.Module], str], ...] = (
@@ -28,29 +28,30 @@ FOLDED_METHODS: tuple[tuple[type[nn.Module], str], ...] = (
 class Folded:
     """Replaces one of ``FOLDED_METHODS``, and reuses its last result for the same arguments.
 
-    It checks that the parameter is unchanged, see :func:`~.tensor_states.memory`. It calls the
-    method itself if the parameter needs a gradient or is not a plain tensor (as under
+    It checks that the parameter is unchanged, see :func:`~.tensor_states.change_detector`. It calls
+    the method itself if the parameter needs a gradient or is not a plain tensor (as under
     ``torch.func``), and while a graph is traced.
     """
 
     method: Callable[..., Tensor]
     frozen: bool = False
-    # state of the parameter, other arguments, result
+    # The state of the parameter, the other arguments, and the result.
     cached: tuple[Any, tuple, Tensor] | None = None
 
     def __call__(self, source: Tensor | None, *others: Any) -> Tensor:
-        if not _is_at_rest(source):
+        if not _may_reuse(source):
             return self.method(source, *others)
-        remember, same = memory(self.frozen)
+        state_of, has_state = change_detector(self.frozen)
         cached = self.cached  # other threads may replace self.cached
-        if cached is None or cached[1] != others or not same(cached[0], source):
+        if cached is None or cached[1] != others or not has_state(cached[0], source):
             # An inference tensor could not be trained later.
             with torch.inference_mode(False), torch.no_grad():
-                self.cached = cached = remember(source), others, self.method(source, *others)
+                self.cached = cached = state_of(source), others, self.method(source, *others)
         return cached[2]
 
 
-def _is_at_rest(source: Tensor | None) -> bool:
+def _may_reuse(source: Tensor | None) -> bool:
+    """True if a result may be reused, see :class:`Folded`."""
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
     return source is None or (
@@ -64,7 +65,7 @@ def fold(model: nn.Module, frozen: bool = False) -> None:
     """Cache standardized kernels and position tables.
 
     Args:
-        model: changed in place.
+        model: the model, which is changed in place.
         frozen: see :func:`vit_plugin.passes.optimize`.
     """
     for module in model.modules():

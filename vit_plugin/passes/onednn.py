@@ -19,7 +19,7 @@ ONEDNN_INSTRUCTION_SETS = ('AMX', 'AVX-512')
 MIN_PRODUCTS = 2**28
 # oneDNN keeps memory for each number of rows until the process ends, regardless of its cache
 # capacity: 3 to 8 MiB above 512 rows of S, and next to nothing below.
-MOST_ROWS = 512
+MAX_ROWS = 512
 
 
 def is_available() -> bool:
@@ -37,14 +37,15 @@ class OneDnnMlp(Mlp):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self._fuses(x):
+        if not self._can_fuse(x):
             return super().forward(x)
         rows = x.reshape(-1, self.fc1.in_features)
-        parts = rows.tensor_split(len(rows) // MOST_ROWS + 1)
-        out = torch.cat([self._of_rows(part) for part in parts])
+        parts = rows.tensor_split(len(rows) // MAX_ROWS + 1)
+        out = torch.cat([self._compute_rows(part) for part in parts])
         return out.view(*x.shape[:-1], out.shape[-1])
 
-    def _of_rows(self, x: Tensor) -> Tensor:
+    def _compute_rows(self, x: Tensor) -> Tensor:
+        """Tokens (N, embed_dims) -> the output of the MLP, with the fused kernel."""
         x = self.input_norm(x)
         padded = F.pad(x, (0, 0, 0, padded_rows(len(x)) - len(x)))
         out = torch.ops.mkldnn._linear_pointwise(
@@ -52,7 +53,8 @@ class OneDnnMlp(Mlp):
         )
         return self.drop(self.fc2(self.norm(self.drop(out[: len(x)]))))
 
-    def _fuses(self, x: Tensor) -> bool:
+    def _can_fuse(self, x: Tensor) -> bool:
+        """True if the fused kernel supports this input and these layers, and is faster."""
         if (
             torch.is_grad_enabled()
             or torch.compiler.is_compiling()
@@ -66,10 +68,9 @@ class OneDnnMlp(Mlp):
             return False
         if x.dtype not in (torch.float32, torch.bfloat16):
             return False
-        if (type(self.fc1), type(self.act)) != (
-            nn.Linear,
-            nn.GELU,
-        ) or not torch.backends.mkldnn.enabled:
+        if type(self.fc1) is not nn.Linear or type(self.act) is not nn.GELU:
+            return False
+        if not torch.backends.mkldnn.enabled:
             return False
         if _has_any_global_hook() or any(
             m._forward_pre_hooks or m._forward_hooks for m in (self.fc1, self.act)

@@ -23,13 +23,13 @@ class OpenPool(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         rows, columns = (
-            bins(side, count, x) for side, count in zip(x.shape[2:], self.size, strict=True)
+            bin_weights(side, count, x) for side, count in zip(x.shape[2:], self.size, strict=True)
         )
         return rows @ x @ columns.transpose(0, 1)
 
 
-def bins(side: int, count: int, like: Tensor) -> Tensor:
-    """The weights (count, side) of elements in bins that cover a side.
+def bin_weights(side: int, count: int, like: Tensor) -> Tensor:
+    """The weights (count, side) of the elements of a side in each of ``count`` bins.
 
     Neighboring bins may share one element.
     """
@@ -42,7 +42,7 @@ def bins(side: int, count: int, like: Tensor) -> Tensor:
 
 @contextmanager
 def open_sizes(model: nn.Module) -> Iterator[None]:
-    """In this context, tracing the model does not fix the size of the example.
+    """Within this context, tracing the model does not fix the size of the example image.
 
     Adaptive pools become :class:`OpenPool`, and MMSegmentation's ``resize`` does not compare sizes
     for its warnings. Afterward the model is restored.
@@ -51,11 +51,12 @@ def open_sizes(model: nn.Module) -> Iterator[None]:
         (parent, name, child)
         for parent in model.modules()
         for name, child in parent.named_children()
+        # A pool to 1 x 1 is a mean, which is exported for any size.
         if type(child) is nn.AdaptiveAvgPool2d and to_2tuple(child.output_size) != (1, 1)
     ]
     wrappers = sys.modules.get('mmseg.models.utils.wrappers')
     resize: Any = getattr(wrappers, 'resize', None)
-    users: list[Any] = [
+    importers: list[Any] = [
         module
         for name, module in sys.modules.items()
         if resize and name.startswith('mmseg.') and vars(module).get('resize') is resize
@@ -63,11 +64,11 @@ def open_sizes(model: nn.Module) -> Iterator[None]:
     try:
         for parent, name, pool in pools:
             setattr(parent, name, OpenPool(to_2tuple(pool.output_size)))
-        for module in users:
+        for module in importers:
             module.resize = partial(resize, warning=False)
         yield
     finally:
         for parent, name, pool in pools:
             setattr(parent, name, pool)
-        for module in users:
+        for module in importers:
             module.resize = resize

@@ -1,7 +1,4 @@
-"""Turn kernels, position tables and twin convolutions into plain parameters for an export.
-
-A graph that is traced meanwhile does not compute them.
-"""
+"""Precompute kernels and position tables, and merge two-branch convolutions, for an export."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,8 +35,9 @@ class Precomputed(NamedTuple):
 
 @contextmanager
 def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> Iterator[None]:
-    """In this context, parameters hold precomputed results, and the methods return them.
+    """Within this context, results of methods are precomputed, and two-branch convolutions merged.
 
+    Each parameter is replaced by the result of its method, and the method returns it unchanged.
     A graph that is traced here does not compute them. Afterward the model is restored.
 
     Args:
@@ -47,54 +45,61 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
         image_size: height and width of the images. None means any size. Every forward then computes
             position tables.
     """
-    tensors = [
-        one
+    entries = [
+        entry
         for backbone in model.modules()
         if isinstance(backbone, VisionTransformer)
-        for one in _find_tensors(backbone, image_size)
+        for entry in _find_entries(backbone, image_size)
     ]
-    before = [getattr(tensor.owner, tensor.name) for tensor in tensors]
+    originals = [getattr(entry.owner, entry.name) for entry in entries]
     twins = [*_find_twins(model)]
     try:
         for owner, name, twin in twins:
             setattr(owner, name, twin.single())
-        for one, parameter in zip(tensors, before, strict=True):
+        for entry, parameter in zip(entries, originals, strict=True):
             with torch.no_grad():
-                result = getattr(one.module, one.method)(parameter, *one.args)
-            setattr(one.owner, one.name, nn.Parameter(result, requires_grad=False))
-        for tensor in tensors:
-            setattr(tensor.module, tensor.method, _as_it_is)
+                result = getattr(entry.module, entry.method)(parameter, *entry.args)
+            setattr(entry.owner, entry.name, nn.Parameter(result, requires_grad=False))
+        # After all results, since a module may be in several entries.
+        for entry in entries:
+            setattr(entry.module, entry.method, _return_parameter)
         yield
     finally:
         for owner, name, twin in twins:
             setattr(owner, name, twin)
-        for one, parameter in zip(tensors, before, strict=True):
+        for entry, parameter in zip(entries, originals, strict=True):
+            # The attribute of fixed sines and cosines was plain None; setattr alone would leave it
+            # registered as a parameter.
             if parameter is None:
-                delattr(one.owner, one.name)  # removes the parameter with this name
-            setattr(one.owner, one.name, parameter)
-            vars(one.module).pop(one.method, None)
+                delattr(entry.owner, entry.name)
+            setattr(entry.owner, entry.name, parameter)
+            vars(entry.module).pop(entry.method, None)
 
 
 def _find_twins(model: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
-    """Modules with a method ``single``, which returns a replacement for eval mode."""
+    """Two-branch convolutions (RepVGG) in eval mode, as (parent, name, module).
+
+    Their ``single()`` returns the merged convolution.
+    """
     for owner in model.modules():
         for name, module in owner.named_children():
             if hasattr(module, 'single') and not module.training:
                 yield owner, name, module
 
 
-def _as_it_is(parameter: Tensor, *_: Any) -> Tensor:
+def _return_parameter(parameter: Tensor, *_: Any) -> Tensor:
     return parameter
 
 
-def _find_tensors(
+def _find_entries(
     backbone: VisionTransformer, image_size: tuple[int, int] | None
 ) -> Iterator[Precomputed]:
+    """The tensors of a backbone that are the same for all images of this size, or of any size."""
     grid = backbone.patch_embed.grid(image_size) if image_size else None
     if grid and not isinstance(backbone.position, NoPosEmbed):
         yield Precomputed(backbone, 'pos_embed', backbone.position, 'table', (grid,))
     if grid and backbone.rel_pos_bias is not None:
-        yield _precompute_bias(backbone.rel_pos_bias, grid)
+        yield _bias_entry(backbone.rel_pos_bias, grid)
     for module in backbone.modules():
         if isinstance(module, StdConv2d):
             yield Precomputed(module, 'weight', module, 'kernel')
@@ -103,15 +108,17 @@ def _find_tensors(
             yield Precomputed(module, 'rel_pos_w', module, 'column_pairs', sizes[1:])
         bias = module.rel_pos_bias if isinstance(module, BiasAttention) else None
         if bias is not None and (sizes := _table_sizes(module, grid)):
-            yield _precompute_bias(bias, sizes)
+            yield _bias_entry(bias, sizes)
 
 
-def _precompute_bias(module: PositionBias, grid: Grid) -> Precomputed:
+def _bias_entry(module: PositionBias, grid: Grid) -> Precomputed:
     return Precomputed(module, 'relative_position_bias_table', module, 'bias', (grid,))
 
 
 def _table_sizes(attention: Attention, grid: Grid | None) -> Grid | None:
-    """The number of rows and columns of the grid in attention. None if it is not fixed."""
+    """Rows and columns that an attention covers: a window or the grid. None if not fixed."""
     if not isinstance(attention, InWindows):
         return grid
-    return attention.window.within(grid or (0, 0)) if grid or attention.window.size else None
+    if grid is None and attention.window.size is None:  # windows that grow with the image
+        return None
+    return attention.window.within(grid or (0, 0))  # a fixed size does not depend on the grid

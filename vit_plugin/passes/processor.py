@@ -31,6 +31,7 @@ def computes_in_bfloat16() -> bool | None:
 def _cpuinfo() -> dict[str, str]:
     """The entries of /proc/cpuinfo for the first processor. Empty on other systems."""
     path = Path('/proc/cpuinfo')
+    # A blank line follows the entries of each processor.
     first = path.read_text().partition('\n\n')[0] if path.is_file() else ''
     lines = (line.partition(':') for line in first.splitlines())
     return {key.strip(): value.strip() for key, _, value in lines}

@@ -7,24 +7,24 @@ import torch
 from torch import Tensor
 
 
-class Memory(NamedTuple):
+class ChangeDetector(NamedTuple):
     """A way to detect changes of a tensor.
 
     Attributes:
-        remember: the tensor -> its state.
-        same: a state and the tensor -> whether it still has this state.
+        state_of: the tensor -> its state.
+        has_state: a state and the tensor -> whether it still has this state.
     """
 
-    remember: Callable[[Tensor | None], Any]
-    same: Callable[[Any, Tensor | None], bool]
+    state_of: Callable[[Tensor | None], Any]
+    has_state: Callable[[Any, Tensor | None], bool]
 
 
-def memory(frozen: bool) -> Memory:
-    """Compare values, since some writes leave no trace; if ``frozen``, version and identity.
+def change_detector(frozen: bool) -> ChangeDetector:
+    """How to detect changes of a tensor: by its values, or if ``frozen``, by identity and version.
 
-    Writes without a trace are ``p.data.copy_`` and collectives of ``torch.distributed``.
+    ``p.data.copy_`` and collectives of ``torch.distributed`` do not change the version.
     """
-    return Memory(_state, _is_unwritten) if frozen else Memory(_values, _has_values)
+    return ChangeDetector(_state, _is_unwritten) if frozen else ChangeDetector(_values, _has_values)
 
 
 def _values(source: Tensor | None) -> Tensor | None:

@@ -1,4 +1,4 @@
-"""Merge twin convolutions into one, which is built once."""
+"""Merge parallel convolutions whose outputs are added (twins) into one convolution."""
 
 from dataclasses import dataclass
 from itertools import chain
@@ -7,55 +7,58 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .tensor_states import memory
+from .tensor_states import change_detector
 
 
 @dataclass(eq=False)
-class Single:
+class MergedForward:
     """Replaces a module's forward by that of the module that its method ``single`` returns.
 
-    It checks that the tensors of the module are unchanged, see :func:`~.tensor_states.memory`. In
-    training, with gradients, and while a graph is traced, the original forward runs.
+    It checks that the tensors of the module are unchanged, see
+    :func:`~.tensor_states.change_detector`. In training, with gradients, and while a graph is
+    traced, the original forward runs.
     """
 
     module: nn.Module
     frozen: bool = False
-    # state of the tensors, and the single module
+    # The states of the tensors, and the single module.
     cached: tuple[list[Any], nn.Module] | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
         module = self.module
         tensors = [*chain(module.parameters(), module.buffers())]
-        if not self._rests(tensors):
+        if not self._may_reuse(tensors):
             return type(module).forward(module, x)
-        remember, same = memory(self.frozen)
+        state_of, has_state = change_detector(self.frozen)
         cached = self.cached  # other threads may replace self.cached
-        if cached is None or not all(map(same, cached[0], tensors)):
+        if cached is None or not all(map(has_state, cached[0], tensors)):
+            # An inference tensor could not be trained later.
             with torch.inference_mode(False), torch.no_grad():
-                self.cached = cached = [*map(remember, tensors)], module.single()
+                self.cached = cached = [*map(state_of, tensors)], module.single()
         return cached[1](x)
 
-    def _rests(self, tensors: list[Tensor]) -> bool:
+    def _may_reuse(self, tensors: list[Tensor]) -> bool:
+        """True if the single module may run."""
         if self.module.training or torch.compiler.is_compiling() or torch.jit.is_tracing():
             return False
-        learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-        return not learns and not any(tensor.is_inference() for tensor in tensors)
+        needs_grad = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        return not needs_grad and not any(tensor.is_inference() for tensor in tensors)
 
 
 def merge_twins(model: nn.Module, frozen: bool = False) -> None:
-    """Run the module that a method ``single`` returns in place of each module that has one.
+    """In place of each module with a method ``single``, run the module that this method returns.
 
     Args:
-        model: changed in place; names, parameters and state dict stay.
+        model: the model, which is changed in place. Names, parameters and state dict stay.
         frozen: see :func:`vit_plugin.passes.optimize`.
     """
     for module in model.modules():
         if hasattr(module, 'single') and 'forward' not in vars(module):
-            module.forward = Single(module, frozen)
+            module.forward = MergedForward(module, frozen)
 
 
 def split_twins(model: nn.Module) -> None:
     """Undo :func:`merge_twins`."""
     for module in model.modules():
-        if isinstance(vars(module).get('forward'), Single):
+        if isinstance(vars(module).get('forward'), MergedForward):
             del module.forward

@@ -22,7 +22,7 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 def note_on_few_images(
     count: int, history: Mapping[str, Sequence[tuple[int, float]]], by_best: bool = True
 ) -> str:
-    """A sentence about a run that was validated on few images; empty for one with enough.
+    """A sentence about a run that was validated on few images; empty if they were enough.
 
     Args:
         count: images to validate.

@@ -77,8 +77,8 @@ class PicturesHook(Hook):
             if name in OF_ALL:
                 log_image(runner, name, OF_ALL[name](model, prepared.values()))
             else:
-                for index, one in prepared.items():
-                    log_image(runner, f'{name}_{index}', PER_IMAGE[name](model, one))
+                for index, image in prepared.items():
+                    log_image(runner, f'{name}_{index}', PER_IMAGE[name](model, image))
 
 
 def log_image(runner: Runner, name: str, figure: Figure) -> None:
@@ -88,5 +88,5 @@ def log_image(runner: Runner, name: str, figure: Figure) -> None:
     pixels = as_pixels(figure) if backends else None
     for backend in backends:
         # MLflow expects a file name.
-        full = f'{name}_{runner.iter}.png' if isinstance(backend, MLflowVisBackend) else name
-        backend.add_image(full, pixels, runner.iter)
+        log_name = f'{name}_{runner.iter}.png' if isinstance(backend, MLflowVisBackend) else name
+        backend.add_image(log_name, pixels, runner.iter)

@@ -23,7 +23,7 @@ from vit_plugin.inference.prepared_image import rgb_pixels
 from vit_plugin.registry import HOOKS
 
 from .few_images import note_on_few_images
-from .outcomes import Outcomes, outcomes_kind
+from .outcomes import Outcomes, outcomes_class
 from .pictures import draw_learning_curve
 from .pictures.class_scores import make_rows, scores_as_markdown
 from .pictures.data_pictures import copy_dataset, data_figures, file_of, preserved_rng
@@ -32,53 +32,54 @@ from .pictures.image_grid import GRID_COLUMNS, draw_grid
 from .pictures_hook import log_image
 
 CLASS_TABLES = 'classes'  # the name of the tables by class
-FEW_CLASSES = 20  # most classes whose scores the console shows
+FEW_CLASSES = 20  # the console shows the scores of at most this many classes
 
 
 @HOOKS.register_module()
 class ReportHook(Hook):
     """Writes pictures of the data, metrics after each validation, and pictures of the results.
 
-    The files in the work directory are, see docs/tools.md:
+    The files in the work directory (see docs/tools.md) are:
 
     - ``labels.png`` and ``train_batch.png``, see :func:`~vit_plugin.report.pictures.draw_data`,
     - ``metrics.json``, and ``results.csv`` with a row for each epoch or validation,
     - ``classes.json``, ``.csv`` and ``.md``: the scores of each class,
-    - ``learning_curve.png``, ``confusion_matrix.png`` and, of a detector, ``precision_recall.png``,
-    - ``val_predictions.png``, ``val_worst.png`` and ``val_best.png``: images with what is true and
-      predicted.
+    - ``learning_curve.png``, ``confusion_matrix.png`` and, for a detector,
+      ``precision_recall.png``,
+    - ``val_predictions.png``, ``val_worst.png`` and ``val_best.png``: images with their ground
+      truth and predictions.
 
     The pictures are also images in the other logs of ``vis_backends``. All scores are in per cent,
-    those of MMDetection too. ``metrics.json`` has the last and the largest value of every metric,
+    those of MMDetection too. ``metrics.json`` has the last and the best value of every metric,
     and all its (epoch or iteration, value). It also has the epochs, iterations and seconds, and the
     seconds at each validation. The scores of classes and the confusion matrix are those of the last
-    validation, of a detector at the end of the run. A resumed run continues the record of its
-    checkpoint.
+    validation; for a detector, they are computed only at the end of the run. A resumed run
+    continues the record of its checkpoint.
 
     Args:
         pictures: whether images of the data are drawn.
     """
 
     priority = 'LOW'
-    _resumed: Mapping[str, Any] = {}
+    _resumed_record: Mapping[str, Any] = {}
 
     def __init__(self, pictures: bool = True) -> None:
         self.pictures = pictures
         self._record: ValidationRecord | None = None
         self._outcomes: Outcomes | None = None
-        self._lacks: set[str] = set()  # missing packages that the log has named
+        self._logged_errors: set[str] = set()  # about missing packages
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        self._resumed = checkpoint.get('report', {}) if runner._resume else {}
+        self._resumed_record = checkpoint.get('report', {}) if runner._resume else {}
 
     def before_train(self, runner: Runner) -> None:
-        self._record = ValidationRecord(runner, self._resumed)
+        self._record = ValidationRecord(runner, self._resumed_record)
         self._scores: dict[str, Any] | None = None
         self._confusion: np.ndarray | None = None
         if self.pictures and not self._record.rows:
-            self._draw(runner, 'images to train on', self._data(runner))
+            self._draw(runner, 'images to train on', self._data_figures(runner))
 
-    def _data(self, runner: Runner) -> Iterator[tuple[str, Figure]]:
+    def _data_figures(self, runner: Runner) -> Iterator[tuple[str, Figure]]:
         """Draw the data. All processes do so, since a preprocessor may communicate."""
         held_out = None if runner._val_loop is None else runner.val_dataloader.dataset
         preprocessor = getattr(without_ddp(runner.model), 'data_preprocessor', None)
@@ -91,12 +92,14 @@ class ReportHook(Hook):
 
     def after_train_epoch(self, runner: Runner) -> None:
         if self._record is not None and self._record.unit == 'epoch':
-            self._record.add(runner, {}, ended=1)
+            self._record.add(runner, {}, uncounted_epochs=1)
             if is_main_process():
                 self._record.write_table(runner)
 
     def before_val_epoch(self, runner: Runner) -> None:
-        self._outcomes, self._position, self._records = None, 0, True
+        self._outcomes = None
+        self._num_samples = 0  # samples that this process has recorded
+        self._has_failed = False  # whether recording a sample raised an error
 
     def after_val_iter(
         self,
@@ -105,27 +108,32 @@ class ReportHook(Hook):
         data_batch: dict | None = None,
         outputs: Sequence | None = None,
     ) -> None:
-        self._try(runner, 'what the validation found', lambda: self._see(runner, outputs or ()))
+        self._try(
+            runner, 'what the validation found', lambda: self._record_batch(runner, outputs or ())
+        )
 
-    def _see(self, runner: Runner, samples: Sequence) -> None:
+    def _record_batch(self, runner: Runner, samples: Sequence) -> None:
         """Record the outcomes of a batch, unless that has failed before."""
+        if self._has_failed:
+            return
         dataset, (rank, world) = runner.val_dataloader.dataset, get_dist_info()
         left_out = _left_out(runner)
-        for sample in samples if self._records else ():
-            self._records = False
-            if self._outcomes is None and (kind := outcomes_kind(sample)):
+        for sample in samples:
+            self._has_failed = True  # until the sample is recorded
+            if self._outcomes is None and (outcomes := outcomes_class(sample)):
                 model = without_ddp(runner.model)
-                self._outcomes = kind.of_model(model, classes_of(dataset), len(dataset))
+                self._outcomes = outcomes.of_model(model, classes_of(dataset), len(dataset))
             # MMEngine's sampler deals positions to ranks in this order; the last ones are
             # repetitions.
-            position = self._position * world + rank
-            seen = position < len(dataset) and position not in left_out
-            if self._outcomes is not None and seen:
+            position = self._num_samples * world + rank
+            is_counted = position < len(dataset) and position not in left_out
+            if self._outcomes is not None and is_counted:
                 self._outcomes.add(position, sample)
-            self._position, self._records = self._position + 1, True
+            self._num_samples += 1
+            self._has_failed = False
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
-        self._outcomes, *others = all_gather_object(self._outcomes if self._records else None)
+        self._outcomes, *others = all_gather_object(None if self._has_failed else self._outcomes)
         if not is_main_process() or self._record is None:  # validation outside a training
             return
         for other in others:
@@ -174,11 +182,11 @@ class ReportHook(Hook):
         tables = ['', *aligned(record.table(), numbers=True), ''] if history else ['']
         if self._scores and len(self._scores['per_class']) <= FEW_CLASSES:
             tables += [*aligned(make_rows(self._scores), numbers=True), '']
-        few = note_on_few_images(_count_validated(runner), history, _saves_best(runner))
+        note = note_on_few_images(_count_validated(runner), history, _saves_best(runner))
         lines = [
             f'Trained in {record.seconds:.0f} s.',
             *tables,
-            *filter(None, [few]),
+            *filter(None, [note]),
             f'Checkpoints, {RESULTS_FILE} and pictures are in {folder}',
             f'Next: vit-plugin {_next_command(runner)}',
         ]
@@ -193,14 +201,17 @@ class ReportHook(Hook):
 
         self._try(runner, what, save)
 
-    def _try(self, runner: Runner, what: str, draw: Callable[[], Any]) -> None:
-        """Draw, but let the training go on without the picture if that fails, and log why."""
+    def _try(self, runner: Runner, what: str, action: Callable[[], Any]) -> None:
+        """Do a part of the report. If that fails, log why, and let the training go on without it.
+
+        ``what`` names that part in messages.
+        """
         try:
-            draw()
+            action()
         except MissingExtraError as error:
-            if f'{error}' not in self._lacks:
+            if f'{error}' not in self._logged_errors:
                 runner.logger.info(f'{error} The run goes on without {what}.')
-            self._lacks.add(f'{error}')
+            self._logged_errors.add(f'{error}')
         except Exception as error:  # noqa: BLE001  hours of training are worth more than a picture
             runner.logger.warning(f'The report lacks {what}: {named_line(error)}.')
 
@@ -229,7 +240,8 @@ def _pages(runner: Runner, outcomes: Outcomes) -> Iterator[tuple[str, Figure]]:
             for panel in outcomes.panels(position, rgb_pixels(item['inputs']))
         ]
         if panels:
-            columns = GRID_COLUMNS - GRID_COLUMNS % outcomes.per_image
+            # The panels of an image are in one row.
+            columns = GRID_COLUMNS - GRID_COLUMNS % outcomes.panels_per_image
             yield name, draw_grid(panels, outcomes.classes, heading, columns)
 
 

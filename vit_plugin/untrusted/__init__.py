@@ -1,6 +1,6 @@
 """Validate the config in a checkpoint from an unknown source against a table of allowed names."""
 
 from .admission import UNTRUSTED_REMEDY, validate_untrusted
-from .table import IMPORTED
+from .table import IMPORTABLE_MODULES
 
-__all__ = ['IMPORTED', 'UNTRUSTED_REMEDY', 'validate_untrusted']
+__all__ = ['IMPORTABLE_MODULES', 'UNTRUSTED_REMEDY', 'validate_untrusted']

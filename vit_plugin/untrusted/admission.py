@@ -1,9 +1,9 @@
 """Validate the config in a checkpoint, which is data of an unknown person, against the table.
 
-Only the model, its preprocessing and the class names of such a config are used, and its data by a
-test. Each type, argument and string is compared with :mod:`vit_plugin.untrusted.table`; anything
-else is refused. Settings that prediction and test do not need are dropped: hooks, optimizers,
-initial weights.
+Only the model, its preprocessing and the class names of such a config are used; a test also uses
+its data. Each type, argument and string is compared with :mod:`vit_plugin.untrusted.table`;
+anything that the table lacks is refused. Settings that no use needs are dropped: other hooks,
+optimizers, initial weights.
 
 A config given with ``--config`` is a program, and is not validated here.
 """
@@ -42,35 +42,46 @@ def validate_untrusted(
     """
     scope = settings.get('default_scope', 'mmpretrain')
     hooks = settings.get('custom_hooks')
-    if isinstance(hooks, list):  # the only kind with a part in a test puts the average in place
+    if isinstance(hooks, list):  # a test needs only the hook that puts averaged weights in place
         averages = [
             hook
             for hook in hooks
             if isinstance(hook, Mapping) and _is_in(PLACES['hook'], hook.get('type'), scope)
         ]
         settings = {**settings, 'custom_hooks': averages}
-    return _Admission(path).part(settings, USES[use], NOTHING, '', scope)
+    return _Admission(path).validate_section(
+        settings, USES[use], strings=NOTHING, field='', scope=scope
+    )
 
 
 class _Admission(NamedTuple):
-    """Compares a config with the table. ``path`` is that of the checkpoint."""
+    """Compares a config with the table, and returns what is used of it.
+
+    Attributes:
+        path: the path of the checkpoint, for messages.
+    """
 
     path: str
 
-    def part(
-        self, part: Mapping, place: Place, strings: Pattern[str], field: str, scope: str
+    def validate_section(
+        self, section: Mapping, place: Place, strings: Pattern[str], field: str, scope: str
     ) -> dict[str, Any]:
-        """A section of a config without unused settings.
+        """Validate a section of a config, and return it without unused settings.
 
-        ``strings`` is the rule for other arguments.
+        Args:
+            section: the section.
+            place: its entry in the table.
+            strings: the pattern of strings in arguments for which the table has no rule.
+            field: its name in the config, for messages.
+            scope: the framework of types without a prefix.
         """
-        scope, admitted = part.get('_scope_', scope), {}
+        scope, admitted = section.get('_scope_', scope), {}
         if scope not in SCOPES:
             where = f'{field}._scope_' if field else 'default_scope'
             raise self.refusal(where, f'the package {scope!r}')
-        for key, value in part.items():
+        for key, value in section.items():
             if not isinstance(key, (str, int)):
-                raise self.refusal(field, repr(part))
+                raise self.refusal(field, repr(section))
             rule, where = place.arguments.get(str(key)), f'{field}.{key}'.removeprefix('.')
             if key == 'type' and place.registries:
                 self.check_type(value, place, where, scope)
@@ -83,43 +94,55 @@ class _Admission(NamedTuple):
                     continue
                 if rule is None and place.others == 'refused':
                     raise self.refusal(where, repr(value))
-                value = self.argument(value, rule or strings, place, where, scope)
+                value = self.validate_argument(value, rule or strings, place, where, scope)
             admitted[key] = value
         return admitted
 
     def check_type(self, name: Any, place: Place, field: str, scope: str) -> None:
         """Raise a ``ConfigError`` for a class that is not allowed in this place."""
+        # `field` ends with the key of the type; before it is the argument, perhaps with an index.
         argument = next((key for key in field.split('.')[-2::-1] if not key.isdecimal()), '')
-        words = place.words.get(argument, '').split()
+        if name in place.plain_types.get(argument, '').split():
+            return
         # Within classes of this package, a name without a scope is one of ours.
-        if name not in words and not any(_is_in(place, name, one) for one in (scope, 'vit_plugin')):
+        if not (_is_in(place, name, scope) or _is_in(place, name, 'vit_plugin')):
             raise self.refusal(field, f'{name!r} as a {place.what}')
 
-    def argument(self, value: Any, rule: Rule, place: Place, field: str, scope: str) -> Any:
-        """Validate the value of an argument by its rule."""
+    def validate_argument(
+        self, value: Any, rule: Rule, place: Place, field: str, scope: str
+    ) -> Any:
+        """Validate the value of an argument by its rule, see :data:`.table.Rule`."""
         if isinstance(rule, Pattern):
-            return self.value(value, place, rule, field, scope)
-        if isinstance(rule, list):
+            return self.validate_value(value, place, rule, field, scope)
+        if isinstance(rule, list):  # any list of names, since the only such rule is [ANY]
             if value is None or fits(Sequence[str], value):
                 return value
             raise self.refusal(field, f'{value!r} in place of a list of names')
         if isinstance(value, str):
             self.check_type(value, PLACES[rule], field, scope)
             return value
-        return self.value(value, PLACES[rule], None, field, scope)
+        return self.validate_value(value, PLACES[rule], strings=None, field=field, scope=scope)
 
-    def value(
+    def validate_value(
         self, value: Any, place: Place, strings: Pattern[str] | None, field: str, scope: str
     ) -> Any:
-        """A part of a place; or a value of one of its arguments, with strings of this form."""
+        """Validate a value, and the items and sections in it.
+
+        Args:
+            value: the value.
+            place: the place of the sections in it if ``strings`` is None, else that of the class
+                with this argument.
+            strings: the pattern of the argument's strings, or None.
+            field, scope: see :meth:`validate_section`.
+        """
         if isinstance(value, Mapping):
             if strings is None or place.others == 'taken':
-                return self.part(value, place, NOTHING, field, scope)
-            return self.part(value, PLACES['values'], strings, field, scope)
+                return self.validate_section(value, place, NOTHING, field, scope)
+            return self.validate_section(value, PLACES['values'], strings, field, scope)
         if isinstance(value, (list, tuple)):
             items = (
-                self.value(one, place, strings, f'{field}.{i}', scope)
-                for i, one in enumerate(value)
+                self.validate_value(item, place, strings, f'{field}.{i}', scope)
+                for i, item in enumerate(value)
             )
             return type(value)(items)
         is_number = isinstance(value, (int, float)) and strings not in (None, *PATHS)
@@ -141,19 +164,23 @@ class _Admission(NamedTuple):
 
 def _is_in(place: Place, name: Any, scope: str) -> bool:
     """True if a class is allowed in this place."""
+    if not isinstance(name, str):
+        return False
     modules = tuple(f'{module}.' for module in place.modules.split())
-    for registry in place.registries if isinstance(name, str) else ():
-        module, known = find_registered(registry, name, scope)
+    for registry in place.registries:
+        module, class_name = find_registered(registry, name, scope)
         if f'{module}.'.startswith(modules):
-            return known in (place.names.split() or {known} - {*place.refused.split()})
+            if place.names:
+                return class_name in place.names.split()
+            return class_name not in place.refused.split()
     return False
 
 
 def find_registered(registry: Registry, name: str, scope: str) -> tuple[str, str]:
     """The module of the class that is registered under a name, and the name of the class there.
 
-    Both are empty if there is none. ``Registry.get`` would import other modules before it is known
-    whether the class is allowed.
+    Both are empty if there is none. Unlike ``Registry.get``, it does not import the modules of
+    lazily registered classes, before it is known whether the class is allowed.
     """
     scope, name = name.rpartition('.')[::2] if '.' in name else (scope, name)
     if scope not in SCOPES:
@@ -161,14 +188,14 @@ def find_registered(registry: Registry, name: str, scope: str) -> tuple[str, str
     with suppress(ImportError):  # a framework may not be installed
         import_module(f'{scope}.registry')
     # Some registries have no child for this framework.
-    here: Registry | None = registry.children.get(scope, registry)
-    while here is not None:
+    level: Registry | None = registry.children.get(scope, registry)
+    while level is not None:
         # MMDetection's data sets print that OneDL cannot be imported.
         with redirect_stdout(StringIO()):
-            here.import_from_location()
-        if (registered := here.module_dict.get(name)) is not None:
+            level.import_from_location()
+        if (registered := level.module_dict.get(name)) is not None:
             return getattr(registered, '__module__', ''), getattr(registered, '__name__', name)
-        if later := getattr(here, 'later', {}).get(name):
-            return later, name
-        here = here.parent
+        if module := getattr(level, 'later', {}).get(name):  # a lazily registered class of ours
+            return module, name
+        level = level.parent
     return '', ''

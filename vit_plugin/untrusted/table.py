@@ -21,20 +21,21 @@ NOTHING = re.compile(r'(?!)')  # no string
 ANY = re.compile(r'.*', re.DOTALL)  # class names, which are only displayed
 WORD = re.compile(r'[\w.+-]*')
 ARCH = re.compile(r'(timm://)?[\w.+-]*(/\w+)?')
-FOLDER = re.compile(r'(?!.*://).*')
-INSIDE = re.compile(r'(?!.*://)(?!(.*[/\\])?\.\.([/\\]|$)).*')  # a path inside that folder
+FOLDER = re.compile(r'(?!.*://).*')  # any local path
+# A path without `..`, such as one inside the folder of the data.
+INSIDE = re.compile(r'(?!.*://)(?!(.*[/\\])?\.\.([/\\]|$)).*')
 LISTING = re.compile(rf'({INSIDE.pattern}\.(txt|csv|json))?')
 PATHS = (FOLDER, INSIDE, LISTING)  # patterns for paths; a number would be a file descriptor
 PADDING = re.compile('zeros?|circular|reflect|replicate')  # other values would be looked up by name
 BACKEND = re.compile('cv2|pillow|turbojpeg|tifffile|numpy|nifti|local|disk')
 
-# A pattern for a string; the place of a nested section, or of a class name; a list of patterns for
-# lists of names.
+# The rule of an argument: a pattern for its strings; the name of the place for its sections or
+# class names; or a list with a pattern, for a list of names.
 Rule = re.Pattern[str] | str | list[re.Pattern[str]]
 
 
-def each(names: str, rule: Rule = NOTHING) -> dict[str, Rule]:
-    """One rule for several arguments."""
+def same_rule(names: str, rule: Rule = NOTHING) -> dict[str, Rule]:
+    """The same rule for several arguments. Spaces separate their names."""
     return dict.fromkeys(names.split(), rule)
 
 
@@ -44,15 +45,15 @@ class Place(NamedTuple):
     Attributes:
         what: its description for messages.
         registries: the registries of its classes.
-        modules: the modules of its classes.
-        names: the allowed classes; empty: all of these modules except ``refused``.
+        modules: the modules and packages of its classes, separated by spaces, as all lists below.
+        names: the allowed classes; empty: all classes of these modules except ``refused``.
         refused: classes that open, import, download or evaluate something, or may never end.
         arguments: the rules of its arguments.
-        others: what happens to other arguments. Those that are accepted are plain values, or nested
-            sections of the same kind.
+        others: what happens to arguments without a rule. Those that are ``'taken'`` are plain
+            values without strings, or nested sections of the same place.
         unused: arguments that are dropped.
         emptied: arguments that are set to None, since some classes require them.
-        words: allowed types that no registry has, by argument.
+        plain_types: allowed types that are not classes of ``registries``, by argument.
     """
 
     what: str
@@ -64,21 +65,21 @@ class Place(NamedTuple):
     others: Literal['refused', 'taken', 'left out'] = 'refused'
     unused: str = ''
     emptied: str = ''
-    words: Mapping[str, str] = {}
+    plain_types: Mapping[str, str] = {}
 
 
 # Imports of the recipes for detectors and query-based models, in this order.
-IMPORTED = ('vit_plugin.detection', 'mmdet.models')
+IMPORTABLE_MODULES = ('vit_plugin.detection', 'mmdet.models')
 DATA_MODULES = """
 mmengine.dataset mmpretrain.datasets mmdet.datasets mmseg.datasets vit_plugin.data
 vit_plugin.projects
 """
-OF_A_DATASET = dict[str, Rule](pipeline='transform', metainfo='metainfo', classes=[ANY])
+DATASET_ARGUMENTS = dict[str, Rule](pipeline='transform', metainfo='metainfo', classes=[ANY])
 PLACES = dict(
     model=Place(
         'part of a model',
-        (root.MODELS, root.TASK_UTILS),
-        """
+        registries=(root.MODELS, root.TASK_UTILS),
+        modules="""
         mmpretrain.models.backbones mmpretrain.models.classifiers mmpretrain.models.heads
         mmpretrain.models.losses mmpretrain.models.necks mmpretrain.models.peft
         mmpretrain.models.selfsup mmpretrain.models.tta mmpretrain.models.utils
@@ -97,11 +98,11 @@ PLACES = dict(
         KnowledgeDistillationSingleStageDetector LAD MultimodalEncoderDecoder SeqGenerationHead
         SideAdapterCLIPHead VPD VPDDepthHead VQAGenerationHead
         """,
-        arguments=each('arch', ARCH)
-        | each('config')  # entries of another library's config, not an address
-        | each('padding_mode', PADDING)
-        | each('conv_type', 'model')
-        | each(
+        arguments=same_rule('arch', ARCH)
+        | same_rule('config')  # entries of another library's config, not an address
+        | same_rule('padding_mode', PADDING)
+        | same_rule('conv_type', 'model')
+        | same_rule(
             """
             act add_extra_convs add_tokens aggregation anchor_type approximate attention_act
             attention_type
@@ -126,7 +127,7 @@ PLACES = dict(
         others='taken',
         unused='init_cfg pretrained batch_augments augments teacher',
         emptied='train_cfg',
-        words=dict(
+        plain_types=dict(
             pos_embed='learned learned_2d none sincos2d',
             norm_cfg='BN GN IN LN LN2d RMSN SyncBN',
             stem_norm_cfg='BN GN IN LN2d SyncBN',
@@ -142,8 +143,8 @@ PLACES = dict(
     ),
     transform=Place(
         'transform',
-        (root.TRANSFORMS,),
-        """
+        registries=(root.TRANSFORMS,),
+        modules="""
         mmcv.transforms mmpretrain.datasets.transforms mmdet.datasets.transforms
         mmseg.datasets.transforms vit_plugin.data vit_plugin.projects functools
         """,
@@ -153,9 +154,9 @@ PLACES = dict(
         LoadTextAnnotations MinIoURandomCrop OFAAddObjects RandomSamplingNegPos
         torchvision/ConvertImageDtype torchvision/Lambda
         """,
-        arguments=each('backend decode_backend imdecode_backend', BACKEND)
-        | each('resize_type', 'transform')
-        | each(
+        arguments=same_rule('backend decode_backend imdecode_backend', BACKEND)
+        | same_rule('resize_type', 'transform')
+        | same_rule(
             """
             box_type color_format color_type crop_type default_meta_keys direction edge
             flip_direction input_key input_keys interpolation keys magnitude_key magnitude_std
@@ -168,17 +169,19 @@ PLACES = dict(
     # Prediction uses only the classes and the pipeline of a data set.
     described=Place(
         'data set',
-        (root.DATASETS,),
-        DATA_MODULES,
-        arguments=OF_A_DATASET | each('dataset', 'described'),
+        registries=(root.DATASETS,),
+        modules=DATA_MODULES,
+        arguments=DATASET_ARGUMENTS | same_rule('dataset', 'described'),
         others='left out',
     ),
-    description=Place('data loader', arguments=each('dataset', 'described'), others='left out'),
+    description=Place(
+        'data loader', arguments=same_rule('dataset', 'described'), others='left out'
+    ),
     dataset=Place(
         'data set',
-        (root.DATASETS,),
-        DATA_MODULES,
-        """
+        registries=(root.DATASETS,),
+        modules=DATA_MODULES,
+        names="""
         BaseDataset CustomDataset ImageNet ImageNet21k MultiLabelDataset Caltech101 CUB FGVCAircraft
         Food101 OxfordIIITPet Places205 SUN397 VOC BaseDetDataset CocoDataset CocoPanopticDataset
         DeepFashionDataset LVISV05Dataset LVISV1Dataset Objects365V1Dataset Objects365V2Dataset
@@ -189,13 +192,13 @@ PLACES = dict(
         ClassBalancedDataset ConcatDataset KFoldDataset MultiImageMixDataset RepeatDataset Digits
         DepthMaps VolumeSlices stratified_subset
         """,
-        arguments=OF_A_DATASET
-        | each('dataset datasets', 'dataset')
-        | each('data_root sub_data_root', FOLDER)
-        | each('data_prefix ann_subdir img_subdir', INSIDE)
-        | each('ann_file image_set_path', LISTING)
-        | each('extensions ignore_keys img_suffix seg_map_suffix split', WORD)
-        | each(
+        arguments=DATASET_ARGUMENTS
+        | same_rule('dataset datasets', 'dataset')
+        | same_rule('data_root sub_data_root', FOLDER)
+        | same_rule('data_prefix ann_subdir img_subdir', INSIDE)
+        | same_rule('ann_file image_set_path', LISTING)
+        | same_rule('extensions ignore_keys img_suffix seg_map_suffix split', WORD)
+        | same_rule(
             """
             backend_args file_client_args filter_cfg fold fraction ignore_index indices lazy_init
             max_refetch num_splits oversample_thr reduce_zero_label rest return_classes seed
@@ -203,13 +206,13 @@ PLACES = dict(
             """
         ),
     ),
-    metainfo=Place('fact of the data', arguments=each('classes', [ANY]), others='taken'),
+    metainfo=Place('fact of the data', arguments=same_rule('classes', [ANY]), others='taken'),
     loader=Place(
         'part of a data loader',
         arguments=dict(
             dataset='dataset', sampler='sampler', batch_sampler='sampler', collate_fn='collate'
         )
-        | each(
+        | same_rule(
             """
             batch_size disable_subprocess_warning drop_last num_batch_per_epoch num_workers
             persistent_workers pin_memory prefetch_factor timeout
@@ -219,40 +222,43 @@ PLACES = dict(
     ),
     sampler=Place(
         'sampler',
-        (root.DATA_SAMPLERS,),
-        'mmengine.dataset mmpretrain.datasets mmdet.datasets vit_plugin.data',
-        """
+        registries=(root.DATA_SAMPLERS,),
+        modules='mmengine.dataset mmpretrain.datasets mmdet.datasets vit_plugin.data',
+        names="""
         AspectRatioBatchSampler ClassAwareSampler DefaultSampler InfiniteSampler RepeatAugSampler
         SequentialSampler
         """,
         others='taken',
     ),
     collate=Place(
-        'function', (root.FUNCTIONS,), 'mmengine.dataset', 'default_collate pseudo_collate'
+        'function',
+        registries=(root.FUNCTIONS,),
+        modules='mmengine.dataset',
+        names='default_collate pseudo_collate',
     ),
     metric=Place(
         'metric',
-        (root.METRICS, root.EVALUATOR),
-        """
+        registries=(root.METRICS, root.EVALUATOR),
+        modules="""
         mmengine.evaluator mmpretrain.evaluation mmdet.evaluation mmseg.evaluation
         vit_plugin.projects vit_plugin.detection.coco_metric
         """,
-        """
+        names="""
         Accuracy AveragePrecision ConfusionMatrix Evaluator MultiLabelMetric RegressionMetric
         SingleLabelMetric VOCAveragePrecision VOCMultiLabelMetric CocoMetric CocoPanopticMetric
         FasterCocoMetric LVISMetric VOCMetric DepthMetric IoUMetric SurfaceMetric
         """,
-        arguments=each('metrics', 'metric')
-        | each('ann_file', LISTING)
-        | each('seg_prefix', INSIDE)
-        | each(
+        arguments=same_rule('metrics', 'metric')
+        | same_rule('ann_file', LISTING)
+        | same_rule('seg_prefix', INSIDE)
+        | same_rule(
             """
             absent average collect_device crop_type depth_metrics eval_mode iou_metrics items metric
             metric_items mode prefix
             """,
             WORD,
         )
-        | each(
+        | same_rule(
             """
             backend_args beta classwise depth_scale_factor difficult_as_positive file_client_args
             ignore_background ignore_index iou_thrs max_depth_eval min_depth_eval nan_to_num nproc
@@ -265,28 +271,28 @@ PLACES = dict(
     ),
     loop=Place(
         'loop',
-        (root.LOOPS,),
-        'mmengine.runner vit_plugin.inference.sliced_loops',
-        'SlicedTestLoop SlicedValLoop TestLoop ValLoop',
-        arguments=each('fp16 side'),
+        registries=(root.LOOPS,),
+        modules='mmengine.runner vit_plugin.inference.sliced_loops',
+        names='SlicedTestLoop SlicedValLoop TestLoop ValLoop',
+        arguments=same_rule('fp16 side'),
     ),
     visualizer=Place(
         'visualizer',
-        (root.VISUALIZERS,),
-        """
+        registries=(root.VISUALIZERS,),
+        modules="""
         mmengine.visualization mmpretrain.visualization mmdet.visualization mmseg.visualization
         vit_plugin.projects
         """,
-        'DetLocalVisualizer SegLocalVisualizer UniversalVisualizer Visualizer',
-        arguments=each('name', WORD) | each('alpha line_width'),
+        names='DetLocalVisualizer SegLocalVisualizer UniversalVisualizer Visualizer',
+        arguments=same_rule('name', WORD) | same_rule('alpha line_width'),
         unused='vis_backends save_dir image classes palette dataset_name',
     ),
     hook=Place(
         'average of the weights',
-        (root.HOOKS,),
-        'mmengine.hooks mmpretrain.engine vit_plugin.engine',
-        'EMAHook',
-        arguments=each('ema_type', 'model') | each('priority', WORD),
+        registries=(root.HOOKS,),
+        modules='mmengine.hooks mmpretrain.engine vit_plugin.engine',
+        names='EMAHook',
+        arguments=same_rule('ema_type', 'model') | same_rule('priority', WORD),
         others='taken',
     ),
     environment=Place(
@@ -297,11 +303,11 @@ PLACES = dict(
             backend=re.compile('nccl|gloo'),
             mp_start_method=re.compile('fork|spawn|forkserver'),
         )
-        | each('cudnn_benchmark opencv_num_threads resource_limit timeout'),
+        | same_rule('cudnn_benchmark opencv_num_threads resource_limit timeout'),
     ),
     values=Place(
         'plain value',
-        arguments=each('group param_dtype recipe reduce_dtype targets', WORD),
+        arguments=same_rule('group param_dtype recipe reduce_dtype targets', WORD),
         others='taken',
     ),
 )
@@ -317,8 +323,8 @@ PREDICT = dict[str, Rule](
 )
 TEST = (
     PREDICT
-    | each('lora randomness sharding', 'values')
-    | each('find_unused_parameters verbose')
+    | same_rule('lora randomness sharding', 'values')
+    | same_rule('find_unused_parameters verbose')
     | dict(
         test_dataloader='loader',
         test_evaluator='metric',
@@ -332,14 +338,14 @@ TEST = (
 )
 SETTINGS_TO_PROBE = (
     TEST
-    | each('train_dataloader val_dataloader', 'loader')
+    | same_rule('train_dataloader val_dataloader', 'loader')
     | dict(val_evaluator='metric', val_cfg='loop')
 )
 # The settings of a checkpoint's config that each use needs.
 USES = {
     use: Place('setting', arguments=settings, others='left out')
     for use, settings in dict(
-        start=each('model', 'model') | each('default_scope', SCOPE_NAME),
+        start=same_rule('model', 'model') | same_rule('default_scope', SCOPE_NAME),
         predict=PREDICT,
         test=TEST,
         probe=SETTINGS_TO_PROBE,

@@ -11,26 +11,26 @@ from pathlib import Path
 
 from anyfolder.text import read_text
 from vit_plugin.errors import ConfigError
-from vit_plugin.project import declared
+from vit_plugin.project import declared_rows
 
 from .hub import CARD, offline, timm_name
-from .licenses import owned
-from .opening import Checkpoint, may_be_here, open_checkpoint
+from .licenses import find_owned
+from .opening import Checkpoint, may_be_local, open_checkpoint
 from .provenance import MAX_TEXT_LETTERS, PROVENANCE_KEY, Provenance, read_record, read_text_record
 
 CHUNK = 1 << 20  # bytes per read
-ZIP_COMMENT = 60_000  # limit of a zip archive's comment in bytes
+MAX_COMMENT_BYTES = 60_000  # the comment of a zip archive may have 65,535
 
 
-def carried(checkpoint: Checkpoint) -> Provenance | None:
+def carried_record(checkpoint: Checkpoint) -> Provenance | None:
     """The record that a checkpoint carries: in its meta, or in the metadata of its file."""
     if (record := read_record(checkpoint.meta.get(PROVENANCE_KEY))) is not None:
         return record
     path = checkpoint.path
-    return of_file(path) if path is not None and path.is_file() else None
+    return file_record(path) if path is not None and path.is_file() else None
 
 
-def of_file(path: Path) -> Provenance | None:
+def file_record(path: Path) -> Provenance | None:
     """The record in the metadata of a file: safetensors, or an archive of torch or numpy."""
     if path.suffix == '.safetensors':
         from safetensors import safe_open
@@ -43,20 +43,23 @@ def of_file(path: Path) -> Provenance | None:
     return None
 
 
-def append_to(path: Path, record: Provenance) -> None:
-    """Append a record to an archive of torch or numpy, whose readers skip it."""
+def append_record(path: Path, record: Provenance) -> None:
+    """Append a record to a zip archive of torch or numpy, whose readers skip it.
+
+    Any other file stays unchanged, and so does an archive if the record is too long.
+    """
     text = record.text().encode()
-    if zipfile.is_zipfile(path) and len(text) <= ZIP_COMMENT:
+    if zipfile.is_zipfile(path) and len(text) <= MAX_COMMENT_BYTES:
         with zipfile.ZipFile(path, 'a') as archive:
             archive.comment = text
 
 
-def of_checkpoint(checkpoint: Checkpoint) -> Provenance:
+def checkpoint_record(checkpoint: Checkpoint) -> Provenance:
     """The record of an open checkpoint, with its hash."""
-    return _complete(carried(checkpoint), str(checkpoint.source), checkpoint.path)
+    return _complete(carried_record(checkpoint), str(checkpoint.source), checkpoint.path)
 
 
-def of_exported(path: Path, metadata: Mapping[str, str] | None = None) -> Provenance:
+def exported_record(path: Path, metadata: Mapping[str, str] | None = None) -> Provenance:
     """The record of an exported file, with its hash.
 
     Args:
@@ -64,27 +67,31 @@ def of_exported(path: Path, metadata: Mapping[str, str] | None = None) -> Proven
         metadata: the metadata that its runtime reads. None for an archive of ``torch.export``.
     """
     record = (
-        of_file(path) if metadata is None else read_text_record(metadata.get(PROVENANCE_KEY, ''))
+        file_record(path)
+        if metadata is None
+        else read_text_record(metadata.get(PROVENANCE_KEY, ''))
     )
     return _complete(record, str(path), path)
 
 
-def of_address(address: str, download: bool = True) -> Provenance:
+def address_record(address: str, download: bool = True) -> Provenance:
     """The record of weights at a path, at an address or in a hub.
 
     Args:
         address: the path, URL or name in a hub.
-        download: whether to download missing files. Otherwise only the name and address are used.
+        download: whether to download a missing file. Otherwise its record has only the name and the
+            license.
     """
     if timm_name(address) is None:  # timm's weights can only be read by building the model
+        # If the weights cannot be read, the record only has what their publisher states.
         with suppress(ConfigError), nullcontext() if download else offline():
-            if download or may_be_here(address):
-                return of_checkpoint(open_checkpoint(address, payload=False))
+            if download or may_be_local(address):
+                return checkpoint_record(open_checkpoint(address, payload=False))
     return _complete(None, address, None)
 
 
 def _complete(record: Provenance | None, address: str, path: Path | None) -> Provenance:
-    """Complete a record with the current file name, and the license that others state."""
+    """Add the file name and hash to a record, and, if it states no license, its publisher's."""
     name = address if '://' in address else Path(address).name
     names = [address, name, *([path.name] if path else [])]
     record = replace(record or Provenance(name), source=name, sha256=digest(path) if path else '')
@@ -95,28 +102,28 @@ def _complete(record: Provenance | None, address: str, path: Path | None) -> Pro
 
 
 def record_license(names: Sequence[str], path: Path | None) -> tuple[str, str]:
-    """The license of third-party weights, and who states it; empty if nobody does.
+    """The license of third-party weights, and who states it. Both are empty if nobody does.
 
     Args:
         names: their addresses and file names.
         path: their file, maybe with a model card next to it.
     """
     for name in names:
-        if (of_timm := timm_name(name)) is not None:
+        if (timm_model := timm_name(name)) is not None:
             from timm.models import get_pretrained_cfg
 
             try:
-                stated = getattr(get_pretrained_cfg(of_timm), 'license', None)
+                stated = getattr(get_pretrained_cfg(timm_model), 'license', None)
             except RuntimeError:  # an unknown tag
                 continue
             if stated:
                 return stated, 'timm'
-    for offered, (license, _, address) in declared('offered').items():
+    for offered, (license, _, address) in declared_rows('offered').items():
         if {offered, address} & {*names}:
             return license.lower(), address
     if path and (license := _read_card_license(path.with_name(CARD))):
         return license, CARD
-    if row := owned(names):
+    if row := find_owned(names):
         return row.license, row.page
     return '', ''
 
@@ -125,7 +132,7 @@ def _read_card_license(card: Path) -> str:
     """The license in the metadata of a model card, or ''."""
     if not card.is_file():
         return ''
-    head = read_text(card).partition('\n---')[0]
+    head = read_text(card).partition('\n---')[0]  # the YAML between two lines of dashes
     metadata = {
         key: value.strip(' "\'')
         for key, value in re.findall(r'(?m)^(license|license_name): *(\S.*)$', head)
@@ -145,8 +152,9 @@ def digest(path: Path) -> str:
 
 @lru_cache(maxsize=64)
 def _digest(path: str, changed: int, size: int) -> str:
-    digest = sha256()
+    """The SHA-256 of a file, cached until its modification time or size changes."""
+    hasher = sha256()
     with open(path, 'rb') as file:
-        while part := file.read(CHUNK):
-            digest.update(part)
-    return digest.hexdigest()
+        while chunk := file.read(CHUNK):
+            hasher.update(chunk)
+    return hasher.hexdigest()

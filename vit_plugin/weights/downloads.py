@@ -24,11 +24,11 @@ from vit_plugin.errors import ConfigError, first_line
 from .reading.files import DamagedError, check_readable
 
 KNOWN_SUFFIXES = ('.npz', '.safetensors', '.pth', '.pt', '.pkl', '.bin', '.ckpt', '.tar')
-DOWNLOAD_TIMEOUT = 30.0  # seconds without a response, or below SLOWEST
-SLOWEST = 1024  # bytes per second
+DOWNLOAD_TIMEOUT = 30.0  # seconds without a response, or below MIN_SPEED
+MIN_SPEED = 1024  # bytes per second
 RETRIES = 6  # for failed connections and busy servers: about a minute
-PAUSE = 1.0  # seconds before the second retry, then doubled each time
-WAIT = 3600.0  # seconds for another process that fetches the same file
+RETRY_PAUSE = 1.0  # half the seconds before the second retry; the waits are 0, 2, 4, 8, 16 and 32 s
+LOCK_TIMEOUT = 3600.0  # seconds for another process that fetches the same file
 DOWNLOAD_CHUNK = 1 << 20
 
 
@@ -87,7 +87,7 @@ def removed_if_damaged(path: Path, source: str) -> Iterator[None]:
 
 
 def cached_path(url: str) -> Path:
-    """The path in the cache. The reader depends on its suffix."""
+    """The path of a URL's file in the cache, with the suffix that selects its reader."""
     parts = urlsplit(url)
     names = [Path(parts.path).name, *(Path(value).name for _, value in parse_qsl(parts.query))]
     name = next((name for name in names if name.lower().endswith(KNOWN_SUFFIXES)), names[0])
@@ -104,31 +104,38 @@ def _cache() -> Path:
 
 
 def _pinned_hash(url: str, name: str) -> str:
-    kind, given, digits = urldefrag(url).fragment.partition('=')
-    if given:
-        if kind != 'sha256' or not re.fullmatch('[0-9a-fA-F]{8,64}', digits):
+    """The beginning of the SHA-256 that a URL or file name states, in lower case, or ''."""
+    algorithm, separator, digits = urldefrag(url).fragment.partition('=')
+    if separator:
+        if algorithm != 'sha256' or not re.fullmatch('[0-9a-fA-F]{8,64}', digits):
             raise ConfigError(
                 f'The checkpoint {_shown(url)} must end in #sha256= and 8 to 64 hexadecimal '
                 'digits, or have nothing after #.'
             )
         return digits.lower()
-    # A date is not a hash.
-    named = re.search(r'-(?!(?:19|20)\d\d[01]\d[0-3]\d\.)([0-9a-f]{8,64})\.\w+$', name)
-    return named[1] if named else ''
+    # A date, such as -20230826.pth, is not a hash.
+    match = re.search(r'-(?!(?:19|20)\d\d[01]\d[0-3]\d\.)([0-9a-f]{8,64})\.\w+$', name)
+    return match[1] if match else ''
 
 
 @contextmanager
 def _lock(path: Path, shown: str) -> Iterator[None]:
+    """Hold the lock of a download, if necessary after waiting for another process to end its own.
+
+    Raises:
+        ConfigError: if the other process takes longer than ``LOCK_TIMEOUT``, or has failed.
+    """
     lock = FileLock(path.with_name(f'{path.name}.lock'))
     try:
         lock.acquire(blocking=False)
     except Timeout:
         try:
-            lock.acquire(timeout=WAIT)
+            lock.acquire(timeout=LOCK_TIMEOUT)
         except Timeout:
             raise ConfigError(
-                f'The checkpoint {shown} has been downloaded by another process for {WAIT:.3g} s, '
-                f'which holds {lock.lock_file}; end that process, and try again.'
+                f'The checkpoint {shown} has been downloaded by another process for '
+                f'{LOCK_TIMEOUT:.3g} s, which holds {lock.lock_file}; end that process, and try '
+                'again.'
             ) from None
         if not path.exists():  # retrying in every process would take too long
             lock.release()
@@ -143,6 +150,11 @@ def _lock(path: Path, shown: str) -> Iterator[None]:
 
 
 def _fetch(url: str, path: Path, pinned: str) -> None:
+    """Download a file next to its path, check its hash and content, and move it there.
+
+    Raises:
+        ConfigError: if it cannot be downloaded or read, or has another hash.
+    """
     import requests  # imported late, since it changes warnings and loggers
     from urllib3.exceptions import HTTPError
 
@@ -164,7 +176,7 @@ def _fetch(url: str, path: Path, pinned: str) -> None:
             f'The checkpoint {_shown(url)} cannot be downloaded ({_reason(error)}); check the URL '
             'and the network, or download it by hand and give its path.'
         ) from error
-    except ConfigError as error:
+    except ConfigError as error:  # name the URL, not the temporary file
         raise ConfigError(str(error).replace(repr(str(part)), _shown(url))) from error
     finally:
         part.unlink(missing_ok=True)
@@ -182,10 +194,10 @@ def _transfer(url: str, part: Path) -> str:
     timeout = _timeout()
     retry = _retries()(
         RETRIES,
-        backoff_factor=PAUSE,
+        backoff_factor=RETRY_PAUSE,
         status_forcelist=(408, 425, 429, 500, 502, 503, 504),
-        # A server may ask for a wait of years.
         raise_on_status=False,
+        # A server may ask for a wait of years.
         respect_retry_after_header=False,
     )
     with requests.Session() as session:
@@ -203,7 +215,7 @@ def _transfer(url: str, part: Path) -> str:
 
 
 def _retries() -> type:
-    """The class of urllib3's retries that logs the first of them."""
+    """A subclass of urllib3's ``Retry`` that logs the first retry."""
     from urllib3.util import Retry
 
     class LoggedRetry(Retry):
@@ -219,12 +231,19 @@ def _retries() -> type:
 
 
 def _receive(answer: Any, part: Path, timeout: float) -> str:
+    """Write the body of a response to a file, and return its SHA-256.
+
+    Raises:
+        RequestException: if it is empty, cut short or a web page, or slower than ``MIN_SPEED``
+            during ``timeout`` seconds.
+    """
     import requests
 
     length = answer.headers.get('Content-Length', '')
-    known = length.isascii() and length.isdecimal() and 'Content-Encoding' not in answer.headers
-    total, digest = int(length) if known else None, sha256()
-    since, recent = monotonic(), 0
+    is_stated = length.isascii() and length.isdecimal()
+    is_encoded = 'Content-Encoding' in answer.headers  # then it is not the length of the file
+    total, digest = int(length) if is_stated and not is_encoded else None, sha256()
+    window_start, window_bytes = monotonic(), 0
     with (
         open(part, 'wb') as file,
         tqdm(desc=part.name, total=total, unit='B', unit_scale=True, disable=None) as bar,
@@ -237,11 +256,11 @@ def _receive(answer: Any, part: Path, timeout: float) -> str:
             file.write(chunk)
             digest.update(chunk)
             bar.update(len(chunk))
-            recent += len(chunk)
-            if (passed := monotonic() - since) >= timeout:
-                if recent < SLOWEST * passed:
-                    raise requests.Timeout(f'only {recent} bytes came in {passed:.3g} s')
-                since, recent = monotonic(), 0
+            window_bytes += len(chunk)
+            if (passed := monotonic() - window_start) >= timeout:
+                if window_bytes < MIN_SPEED * passed:
+                    raise requests.Timeout(f'only {window_bytes} bytes came in {passed:.3g} s')
+                window_start, window_bytes = monotonic(), 0
         if not file.tell():
             raise requests.HTTPError('it is empty')
         if total is not None and file.tell() < total:
@@ -252,6 +271,7 @@ def _receive(answer: Any, part: Path, timeout: float) -> str:
 
 
 def _timeout() -> float:
+    """The timeout in seconds: ``VIT_PLUGIN_DOWNLOAD_SECONDS``, or ``DOWNLOAD_TIMEOUT``."""
     text = os.environ.get('VIT_PLUGIN_DOWNLOAD_SECONDS', str(DOWNLOAD_TIMEOUT))
     if not re.fullmatch(r'\d{1,9}(\.\d{1,9})?', text) or not float(text):
         raise ConfigError(
@@ -262,7 +282,7 @@ def _timeout() -> float:
 
 
 def _reason(error: BaseException) -> str:
-    """The original error, instead of those that libraries raised from it."""
+    """The message of the original error, instead of those that libraries raised from it."""
     while inner := error.__cause__ or error.__context__:
         error = inner
     return getattr(error, 'strerror', None) or first_line(error)

@@ -8,7 +8,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .foreign_config import ConfigKind
-from .transformers_config import FOR_DROPOUT, FOR_MASKING, INITIAL, STAGE_FIELDS, transformers_kind
+from .transformers_config import (
+    FOR_DROPOUT,
+    FOR_INITIALIZATION,
+    FOR_MASKING,
+    STAGE_FIELDS,
+    transformers_kind,
+)
 
 # Entries about the feature maps of a backbone. A model that returns tokens does not read them.
 MAP_FIELDS: Mapping[str, Any] = dict(STAGE_FIELDS, apply_layernorm=True, reshape_hidden_states=True)
@@ -27,7 +33,7 @@ _DINOV2: Mapping[str, Any] = dict(
     **MAP_FIELDS,
 )
 _UNUSED = {
-    INITIAL: 'initializer_range layerscale_value',
+    FOR_INITIALIZATION: 'initializer_range layerscale_value',
     FOR_DROPOUT: 'hidden_dropout_prob attention_probs_dropout_prob drop_path_rate',
     FOR_MASKING: 'use_mask_token',
 }
@@ -36,7 +42,7 @@ DINOV3_BIASES: Mapping[str, Any] = dict(
     query_bias=True, key_bias=False, value_bias=True, proj_bias=True, mlp_bias=True
 )
 DINOV3_UNUSED = {
-    INITIAL: 'initializer_range layerscale_value',
+    FOR_INITIALIZATION: 'initializer_range layerscale_value',
     FOR_DROPOUT: 'attention_dropout hidden_dropout_prob drop_path_rate',
     'positions that move at random in a training': 'pos_embed_shift pos_embed_jitter '
     'pos_embed_rescale',
@@ -60,16 +66,16 @@ class EncoderKind(NamedTuple):
 
 ENCODER_KINDS = {
     'dinov2': EncoderKind(
-        transformers_kind(_DINOV2, _UNUSED),
+        transformers_kind(_DINOV2, unused=_UNUSED),
         # `Dinov2Embeddings.interpolate_pos_encoding`: without a filter.
-        'bicubic_mmpretrain',
-        ('Dinov2Model',),
+        interpolate_mode='bicubic_mmpretrain',
+        models=('Dinov2Model',),
     ),
     'dinov2_with_registers': EncoderKind(
-        transformers_kind(dict(_DINOV2, patch_size=16, num_register_tokens=4), _UNUSED),
+        transformers_kind(dict(_DINOV2, patch_size=16, num_register_tokens=4), unused=_UNUSED),
         # `Dinov2WithRegistersEmbeddings.interpolate_pos_encoding`: antialias=True.
-        'bicubic',
-        ('Dinov2WithRegistersModel',),
+        interpolate_mode='bicubic',
+        models=('Dinov2WithRegistersModel',),
     ),
     'dinov3_vit': EncoderKind(
         transformers_kind(
@@ -89,9 +95,9 @@ ENCODER_KINDS = {
                 num_register_tokens=0,
                 **MAP_FIELDS,
             ),
-            DINOV3_UNUSED,
+            unused=DINOV3_UNUSED,
         ),
-        '',
-        ('DINOv3ViTModel',),
+        interpolate_mode='',
+        models=('DINOv3ViTModel',),
     ),
 }

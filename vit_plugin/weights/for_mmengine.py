@@ -22,7 +22,7 @@ def read_complete(source: str, map_location: str | torch.device | None = None) -
     """Read a checkpoint for MMEngine's runner, from any source of :func:`open_checkpoint`.
 
     A checkpoint from MMEngine is returned complete, because resuming needs all of it, and so is a
-    published detector. For others, only the weights are returned.
+    published detector. For other files, only the weights are returned.
 
     Raises:
         ConfigError: see :func:`open_checkpoint`.
@@ -47,7 +47,8 @@ CheckpointLoader.register_scheme(
 )
 
 
-# MMEngine's own reader if it is replaced, and the readers of the contexts that threads are in.
+# MMEngine's own reader, then those of the open contexts in the order in which they were entered.
+# The last one is active. Empty outside of all contexts.
 _readers: list[staticmethod] = []
 _switching = Lock()
 

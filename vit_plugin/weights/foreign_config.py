@@ -35,7 +35,7 @@ class ConfigKind:
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def changing_nothing(self) -> set[str]:
+    def unused_names(self) -> set[str]:
         """The names in ``unused``."""
         return {name for names in self.unused.values() for name in names.split()}
 
@@ -76,7 +76,7 @@ class ForeignConfig:
         """True for a field of this kind, even if the config lacks it."""
         return name in self.kind.defaults
 
-    def gives(self, name: str) -> bool:
+    def sets(self, name: str) -> bool:
         """True if the config sets the field, instead of leaving its default."""
         return name in self.content
 
@@ -88,7 +88,7 @@ class ForeignConfig:
         """The value of a field, or the library's default.
 
         Args:
-            name: of the field.
+            name: the name of the field.
             annotation: the type of its value.
 
         Raises:
@@ -109,12 +109,12 @@ class ForeignConfig:
         """The nested config in a field.
 
         Args:
-            name: of the field.
-            kinds: the allowed kinds, by their ``model_type``.
-            absent: the library's default, if the field is missing.
+            name: the name of the field.
+            kinds: the allowed kinds, by their ``model_type``. The first is the default.
+            absent: the library's default, if the field is missing or None.
 
         Raises:
-            ConfigError: if it is not a dict, or of another kind.
+            ConfigError: if it is not a dict, or of a kind that is not allowed.
         """
         self._read.add(name)
         content = self.content.get(name)
@@ -132,17 +132,17 @@ class ForeignConfig:
         self._parts.append(part)
         return part
 
-    def only(self, name: str, *values: Any) -> None:
+    def require(self, name: str, *values: Any) -> None:
         """Raise a ``ConfigError`` unless a field has one of these values, which are supported."""
         self._read.add(name)
         value = self.content.get(name, self.kind.defaults[name])
-        if not any(_same(value, one) for one in values):
+        if not any(_same(value, supported) for supported in values):
             raise self._error(
                 f'{self._shown(name)}, and models here compute '
-                f'{" or ".join(repr(one) for one in values)}; give another model'
+                f'{" or ".join(map(repr, values))}; give another model'
             )
 
-    def agree(self, **shown: Any) -> None:
+    def check_agreement(self, **shown: Any) -> None:
         """Raise a ``ConfigError`` if fields contradict the values that the weights show.
 
         Fields that this kind does not have are skipped.
@@ -160,39 +160,40 @@ class ForeignConfig:
         """Accept fields without reading them, since they have no effect on this model."""
         self._read |= {*names}
 
-    def refuse(self, *names: str, why: str = '') -> ConfigError:
+    def unsupported(self, *names: str, why: str = '') -> ConfigError:
         """The error for fields with values that are not supported, at least not together."""
         listed = ' and '.join(self._shown(name) for name in names)
         return self._error(f'{listed}, {why or "which no model here computes"}; give another model')
 
     def check(self) -> None:
         """Raise a ``ConfigError`` for unread entries that may affect predictions."""
-        left = [*self._left()]
-        if left:
-            listed, remedies = zip(*left, strict=True)
+        unread = [*self._unread_entries()]
+        if unread:
+            listed, remedies = zip(*unread, strict=True)
             raise self._error(
                 f'{shortened_list(listed)}, which no model here computes; give a model '
                 f'{shortened_list(remedies)}'
             )
 
-    def _left(self) -> Iterator[tuple[str, str]]:
-        """Describe each entry that was not read, with a value that would be supported."""
-        known = self._read | self.kind.changing_nothing
+    def _unread_entries(self) -> Iterator[tuple[str, str]]:
+        """Each entry that was not read and is not at its default, and what would be supported."""
+        accepted = self._read | self.kind.unused_names
         for name, value in self.content.items():
-            if name in known or (
+            if name in accepted or (
                 name in self.kind.defaults and _same(value, self.kind.defaults[name])
             ):
                 continue
-            usual = (
+            remedy = (
                 f'with {name}={self.kind.defaults[name]!r}'
                 if self.may_have(name)
                 else f'without {name}'
             )
-            yield self._shown(name), usual
+            yield self._shown(name), remedy
         for part in self._parts:
-            yield from part._left()
+            yield from part._unread_entries()
 
     def _shown(self, name: str) -> str:
+        """A field with its value, as text."""
         value = self.content.get(name, self.kind.defaults.get(name))
         return f'{self.prefix}{name}={SHORT.repr(value)}'
 

@@ -21,7 +21,7 @@ from typing_extensions import NotRequired
 from anyfolder.bounded import read_json
 from anyfolder.limits import LimitError
 from vit_plugin.arguments import fits
-from vit_plugin.arguments.fields import Open
+from vit_plugin.arguments.fields import OpenDict
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.suggestions import closest
 
@@ -37,7 +37,7 @@ CARD = 'README.md'  # the model card, which states the license
 ENTRY = 'vit_plugin'  # our entry in the config
 
 
-class Entry(Open):
+class Entry(OpenDict):
     """Our entry of ``config.json``.
 
     Attributes:
@@ -68,8 +68,8 @@ def find_model_folder(folder: str | Path) -> Path:
         return Path(folder)
     if main.is_file() and (snapshot := snapshots / main.read_text().strip()).is_dir():
         return snapshot
-    several = [path for path in snapshots.iterdir() if path.is_dir()]
-    return several[0] if len(several) == 1 else Path(folder)
+    revisions = [path for path in snapshots.iterdir() if path.is_dir()]
+    return revisions[0] if len(revisions) == 1 else Path(folder)
 
 
 def is_of_hub(name: str) -> bool:
@@ -102,17 +102,20 @@ def hub_config(source: str) -> Mapping[str, Any]:
 
 
 def weights_in(folder: str | Path) -> Path | None:
-    """The weights in a folder in the format of the hub, or in its cache; None for anything else."""
+    """The weights in a folder in the hub's format or in its cache, or None for any other folder."""
     folder = find_model_folder(folder)
     if not Path(folder, HUB_CONFIG).is_file():
         return None
     return next((path for name in HUB_FILES if (path := Path(folder, name)).is_file()), None)
 
 
-def configs_beside(file: Path) -> dict[str, Mapping[str, Any]]:
-    """The configs next to weights, by name, if they exist and can be read."""
-    configs = {}
-    for path in map(file.with_name, HUB_CONFIGS if file.name in HUB_FILES else ()):
+def configs_next_to(file: Path) -> dict[str, Mapping[str, Any]]:
+    """The configs next to weights, by file name without suffix, if they exist and can be read."""
+    configs: dict[str, Mapping[str, Any]] = {}
+    if file.name not in HUB_FILES:
+        return configs
+    for name in HUB_CONFIGS:
+        path = file.with_name(name)
         try:
             content = read_json(path)
         except LimitError:
@@ -124,7 +127,7 @@ def configs_beside(file: Path) -> dict[str, Mapping[str, Any]]:
     return configs
 
 
-def read_own_meta(beside: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, Any]:
+def read_own_meta(hub_configs: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, Any]:
     """Our entry in the ``config.json`` next to weights, as the ``meta`` of a checkpoint.
 
     Empty if there is none.
@@ -132,23 +135,25 @@ def read_own_meta(beside: Mapping[str, Mapping[str, Any]], file: Path) -> dict[s
     Raises:
         ConfigError: if the entry is damaged.
     """
-    entry = beside.get(Path(HUB_CONFIG).stem, {}).get(ENTRY)
-    if entry is None or file.name != HUB_WEIGHTS:
+    entry = hub_configs.get(Path(HUB_CONFIG).stem, {}).get(ENTRY)
+    if entry is None or file.name != HUB_WEIGHTS:  # we write no shards
         return {}
     if not fits(Entry, entry):
         raise ConfigError(
             f'The entry {ENTRY!r} of {str(file.with_name(HUB_CONFIG))!r} has no config and '
             'dataset_meta of a model; write the folder again with vit-plugin convert.'
         )
-    kept = {name: entry[name] for name in ('provenance',) if name in entry}
-    return dict(cfg=entry['config'], dataset_meta=entry.get('dataset_meta', {}), **kept)
+    meta = dict(cfg=entry['config'], dataset_meta=entry.get('dataset_meta', {}))
+    if 'provenance' in entry:
+        meta['provenance'] = entry['provenance']
+    return meta
 
 
 @contextmanager
 def quiet_retries() -> Iterator[None]:
-    """Log only the first of the hub library's retry messages, and that there are others.
+    """Log only the first of the hub library's retry messages, and that more retries may follow.
 
-    The error names the reason.
+    If all fail, the error names the reason.
     """
     logger = logging.getLogger('huggingface_hub.utils._http')
     retries: list[logging.LogRecord] = []
@@ -173,8 +178,8 @@ def offline() -> Iterator[None]:
 
 
 @quiet_retries()
-def from_hugging_face(name: str) -> Path:
-    """Download the weights of a model, and its config next to them.
+def download_hugging_face(name: str) -> Path:
+    """Download the weights of a model, with its configs and its card next to them.
 
     With ``HF_HUB_OFFLINE=1``, only the cache is used.
     """
@@ -182,16 +187,16 @@ def from_hugging_face(name: str) -> Path:
     from huggingface_hub.errors import EntryNotFoundError, GatedRepoError
 
     cached = Path(constants.HF_HUB_CACHE, f'models--{name.replace("/", "--")}')
-    if constants.HF_HUB_OFFLINE and (there := weights_in(cached)):
-        return there
+    if constants.HF_HUB_OFFLINE and (weights := weights_in(cached)):
+        return weights
     for file in HUB_FILES:
         try:
             downloaded = Path(hf_hub_download(name, file))
-            # The files that an index names go next to it.
-            for other in sorted({*shard_files(downloaded).values()}) if file == INDEX else ():
-                hf_hub_download(name, other)
+            if file == INDEX:  # the files that it names go next to it
+                for shard in sorted({*shard_files(downloaded).values()}):
+                    hf_hub_download(name, shard)
             for config in (*HUB_CONFIGS, CARD):
-                with suppress(EntryNotFoundError):
+                with suppress(EntryNotFoundError):  # models need not have each of them
                     hf_hub_download(name, config)
             return downloaded
         except GatedRepoError as error:
@@ -212,20 +217,20 @@ def from_hugging_face(name: str) -> Path:
 
 
 @quiet_retries()
-def from_timm(name: str) -> Mapping[str, Tensor]:
+def download_timm(name: str) -> Mapping[str, Tensor]:
     """Download the weights of a timm model."""
     import timm
 
     try:
         return timm.create_model(name, pretrained=True).state_dict()
-    except Exception as error:  # see above
+    except Exception as error:  # from timm, the hub or the network
         if timm.is_model_pretrained(name):
             raise ConfigError(
                 f'timm://{name} cannot be downloaded ({_reason(error)}); check the network, or '
                 'download it by hand and give its path.'
             ) from error
         near = timm.list_pretrained(f'*{name.partition(".")[0]}*')[:5] or closest(
-            name, timm.list_pretrained(), most=3, cutoff=0.0
+            name, timm.list_pretrained(), max_names=3, cutoff=0.0
         )
         raise ConfigError(
             f'timm://{name} cannot be downloaded ({_reason(error)}); timm has weights for '
@@ -234,5 +239,5 @@ def from_timm(name: str) -> Mapping[str, Tensor]:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of the cause of the hub's own error, if there is one."""
+    """The first line of the error's cause, or of the error itself if it has none."""
     return first_line(error.__cause__ or error)

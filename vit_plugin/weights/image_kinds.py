@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from .encoder_kinds import ENCODER_KINDS, MAP_FIELDS
 from .foreign_config import ConfigKind
-from .transformers_config import FOR_DROPOUT, FOR_MASKING, INITIAL, transformers_kind
+from .transformers_config import FOR_DROPOUT, FOR_INITIALIZATION, FOR_MASKING, transformers_kind
 
 # How the tokens of the last block become the input of a head, or the features without one: the
 # class token, the average of the patches, both, one head for each of two tokens, attention, the
@@ -30,7 +30,7 @@ _VIT: Mapping[str, Any] = dict(
     qkv_bias=True,
 )
 _UNUSED = {
-    INITIAL: 'initializer_range',
+    FOR_INITIALIZATION: 'initializer_range',
     FOR_DROPOUT: 'hidden_dropout_prob attention_probs_dropout_prob',
     UNUSED_HEAD: 'encoder_stride pooler_output_size pooler_act',
 }
@@ -41,20 +41,23 @@ _MAE = {
 _TOWER: Mapping[str, Any] = {name: value for name, value in _VIT.items() if name != 'qkv_bias'}
 _CLIP = transformers_kind(
     dict(_TOWER, patch_size=32, hidden_act='quick_gelu', layer_norm_eps=1e-5),
-    {
-        INITIAL: 'initializer_range initializer_factor',
+    unused={
+        FOR_INITIALIZATION: 'initializer_range initializer_factor',
         FOR_DROPOUT: 'attention_dropout dropout',
         'the space that images and text share': 'projection_dim',
     },
 )
 _SIGLIP = transformers_kind(
     dict(_TOWER, hidden_act='gelu_pytorch_tanh', layer_norm_eps=1e-6, vision_use_head=True),
-    {INITIAL: 'initializer_range initializer_factor', FOR_DROPOUT: 'attention_dropout'},
+    unused={
+        FOR_INITIALIZATION: 'initializer_range initializer_factor',
+        FOR_DROPOUT: 'attention_dropout',
+    },
 )
 _TWO_TOWERS = transformers_kind(
     dict(vision_config=None, vision_config_dict=None),
-    {
-        INITIAL: 'initializer_factor logit_scale_init_value',
+    unused={
+        FOR_INITIALIZATION: 'initializer_factor logit_scale_init_value',
         'the tower of text': 'text_config text_config_dict projection_dim max_logit_scale',
     },
 )
@@ -68,8 +71,8 @@ _BEIT = transformers_kind(
         use_mean_pooling=True,
         **MAP_FIELDS,
     ),
-    {
-        INITIAL: 'initializer_range',
+    unused={
+        FOR_INITIALIZATION: 'initializer_range',
         FOR_DROPOUT: 'hidden_dropout_prob attention_probs_dropout_prob drop_path_rate',
         FOR_MASKING: 'use_mask_token vocab_size',
         UNUSED_HEAD: 'semantic_out_indices pool_scales use_auxiliary_head auxiliary_loss_weight '
@@ -92,8 +95,8 @@ _PIXIO = transformers_kind(
         qkv_bias=True,
         **MAP_FIELDS,
     ),
-    {
-        INITIAL: 'initializer_range',
+    unused={
+        FOR_INITIALIZATION: 'initializer_range',
         FOR_DROPOUT: 'hidden_dropout_prob attention_probs_dropout_prob drop_path_rate',
     },
 )
@@ -112,7 +115,10 @@ _AIMV2 = transformers_kind(
         use_head=True,
         is_native=False,
     ),
-    {INITIAL: 'initializer_range initializer_factor', FOR_DROPOUT: 'attention_dropout'},
+    unused={
+        FOR_INITIALIZATION: 'initializer_range initializer_factor',
+        FOR_DROPOUT: 'attention_dropout',
+    },
     aliases=dict(rms_norm_eps='layer_norm_eps'),
 )
 
@@ -125,14 +131,14 @@ class ImageKind(NamedTuple):
         poolings: the pooling of each model class.
         processor: the image processor of this kind, a key of
             :data:`~vit_plugin.weights.processor_kinds.PROCESSORS`.
+        names: the naming format, and the prefix of the encoder.
+        parts: those of :data:`OPTIONAL_PARTS` that every model has, besides registers.
         interpolate_mode: how its code resamples its position table, see
             :class:`~vit_plugin.models.layers.pos_embed.PosEmbed`. Empty: it has rotary positions.
         towers: the kind of a config with the encoder's config as ``vision_config``.
-        is_square: whether its code treats every position table as a square.
+        has_square_table: whether its code treats every position table as a square.
         unnormed: classes that leave out the norm after the last block.
-        names: the naming format, and the prefix of the encoder.
-        parts: those of :data:`OPTIONAL_PARTS` that every model has, besides registers.
-        may_have: those that depend on the config.
+        may_have: those of :data:`OPTIONAL_PARTS` that depend on the config.
     """
 
     config: ConfigKind
@@ -142,7 +148,7 @@ class ImageKind(NamedTuple):
     parts: frozenset[str]
     interpolate_mode: str = UNFILTERED
     towers: ConfigKind | None = None
-    is_square: bool = False
+    has_square_table: bool = False
     unnormed: tuple[str, ...] = ()
     may_have: frozenset[str] = frozenset()
 
@@ -183,7 +189,7 @@ OPTIONAL_PARTS = frozenset(
     )
 )
 # Classes with more weights than an encoder and a classifier.
-WITH_MORE = (
+WITH_EXTRA_WEIGHTS = (
     'Aimv2Model',
     'BeitForMaskedImageModeling',
     'CLIPModel',
@@ -191,48 +197,49 @@ WITH_MORE = (
     'SiglipModel',
     'ViTMAEForPreTraining',
 )
-_PATCHES, _TOKENS = (
-    frozenset((POSITION_KEY, STEM_BIAS_KEY)),
-    frozenset((POSITION_KEY, STEM_BIAS_KEY, TOKEN_KEY)),
-)
-_OF_CLIP = frozenset((POSITION_KEY, TOKEN_KEY, FIRST_NORM))
+_PATCH_PARTS = frozenset((POSITION_KEY, STEM_BIAS_KEY))
+_TOKEN_PARTS = _PATCH_PARTS | {TOKEN_KEY}
+_CLIP_PARTS = frozenset((POSITION_KEY, TOKEN_KEY, FIRST_NORM))
 _CLIP_NAMES, _SIGLIP_NAMES = (('hf_clip', 'vision_model.'), ('hf_siglip', 'vision_model.'))
 
 
 def _dino(name: str, title: str) -> ImageKind:
+    """A DINOv2, by its ``model_type`` and the beginning of its classes."""
     kind = ENCODER_KINDS[name]
     return ImageKind(
         kind.config,
-        {**dict.fromkeys(kind.models, 'cls'), f'{title}ForImageClassification': 'cls_avg'},
-        'Bit',
-        ('hf_dinov2', f'{name}.'),
-        _TOKENS | {SCALE},
-        kind.interpolate_mode,
-        is_square=True,
+        poolings={**dict.fromkeys(kind.models, 'cls'), f'{title}ForImageClassification': 'cls_avg'},
+        processor='Bit',
+        names=('hf_dinov2', f'{name}.'),
+        parts=_TOKEN_PARTS | {SCALE},
+        interpolate_mode=kind.interpolate_mode,
+        has_square_table=True,
     )
 
 
 def _beit(title: str, prefix: str) -> ImageKind:
+    """A BEiT, by the beginning of its classes and the prefix of its encoder."""
     names = ('Model', 'ForImageClassification', 'ForMaskedImageModeling')
     return ImageKind(
         _BEIT,
-        {f'{title}{name}': 'avg' for name in names},
-        'Beit',
-        ('hf_beit', prefix),
-        frozenset((STEM_BIAS_KEY, TOKEN_KEY)),
+        poolings={f'{title}{name}': 'avg' for name in names},
+        processor='Beit',
+        names=('hf_beit', prefix),
+        parts=frozenset((STEM_BIAS_KEY, TOKEN_KEY)),
         may_have=frozenset((POSITION_KEY, SCALE, OFFSETS_BIAS, SHARED_BIAS)),
     )
 
 
 def _aimv2(title: str, prefix: str, towers: ConfigKind | None = None) -> ImageKind:
+    """An AIMv2, by its class and the prefix of its encoder."""
     return ImageKind(
         _AIMV2,
-        {title: 'map'},
-        'CLIP',
-        ('hf_aimv2', prefix),
-        frozenset((STEM_BIAS_KEY, STEM_NORM)),
+        poolings={title: 'map'},
+        processor='CLIP',
+        names=('hf_aimv2', prefix),
+        parts=frozenset((STEM_BIAS_KEY, STEM_NORM)),
         towers=towers,
-        is_square=True,
+        has_square_table=True,
         may_have=frozenset((POSITION_KEY,)),
     )
 
@@ -248,45 +255,45 @@ _SIGLIP_POOLINGS: Mapping[str, Pooling] = dict(
 )
 IMAGE_KINDS = {
     'vit': ImageKind(
-        transformers_kind(_VIT, _UNUSED),
-        dict(ViTModel='cls', ViTForImageClassification='cls'),
-        'ViT',
-        ('hf', 'vit.'),
-        _TOKENS,
+        transformers_kind(_VIT, unused=_UNUSED),
+        poolings=dict(ViTModel='cls', ViTForImageClassification='cls'),
+        processor='ViT',
+        names=('hf', 'vit.'),
+        parts=_TOKEN_PARTS,
     ),
     'deit': ImageKind(
-        transformers_kind(_VIT, _UNUSED),
-        dict(
+        transformers_kind(_VIT, unused=_UNUSED),
+        poolings=dict(
             DeiTModel='cls',
             DeiTForImageClassification='cls',
             DeiTForImageClassificationWithTeacher='distilled',
         ),
-        'DeiT',
-        ('hf_deit', 'deit.'),
-        _TOKENS | {SECOND_TOKEN},
+        processor='DeiT',
+        names=('hf_deit', 'deit.'),
+        parts=_TOKEN_PARTS | {SECOND_TOKEN},
     ),
     'vit_mae': ImageKind(
         transformers_kind(
-            _VIT, {**_UNUSED, UNUSED_HEAD: f'{_UNUSED[UNUSED_HEAD]} {_MAE[UNUSED_HEAD]}'}
+            _VIT, unused={**_UNUSED, UNUSED_HEAD: f'{_UNUSED[UNUSED_HEAD]} {_MAE[UNUSED_HEAD]}'}
         ),
-        dict(ViTMAEModel='cls', ViTMAEForPreTraining='cls'),
-        'ViT',
-        ('hf', 'vit.'),
-        _TOKENS,
+        poolings=dict(ViTMAEModel='cls', ViTMAEForPreTraining='cls'),
+        processor='ViT',
+        names=('hf', 'vit.'),
+        parts=_TOKEN_PARTS,
     ),
     'vit_msn': ImageKind(
-        transformers_kind(dict(_VIT, layer_norm_eps=1e-6), _UNUSED),
-        dict(ViTMSNModel='cls', ViTMSNForImageClassification='cls'),
-        'ViT',
-        ('hf', 'vit.'),
-        _TOKENS,
+        transformers_kind(dict(_VIT, layer_norm_eps=1e-6), unused=_UNUSED),
+        poolings=dict(ViTMSNModel='cls', ViTMSNForImageClassification='cls'),
+        processor='ViT',
+        names=('hf', 'vit.'),
+        parts=_TOKEN_PARTS,
     ),
     'ijepa': ImageKind(
-        transformers_kind(_VIT, _UNUSED),
-        dict(IJepaModel='avg', IJepaForImageClassification='avg'),
-        'ViT',
-        ('hf', 'ijepa.'),
-        _PATCHES,
+        transformers_kind(_VIT, unused=_UNUSED),
+        poolings=dict(IJepaModel='avg', IJepaForImageClassification='avg'),
+        processor='ViT',
+        names=('hf', 'ijepa.'),
+        parts=_PATCH_PARTS,
     ),
     'beit': _beit('Beit', 'beit.'),
     'data2vec-vision': _beit('Data2VecVision', 'data2vec_vision.'),
@@ -294,47 +301,57 @@ IMAGE_KINDS = {
     'dinov2_with_registers': _dino('dinov2_with_registers', 'Dinov2WithRegisters'),
     'dinov3_vit': ImageKind(
         ENCODER_KINDS['dinov3_vit'].config,
-        dict(DINOv3ViTModel='cls'),
-        'DINOv3ViT',
-        ('hf_dinov3', ''),
-        frozenset((STEM_BIAS_KEY, TOKEN_KEY, SCALE)),
+        poolings=dict(DINOv3ViTModel='cls'),
+        processor='DINOv3ViT',
+        names=('hf_dinov3', ''),
+        parts=frozenset((STEM_BIAS_KEY, TOKEN_KEY, SCALE)),
         interpolate_mode='',
-        is_square=True,
+        has_square_table=True,
     ),
     'pixio': ImageKind(
         _PIXIO,
-        dict(PixioModel='prefix'),
-        'Bit',
-        ('hf_pixio', ''),
-        _TOKENS,
-        is_square=True,
+        poolings=dict(PixioModel='prefix'),
+        processor='Bit',
+        names=('hf_pixio', ''),
+        parts=_TOKEN_PARTS,
+        has_square_table=True,
         may_have=frozenset((REGISTER_KEY,)),
     ),
     'clip': ImageKind(
         _CLIP,
-        _CLIP_POOLINGS,
-        'CLIP',
-        _CLIP_NAMES,
-        _OF_CLIP,
+        poolings=_CLIP_POOLINGS,
+        processor='CLIP',
+        names=_CLIP_NAMES,
+        parts=_CLIP_PARTS,
         towers=_TWO_TOWERS,
-        is_square=True,
+        has_square_table=True,
         unnormed=('CLIPForImageClassification',),
     ),
     'clip_vision_model': ImageKind(
-        _CLIP, _CLIP_POOLINGS, 'CLIP', _CLIP_NAMES, _OF_CLIP, is_square=True
+        _CLIP,
+        poolings=_CLIP_POOLINGS,
+        processor='CLIP',
+        names=_CLIP_NAMES,
+        parts=_CLIP_PARTS,
+        has_square_table=True,
     ),
     'siglip': ImageKind(
         _SIGLIP,
-        _SIGLIP_POOLINGS,
-        'Siglip',
-        _SIGLIP_NAMES,
-        _PATCHES,
+        poolings=_SIGLIP_POOLINGS,
+        processor='Siglip',
+        names=_SIGLIP_NAMES,
+        parts=_PATCH_PARTS,
         towers=_TWO_TOWERS,
-        is_square=True,
+        has_square_table=True,
     ),
     'siglip_vision_model': ImageKind(
-        _SIGLIP, _SIGLIP_POOLINGS, 'Siglip', _SIGLIP_NAMES, _PATCHES, is_square=True
+        _SIGLIP,
+        poolings=_SIGLIP_POOLINGS,
+        processor='Siglip',
+        names=_SIGLIP_NAMES,
+        parts=_PATCH_PARTS,
+        has_square_table=True,
     ),
-    'aimv2': _aimv2('Aimv2Model', 'vision_model.', _TWO_TOWERS),
+    'aimv2': _aimv2('Aimv2Model', 'vision_model.', towers=_TWO_TOWERS),
     'aimv2_vision_model': _aimv2('Aimv2VisionModel', ''),
 }

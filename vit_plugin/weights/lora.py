@@ -8,7 +8,9 @@ from vit_plugin.errors import ConfigError
 from .reading.lazy import Weights
 from .rules import check_real
 
-BASE, DOWN, UP = '.base_layer.', '.lora_A.default.weight', '.lora_B.default.weight'  # peft's names
+# peft's names: the adapted layer in its wrapper, and the factors A and B of the update.
+BASE_LAYER = '.base_layer.'
+DOWN, UP = '.lora_A.default.weight', '.lora_B.default.weight'
 
 
 def has_adapters(weights: Weights) -> bool:
@@ -16,7 +18,7 @@ def has_adapters(weights: Weights) -> bool:
     return any(name.endswith(DOWN) for name in weights)
 
 
-def merged(weights: Weights, meta: Any) -> Weights:
+def merge_adapters(weights: Weights, meta: Any) -> Weights:
     """Merge adapters into the weights that they adapt, W + alpha / r * B A, and drop them.
 
     Args:
@@ -27,7 +29,7 @@ def merged(weights: Weights, meta: Any) -> Weights:
         The weights by the names of the model without adapters.
 
     Raises:
-        ConfigError: if there are adapters, and ``meta`` lacks their scale.
+        ConfigError: if ``meta`` lacks the scale of the adapters, or if they do not fit their layer.
     """
     if not has_adapters(weights):
         return weights
@@ -39,14 +41,16 @@ def merged(weights: Weights, meta: Any) -> Weights:
             'peft.'
         )
     plain = {
-        name.replace(BASE, '.'): value for name, value in weights.items() if '.lora_' not in name
+        name.replace(BASE_LAYER, '.'): value
+        for name, value in weights.items()
+        if '.lora_' not in name
     }
     for name in weights:
         if name.endswith(DOWN):
             layer = name.removesuffix(DOWN)
             weight, down, up = plain[f'{layer}.weight'], weights[name], weights[layer + UP]
-            for part in (name, layer + UP):
-                check_real(part, weights[part])
+            for key in (name, layer + UP):
+                check_real(key, weights[key])
             if [*weight.shape] != [*up.shape[:1], *down.shape[1:]] or weight.ndim != 2:
                 raise ConfigError(
                     f'The LoRA adapters {name} {tuple(down.shape)} and {layer + UP} '

@@ -12,16 +12,16 @@ from vit_plugin.errors import ConfigError, naming, needed_by
 from .downloads import cached_path, download, removed_if_damaged
 from .hub import (
     TIMM_SCHEME,
-    configs_beside,
-    from_hugging_face,
-    from_timm,
+    configs_next_to,
+    download_hugging_face,
+    download_timm,
     read_own_meta,
     weights_in,
 )
-from .lora import merged
+from .lora import merge_adapters
 from .reading.files import find_tensors, read_checkpoint
 from .reading.lazy import Weights
-from .reading.size_checks import check_weights
+from .reading.size_checks import check_weight_limit
 
 with needed_by('vit_plugin'):  # it imports OpenCV
     from mmengine.runner import (
@@ -38,13 +38,14 @@ class Checkpoint:
     Attributes:
         source: its source, as the user wrote it.
         content: the whole content: the dict that a training saved, or tensors by name.
-        beside: the configs next to weights in a folder of the hub, by file name without suffix.
+        hub_configs: the configs next to weights in a folder of the hub, by file name without
+            suffix.
         path: the local file or folder; None for the name of a timm model.
     """
 
     source: str
     content: Any
-    beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    hub_configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     path: Path | None = None
 
     @cached_property
@@ -53,16 +54,16 @@ class Checkpoint:
 
         Raises:
             ConfigError: see :func:`~vit_plugin.weights.reading.files.find_tensors` and
-                :func:`~vit_plugin.weights.lora.merged`, and if there are too many.
+                :func:`~vit_plugin.weights.lora.merge_adapters`, and if there are too many tensors.
         """
         with naming(self.source):
             weights, meta = find_tensors(self.content)
-            check_weights(self.source, 'tensors', len(weights))
-            return merged(weights, meta)
+            check_weight_limit(self.source, 'tensors', len(weights))
+            return merge_adapters(weights, meta)
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """The ``meta`` that MMEngine saves with the weights; may be empty.
+        """The ``meta`` that MMEngine saves with the weights, or {} without one.
 
         Raises:
             ConfigError: if it is not a dict.
@@ -79,6 +80,7 @@ class Checkpoint:
         return self._dict(self.meta, 'dataset_meta')
 
     def _dict(self, content: Any, name: str) -> Mapping[str, Any]:
+        """The dict under a name, or {} if there is none."""
         entry = content.get(name) if isinstance(content, Mapping) else None
         if not isinstance(entry, Mapping | None):
             raise ConfigError(
@@ -113,7 +115,7 @@ def open_checkpoint(source: str | Path, **kwargs: Any) -> Checkpoint:
     :func:`~vit_plugin.weights.downloads.download`.
 
     Args:
-        source: where it is.
+        source: the path, address or name.
         kwargs: see :func:`~vit_plugin.weights.reading.files.read_checkpoint`.
 
     Raises:
@@ -121,15 +123,15 @@ def open_checkpoint(source: str | Path, **kwargs: Any) -> Checkpoint:
     """
     source = str(source)
     if source.startswith(TIMM_SCHEME):
-        return Checkpoint(source, from_timm(source.removeprefix(TIMM_SCHEME)))
+        return Checkpoint(source, download_timm(source.removeprefix(TIMM_SCHEME)))
     path = _fetch(source)
     with removed_if_damaged(path, source):
         content = read_checkpoint(path, **dict(mmap=True) | kwargs)
-    on_a_hub = '://' not in source or source.startswith('hf://')
-    beside = configs_beside(path) if on_a_hub else {}
-    if meta := read_own_meta(beside, path):
+    may_have_configs = '://' not in source or source.startswith('hf://')
+    hub_configs = configs_next_to(path) if may_have_configs else {}
+    if meta := read_own_meta(hub_configs, path):
         content = dict(meta=meta, state_dict=content)
-    return Checkpoint(source, content, beside, path)
+    return Checkpoint(source, content, hub_configs, path)
 
 
 def _openmmlab_url(name: str) -> str:
@@ -145,12 +147,15 @@ ADDRESSES: dict[str, Callable[[str], str]] = {
 }
 
 
-def may_be_here(source: str) -> bool:
-    """False for an address whose file was not downloaded. The caches of hubs are not checked."""
+def may_be_local(source: str) -> bool:
+    """False for an address whose file was not downloaded, True for anything else.
+
+    So it is True for each name in a hub: the caches of hubs are not checked.
+    """
     scheme, separator, name = source.partition('://')
     if separator and scheme in ADDRESSES:
-        with suppress(KeyError):
-            return may_be_here(ADDRESSES[scheme](name))
+        with suppress(KeyError):  # a name that MMEngine does not list, which `_fetch` rejects
+            return may_be_local(ADDRESSES[scheme](name))
     return scheme not in ('http', 'https') or cached_path(source).exists()
 
 
@@ -170,7 +175,7 @@ def _fetch(source: str) -> Path:
     if scheme in ('http', 'https'):
         return download(source)
     if scheme == 'hf':
-        return from_hugging_face(name)
+        return download_hugging_face(name)
     raise ConfigError(
         f'The checkpoint {source} is at {scheme}://, which is not read safely; download it and '
         f'give its path. Supported are http, https, hf, timm, {", ".join(ADDRESSES)}.'

@@ -70,20 +70,22 @@ class KeyIndex:
     """An index of keys by prefix and suffix, so that a pattern is compared with few keys."""
 
     def __init__(self, keys: Iterable[str]) -> None:
-        self.places = {key: place for place, key in enumerate(keys)}
-        self.forward = sorted(self.places)
-        self.backward = sorted(key[::-1] for key in self.places)
+        self.positions = {key: position for position, key in enumerate(keys)}
+        self.forward = sorted(self.positions)
+        self.backward = sorted(key[::-1] for key in self.positions)
 
     def matching(self, pattern: Pattern) -> Iterator[tuple[str, Indices]]:
-        """The keys that match and their placeholders, in the order in which they were given."""
-        some = _beginning_with(pattern.start, self.forward)
-        others = _beginning_with(pattern.end[::-1], self.backward)
-        few = some if len(some) <= len(others) else [key[::-1] for key in others]
-        for key in sorted(few, key=self.places.__getitem__):
+        """The keys that match and their placeholders, in the order of the indexed keys."""
+        by_start = _beginning_with(pattern.start, self.forward)
+        by_end = _beginning_with(pattern.end[::-1], self.backward)
+        candidates = by_start if len(by_start) <= len(by_end) else [key[::-1] for key in by_end]
+        for key in sorted(candidates, key=self.positions.__getitem__):
             if (indices := pattern.match(key)) is not None:
                 yield key, indices
 
 
 def _beginning_with(start: str, ordered: list[str]) -> list[str]:
-    first, last = (bisect_left(ordered, end) for end in (start, f'{start}{chr(sys.maxunicode)}'))
+    """The texts of a sorted list that begin with ``start``."""
+    first = bisect_left(ordered, start)
+    last = bisect_left(ordered, start + chr(sys.maxunicode))
     return ordered[first:last]

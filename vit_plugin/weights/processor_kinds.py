@@ -14,7 +14,9 @@ from .foreign_config import ConfigKind
 
 BILINEAR, BICUBIC = 2, 3  # Pillow's numbers
 _HALVES = (0.5, 0.5, 0.5)
-_SQUARE, _LARGER, _OF_MAPS = (dict(height=side, width=side) for side in (224, 256, 512))
+_SQUARE_224 = dict(height=224, width=224)
+_SQUARE_256 = dict(height=256, width=256)
+_SQUARE_512 = dict(height=512, width=512)
 _IMAGENET = (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
 _UNUSED = {
     'names of classes': 'image_processor_type feature_extractor_type processor_class '
@@ -23,7 +25,7 @@ _UNUSED = {
     'input_data_format _valid_processor_keys images_kwargs image_seq_length',
     'images become RGB in any case': 'do_convert_rgb',
     'classes of pixels, which these models do not predict': 'do_reduce_labels reduce_labels',
-    'how a size in one number is meant, which each kind says': 'default_to_square',
+    'whether one number is a square or the shorter edge: each kind defines it': 'default_to_square',
 }
 
 
@@ -33,13 +35,21 @@ def processor_kind(
     std: tuple[float, ...] = _HALVES,
     size: dict[str, int] | None = None,
     crop: int = 0,
-    **more: object,
+    **fields: object,
 ) -> ConfigKind:
-    """A class of processors with these defaults. The default crop is 224."""
+    """The fields of a class of processors with these defaults.
+
+    Args:
+        resample: Pillow's number of the interpolation.
+        mean, std: the normalization.
+        size: the size that images are resized to. Default: 224 x 224.
+        crop: the side of the center crop. 0: no crop by default, and 224 if a file asks for one.
+        fields: fields that only this class has, with their defaults.
+    """
     return ConfigKind(
         defaults=dict(
             do_resize=True,
-            size=size or _SQUARE,
+            size=size or _SQUARE_224,
             resample=resample,
             do_center_crop=crop > 0,
             crop_size=dict(height=crop or 224, width=crop or 224),
@@ -50,7 +60,7 @@ def processor_kind(
             image_std=std,
             do_pad=None,
             pad_size=None,
-            **more,
+            **fields,
         ),
         unused=_UNUSED,
     )
@@ -62,7 +72,7 @@ _CLIP = processor_kind(
 _MOBILE = processor_kind(BILINEAR, size=dict(shortest_edge=256), crop=224)
 PROCESSORS = {
     'ViT': processor_kind(BILINEAR),
-    'DeiT': processor_kind(BICUBIC, size=_LARGER, crop=224),
+    'DeiT': processor_kind(BICUBIC, size=_SQUARE_256, crop=224),
     'CLIP': _CLIP,
     'Bit': _CLIP,
     'Siglip': processor_kind(BICUBIC),
@@ -70,7 +80,7 @@ PROCESSORS = {
     'Beit': processor_kind(BICUBIC),
     'ConvNext': processor_kind(BICUBIC, size=dict(shortest_edge=384), crop_pct=224 / 256),
     'Pvt': processor_kind(BICUBIC, *_IMAGENET),
-    'Segformer': processor_kind(BILINEAR, *_IMAGENET, _OF_MAPS),
+    'Segformer': processor_kind(BILINEAR, *_IMAGENET, _SQUARE_512),
     'Levit': processor_kind(BICUBIC, *_IMAGENET, dict(shortest_edge=224), crop=224),
     'PoolFormer': processor_kind(
         BICUBIC, *_IMAGENET, dict(shortest_edge=224), crop=224, crop_pct=0.9
@@ -84,7 +94,7 @@ PROCESSORS = {
         BICUBIC, size=dict(shortest_edge=224), crop=256, do_flip_channel_order=True
     ),
 }
-# For these, a size in one number is the shorter edge.
-SHORTER = (
+# For these kinds, a single number as size is the shorter edge.
+SHORTER_EDGE_KINDS = (
     'CLIP', 'Bit', 'ConvNext', 'Levit', 'PoolFormer', 'MobileNetV1', 'MobileNetV2', 'MobileViT',
 )  # fmt: skip

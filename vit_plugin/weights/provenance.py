@@ -40,19 +40,19 @@ class Provenance:
 
     def plain(self) -> dict[str, Any]:
         """The record as plain values."""
-        texts = {name: value for name in TEXTS if (value := getattr(self, name))}
-        links = [dict(part=part, of=one.plain()) for part, one in self.links]
+        texts = {name: value for name in TEXT_FIELDS if (value := getattr(self, name))}
+        links = [dict(part=role, of=record.plain()) for role, record in self.links]
         return {**texts, **({'links': links} if links else {})}
 
     def text(self) -> str:
         """The record in one line, as metadata of other files have it."""
         return json.dumps(self.plain(), ensure_ascii=True)
 
-    def walk(self, part: str = '', depth: int = 0) -> Iterator[tuple[int, str, 'Provenance']]:
-        """The record and everything it was made from, with depths and roles."""
-        yield depth, part, self
-        for name, one in self.links:
-            yield from one.walk(name, depth + 1)
+    def walk(self, role: str = '', depth: int = 0) -> Iterator[tuple[int, str, 'Provenance']]:
+        """The record and everything it was made from, each as (depth, role, record)."""
+        yield depth, role, self
+        for link_role, record in self.links:
+            yield from record.walk(link_role, depth + 1)
 
     def concerns(self) -> list[str]:
         """Describe each source without a permissive license once."""
@@ -67,25 +67,28 @@ class Provenance:
 
     def lines(self) -> Iterator[str]:
         """The chain as text, one line per link."""
-        for depth, part, one in self.walk():
-            made = ', '.join(filter(None, (one.made, one.by)))
-            license = one.license or 'license not stated'
-            facts = [license + (f' ({one.stated})' if one.stated else '')]
-            facts += [made] * bool(made) + [f'sha256 {one.sha256}'] * bool(one.sha256)
-            yield f'{"  " * depth}{part + ": " if part else ""}{one.source}: {"; ".join(facts)}'
+        for depth, role, record in self.walk():
+            license = record.license or 'license not stated'
+            facts = [license + (f' ({record.stated})' if record.stated else '')]
+            if made := ', '.join(filter(None, (record.made, record.by))):
+                facts.append(made)
+            if record.sha256:
+                facts.append(f'sha256 {record.sha256}')
+            prefix = f'{role}: ' if role else ''
+            yield f'{"  " * depth}{prefix}{record.source}: {"; ".join(facts)}'
         concerns = self.concerns()
         yield (
             f'Not permissive: {"; ".join(concerns)}.'
             if concerns
             else 'Each license that is stated in this chain is permissive.'
         )
-        trained = [one for _, _, one in self.walk() if one.made in TRAINED_HERE]
+        trained = [record for _, _, record in self.walk() if record.made in TRAINED_HERE]
         if any('data' not in dict(record.links) for record in trained):
             yield 'The license of the training data is not stated.'
 
 
 TRAINED_HERE = ('trained', 'distilled')
-TEXTS = ('source', 'license', 'stated', 'sha256', 'made', 'by')
+TEXT_FIELDS = ('source', 'license', 'stated', 'sha256', 'made', 'by')
 LICENSE_NOTES = {
     'unknown': 'no license is known',
     'noncommercial': '{}, which excludes commercial use',
@@ -94,10 +97,10 @@ LICENSE_NOTES = {
 
 
 def read_record(value: Any, depth: int = 0) -> Provenance | None:
-    """Parse a record from untrusted plain values; None for anything else."""
+    """Parse a record from untrusted plain values, or return None for anything else."""
     if not isinstance(value, Mapping) or depth > MAX_DEPTH:
         return None
-    texts = {name: value.get(name, '') for name in TEXTS}
+    texts = {name: value.get(name, '') for name in TEXT_FIELDS}
     links = value.get('links', [])
     if not all(isinstance(text, str) and len(text) <= MAX_TEXT_LETTERS for text in texts.values()):
         return None
@@ -105,13 +108,12 @@ def read_record(value: Any, depth: int = 0) -> Provenance | None:
         return None
     records = []
     for link in links:
-        part, of = (
-            link.get(name) if isinstance(link, Mapping) else None for name in ('part', 'of')
-        )
-        record = read_record(of, depth + 1)
-        if record is None or not isinstance(part, str) or len(part) > MAX_TEXT_LETTERS:
+        if not isinstance(link, Mapping):
             return None
-        records.append((part, record))
+        role, record = link.get('part'), read_record(link.get('of'), depth + 1)
+        if record is None or not isinstance(role, str) or len(role) > MAX_TEXT_LETTERS:
+            return None
+        records.append((role, record))
     return Provenance(**texts, links=tuple(records))
 
 
@@ -119,20 +121,20 @@ def read_text_record(text: str) -> Provenance | None:
     """The record in metadata of a file, or None."""
     try:
         return read_record(json.loads(text)) if text else None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # not JSON, or nested too deeply
         return None
 
 
 def made_of(
     made: str, source: str, links: Sequence[tuple[str, Provenance]] = (), license: str = ''
 ) -> Provenance:
-    """The record of weights that this package makes."""
+    """The record of weights that this package makes, with the license that their maker states."""
     stated = 'who made it' if license else ''
     name = source if '://' in source else Path(source).name
     return Provenance(name, license, stated, '', made, f'vit_plugin {__version__}', tuple(links))
 
 
-def converted(
+def converted_record(
     before: Provenance, target: str, license: str = '', made: str = 'converted'
 ) -> Provenance:
     """The record of the same weights in another file, under the same license unless stated."""
@@ -141,20 +143,20 @@ def converted(
 
 
 # The settings that name initial weights.
-BEGINNINGS = ('load_from', 'begin_from', 'checkpoint', 'pretrained')
+WEIGHT_SETTINGS = ('load_from', 'begin_from', 'checkpoint', 'pretrained')
 
 
-def begun_with(settings: Any, part: str = 'start') -> Iterator[tuple[str, str]]:
+def initial_weights(settings: Any, role: str = 'start') -> Iterator[tuple[str, str]]:
     """The weights that a config names anywhere, as ``'start'`` or as ``'teacher'``."""
     if isinstance(settings, Mapping):
-        for name in BEGINNINGS:
+        for name in WEIGHT_SETTINGS:
             if isinstance(settings.get(name), str) and settings[name]:
-                yield part, settings[name]
+                yield role, settings[name]
         init = settings.get('init_cfg')
         if isinstance(init, Mapping) and init.get('checkpoint') is True:
-            yield part, str(settings.get('arch') or f'timm://{settings.get("model_name")}')
+            yield role, str(settings.get('arch') or f'timm://{settings.get("model_name")}')
         if settings.get('pretrained') is True:
-            yield part, f'timm://{settings.get("model_name")}'
+            yield role, f'timm://{settings.get("model_name")}'
         teacher = settings.get('teacher')
         source = teacher.get('source') if isinstance(teacher, Mapping) else teacher
         if isinstance(source, str):
@@ -162,4 +164,4 @@ def begun_with(settings: Any, part: str = 'start') -> Iterator[tuple[str, str]]:
     items = settings.items() if isinstance(settings, Mapping) else enumerate(settings)
     for key, value in items:
         if isinstance(value, (Mapping, list, tuple)):
-            yield from begun_with(value, 'teacher' if key == 'teacher' else part)
+            yield from initial_weights(value, 'teacher' if key == 'teacher' else role)

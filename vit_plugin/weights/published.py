@@ -1,6 +1,6 @@
 """Third-party checkpoint metadata.
 
-It comes from the ``config.json`` beside the file, the settings that its training saved, or the
+It comes from the ``config.json`` next to the file, the settings that its training saved, or the
 names and shapes of its tensors. Projects read it, see :attr:`vit_plugin.project.Project.published`.
 """
 
@@ -21,8 +21,8 @@ from .reading.lazy import Lazy, Weights
 from .recognition import Recognized, recognize, without_wrapper_prefixes
 
 Colors = Annotated[Sequence[float], Len(3, 3)]
-LIGHTNING = 'model.'  # prefix of each name
-DEFAULT_NAME = 'LABEL_'  # transformers' default class name
+LIGHTNING_PREFIX = 'model.'  # prefix of each name in the checkpoint of a LightningModule
+DEFAULT_CLASS_PREFIX = 'LABEL_'  # beginning of transformers' default class names
 
 
 class Published:
@@ -36,19 +36,19 @@ class Published:
             ``processor_config.json``.
         settings: the settings that the training saved.
         saved: the same settings, by their entry in the file.
-        read: the configs that readers have accessed.
+        read_configs: the configs that readers have accessed.
         unused: prefixes of our names of weights that the model does not have.
     """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
-        self.source, self.weights = checkpoint.source, strip_backbone_prefix(checkpoint.weights)
-        self.config = checkpoint.beside.get('config', {})
-        of_images_and_text = checkpoint.beside.get('processor_config', {})
-        self.processor = checkpoint.beside.get('preprocessor_config') or get_typed(
-            of_images_and_text, 'image_processor', Mapping, {}
+        self.source, self.weights = checkpoint.source, without_training_prefixes(checkpoint.weights)
+        self.config = checkpoint.hub_configs.get('config', {})
+        image_and_text_config = checkpoint.hub_configs.get('processor_config', {})
+        self.processor = checkpoint.hub_configs.get('preprocessor_config') or get_typed(
+            image_and_text_config, 'image_processor', Mapping, {}
         )
         content = checkpoint.content if isinstance(checkpoint.content, dict) else {}
-        self.read: list[ForeignConfig] = []
+        self.read_configs: list[ForeignConfig] = []
         self.unused: set[str] = set()
         self.settings, self.saved = Section(), dict[str, Section]()
         for name in ('hyper_parameters', 'args', 'model_config'):  # the last one takes precedence
@@ -63,7 +63,10 @@ class Published:
         return str(self.config.get('model_type', ''))
 
     def described_by(self, kind: ConfigKind, *classes: str) -> ForeignConfig | None:
-        """The ``config.json`` as a :class:`ForeignConfig`. Entries that remain unread are an error.
+        """The ``config.json`` as a :class:`ForeignConfig`.
+
+        Entries that the reader leaves unread are an error, see
+        :func:`~vit_plugin.weights.published_run.as_run`.
 
         Args:
             kind: its allowed fields.
@@ -72,7 +75,7 @@ class Published:
         config = ForeignConfig(self.config, kind)
         if not {*(config.get('architectures', Sequence[str] | None) or classes)} <= {*classes}:
             return None
-        self.read.append(config)
+        self.read_configs.append(config)
         return config
 
     @cached_property
@@ -97,27 +100,25 @@ class Published:
         ends = (name.removeprefix(start) for name in names if name.startswith(start))
         return len({end.partition('.')[0] for end in ends})
 
-    def pixels(self, usual: int | Sequence[int], normalized: bool = True) -> Section:
+    def pixels(self, default: int | Sequence[int], normalized: bool = True) -> Section:
         """Width and height of the images, and mean and standard deviation (of 0 to 1).
 
-        Defaults are ``usual`` (a side, or height and width), and ImageNet's normalization.
+        A normalization without stated values is ImageNet's. Without any, the mean is 0 and the
+        standard deviation 1.
 
         Args:
-            usual: see above.
-            normalized: whether to normalize if the file does not say. Otherwise mean 0 and standard
-                deviation 1.
+            default: the side, or height and width, if the file states no size.
+            normalized: whether images are normalized if the file does not say.
         """
-        high, wide = (usual, usual) if isinstance(usual, int) else usual
+        height, width = (default, default) if isinstance(default, int) else default
         size = get_typed(self.processor, 'size', Mapping, {})
-        mean, std = (
-            get_typed(self.processor, f'image_{name}', Colors, values)
-            for name, values in (('mean', IMAGENET_DEFAULT_MEAN), ('std', IMAGENET_DEFAULT_STD))
-        )
+        mean = get_typed(self.processor, 'image_mean', Colors, IMAGENET_DEFAULT_MEAN)
+        std = get_typed(self.processor, 'image_std', Colors, IMAGENET_DEFAULT_STD)
         if not get_typed(self.processor, 'do_normalize', bool, normalized):
             mean, std = (0.0,) * 3, (1.0,) * 3
-        sides = (('width', wide), ('height', high))
-        wide, high = (get_typed(size, name, PositiveInt, side) for name, side in sides)
-        return dict(size=(wide, high), mean=mean, std=std)
+        width = get_typed(size, 'width', PositiveInt, width)
+        height = get_typed(size, 'height', PositiveInt, height)
+        return dict(size=(width, height), mean=mean, std=std)
 
     @cached_property
     def names(self) -> dict[int, str]:
@@ -143,11 +144,12 @@ def get_typed(source: Any, name: str, kind: Any, default: Any) -> Any:
     return value if value is not None and fits(kind, value) else default
 
 
-def strip_backbone_prefix(weights: Weights) -> Weights:
+def without_training_prefixes(weights: Weights) -> Weights:
     """The weights without the prefixes of torch's wrappers and of a LightningModule's model."""
     weights = without_wrapper_prefixes(weights)
-    if not all(name.startswith(LIGHTNING) for name in weights):
+    if not all(name.startswith(LIGHTNING_PREFIX) for name in weights):
         return weights
     return Lazy(
-        [name.removeprefix(LIGHTNING) for name in weights], lambda name: weights[LIGHTNING + name]
+        [name.removeprefix(LIGHTNING_PREFIX) for name in weights],
+        lambda name: weights[LIGHTNING_PREFIX + name],
     )

@@ -12,7 +12,7 @@ from .published import Published
 from .reading.lazy import Weights
 from .traits import is_gated
 
-ROWS = (0, 1, 2)  # possible numbers of prefix rows in a position table, without registers
+PREFIX_ROWS = (0, 1, 2)  # possible numbers of prefix rows in a position table, without registers
 DINOV2_HEAD_DIMS = 64  # channels of a head of DINOv2, for files without a config
 # transformers' names of activations (`ACT2CLS`) -> ours.
 ACT_CFGS: dict[str, Section] = {
@@ -30,7 +30,7 @@ ACT_CFGS: dict[str, Section] = {
     'swish': dict(type='SiLU'),
     'tanh': dict(type='Tanh'),
 }
-# A bias of queries, of keys, of values -> our `qkv_bias`.
+# Whether queries, keys and values have a bias -> our `qkv_bias`.
 QKV_BIASES: dict[tuple[bool, ...], Any] = {
     (True, True, True): True,
     (True, False, True): 'qv',
@@ -43,8 +43,8 @@ LAYER_BIASES = ('proj_bias', 'mlp_bias')
 def encoder_section(
     published: Published,
     config: ForeignConfig | None = None,
-    table_size: str = 'image_size',
-    square: bool = True,
+    size_field: str = 'image_size',
+    has_square_table: bool = True,
 ) -> Section:
     """``arch``, ``img_size``, ``numerics`` and ``encoder`` of a :class:`VisionTransformer`.
 
@@ -52,8 +52,8 @@ def encoder_section(
         published: the weights.
         config: the config of the encoder, whose fields are read. None: the file has no config, and
             a DINOv2 encoder with heads of 64 channels is assumed.
-        table_size: the field with the image size of the position table.
-        square: whether the encoder's own code treats every table as a square.
+        size_field: the field with the image size of the position table.
+        has_square_table: whether the encoder's own code treats every table as a square.
 
     Raises:
         ConfigError: if the config contradicts the weights, or if our backbone does not compute the
@@ -75,15 +75,15 @@ def encoder_section(
     if config is not None:
         _compare(config, arch, options)
         if is_plain:
-            config.agree(num_channels=channels)
-            config.only('num_channels', 3)
+            config.check_agreement(num_channels=channels)
+            config.require('num_channels', 3)
             if _pair(config.get('patch_size', Size)) != (height, patch):
-                config.agree(patch_size=patch if height == patch else [height, patch])
+                config.check_agreement(patch_size=patch if height == patch else [height, patch])
         arch['num_heads'] = _heads(config, width)
         act_cfg, eps = _activation(config), config.get('layer_norm_eps', Eps)
         patch_size = (height, patch) if is_plain else _pair(config.get('patch_size', Size))
-        extra = (*ROWS, 1 + options['reg_token'])
-        grid = _grid(config, table_size, patch_size, rows, square, extra)
+        prefix_rows = (*PREFIX_ROWS, 1 + options['reg_token'])
+        grid = _grid(config, size_field, patch_size, rows, has_square_table, prefix_rows)
     if is_plain and (channels != 3 or height != patch):
         raise ConfigError(
             f'its images have {channels} channels, and its patches {height} x {patch} pixels; give '
@@ -114,7 +114,7 @@ def shown_fields(arch: Section, options: Section) -> Section:
         arch: sizes of the encoder, as a dict.
         options: see :func:`options_of_weights`.
     """
-    known = {qkv_bias: biases for biases, qkv_bias in QKV_BIASES.items()}
+    separate_biases = {qkv_bias: biases for biases, qkv_bias in QKV_BIASES.items()}
     return dict(
         hidden_size=arch['embed_dims'],
         num_hidden_layers=arch['num_layers'],
@@ -124,7 +124,7 @@ def shown_fields(arch: Section, options: Section) -> Section:
         use_swiglu_ffn=options['gated_mlp'],
         use_gated_mlp=options['gated_mlp'],
         qkv_bias=bool(options['qkv_bias']),
-        **dict(zip(SEPARATE_BIASES, known[options['qkv_bias']], strict=True)),
+        **dict(zip(SEPARATE_BIASES, separate_biases[options['qkv_bias']], strict=True)),
         **dict.fromkeys(LAYER_BIASES, options['proj_bias']),
     )
 
@@ -138,17 +138,17 @@ def dinov3_rotary(config: ForeignConfig, field: str = 'rope_theta') -> Section:
 def _compare(config: ForeignConfig, arch: Section, options: Section) -> None:
     """Raise a ``ConfigError`` for a size or a bias that the weights or our blocks do not have."""
     width, hidden, gated = arch['embed_dims'], arch['feedforward_channels'], options['gated_mlp']
-    given = tuple(map(config.content.get, SEPARATE_BIASES))
-    if all(map(config.gives, SEPARATE_BIASES)) and given not in QKV_BIASES:
+    biases = tuple(map(config.content.get, SEPARATE_BIASES))
+    if all(map(config.sets, SEPARATE_BIASES)) and biases not in QKV_BIASES:
         why = 'of which ours has all, none, or all but the keys'
-        raise config.refuse(*SEPARATE_BIASES, why=why)
-    if all(map(config.gives, LAYER_BIASES)) and len({*map(config.content.get, LAYER_BIASES)}) > 1:
-        raise config.refuse(*LAYER_BIASES, why='of which ours has both or none')
-    config.agree(**shown_fields(arch, options))
+        raise config.unsupported(*SEPARATE_BIASES, why=why)
+    if all(map(config.sets, LAYER_BIASES)) and len({*map(config.content.get, LAYER_BIASES)}) > 1:
+        raise config.unsupported(*LAYER_BIASES, why='of which ours has both or none')
+    config.check_agreement(**shown_fields(arch, options))
     if config.may_have('mlp_ratio'):
         ratio = config.get('mlp_ratio', Positive)
-        if hidden != hidden_channels(width, ratio, gated) and config.gives('mlp_ratio'):
-            raise config.refuse('mlp_ratio', why=f'where its MLPs have {hidden} channels')
+        if hidden != hidden_channels(width, ratio, gated) and config.sets('mlp_ratio'):
+            raise config.unsupported('mlp_ratio', why=f'where its MLPs have {hidden} channels')
 
 
 def hidden_channels(width: int, ratio: float, gated: bool) -> int:
@@ -157,48 +157,59 @@ def hidden_channels(width: int, ratio: float, gated: bool) -> int:
 
 
 def _heads(config: ForeignConfig, width: int) -> int:
+    """The number of heads, which must divide the width."""
     heads = config.get('num_attention_heads', PositiveInt)
     if width % heads:
-        raise config.refuse('num_attention_heads', why=f'which must divide {width} channels')
+        raise config.unsupported('num_attention_heads', why=f'which must divide {width} channels')
     return heads
 
 
 def _activation(config: ForeignConfig) -> Section:
+    """The ``act_cfg`` of the MLPs."""
     if config.may_have('use_swiglu_ffn') and config['use_swiglu_ffn']:
         config.ignore('hidden_act')  # DINOv2's SwiGLU always uses SiLU
         return ACT_CFGS['silu']
     if (name := config['hidden_act']) not in ACT_CFGS:
-        raise config.refuse('hidden_act')
+        raise config.unsupported('hidden_act')
     return ACT_CFGS[name]
 
 
 def _grid(
     config: ForeignConfig,
-    name: str,
+    size_field: str,
     patch: tuple[int, int],
     rows: int | None,
-    square: bool,
-    extra: Sequence[int],
+    has_square_table: bool,
+    prefix_rows: Sequence[int],
 ) -> tuple[int, int]:
-    """Rows and columns of the patches of an image of the size in a field.
+    """Rows and columns of the position table, which must fit the image size in the config.
 
-    If ``square``, the position table is a square even for images that are not. ``extra``: allowed
-    numbers of additional rows.
+    Args:
+        config: the config.
+        size_field: its field with the image size.
+        patch: height and width of a patch.
+        rows: rows of the table. None without one: the grid is that of the image.
+        has_square_table: whether the table is a square even for images that are not.
+        prefix_rows: possible numbers of rows for tokens before the patches.
+
+    Raises:
+        ConfigError: if the table is for another image size. One that the config only has by default
+            may differ.
     """
-    sides = zip(_pair(config.get(name, Size)), patch, strict=True)
+    sides = zip(_pair(config.get(size_field, Size)), patch, strict=True)
     height, width = (side // length for side, length in sides)
     if rows is None:
         return height, width
     root = math.isqrt(height * width)
-    if rows - height * width in extra and (root**2 == height * width or not square):
-        return (root, root) if square else (height, width)
+    if rows - height * width in prefix_rows and (root**2 == height * width or not has_square_table):
+        return (root, root) if has_square_table else (height, width)
     root = math.isqrt(rows)
-    if rows - root**2 in extra and not config.gives(name):
+    if rows - root**2 in prefix_rows and not config.sets(size_field):
         return root, root
-    raise config.refuse(
-        name,
+    raise config.unsupported(
+        size_field,
         why=f'which are {height} x {width} patches, where its position table has {rows} rows'
-        + (' of a square' if square else ''),
+        + (' of a square' if has_square_table else ''),
     )
 
 

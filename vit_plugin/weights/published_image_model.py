@@ -26,7 +26,7 @@ from .published_settings import class_names, classifier_settings
 
 HEAD_WEIGHT, ATTENTION_POOL = 'head.layers.head.weight', 'neck.attn_pool.latent'
 POOL_NORM = 'neck.norm.weight'
-MASKED = 'ForMaskedImageModeling'
+MASKED_MODEL_ENDING = 'ForMaskedImageModeling'
 
 
 def image_model(published: Published) -> tuple[Section, list[str]] | None:
@@ -38,11 +38,11 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
     kind = IMAGE_KINDS.get(published.kind)
     if kind is None:
         return None
-    whole = published.described_by(kind.towers or kind.config, *kind.poolings)
-    if whole is None:
+    config = published.described_by(kind.towers or kind.config, *kind.poolings)
+    if config is None:
         return None
     name = _class_of(published, kind)
-    classifies, tower = 'Classification' in name, _tower(kind, whole)
+    classifies, tower = 'Classification' in name, _tower(kind, config)
     tower.ignore(*MAP_FIELDS)  # fields of another class, a backbone for feature maps
     mean = tower.may_have('use_mean_pooling') and tower['use_mean_pooling']
     pooling = kind.pooling(name, mean)
@@ -66,32 +66,32 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
 
 def _class_of(published: Published, kind: ImageKind) -> str:
     """The class of transformers, from ``architectures`` or else from the weights."""
-    named = published.config.get('architectures') or ()
+    stated = published.config.get('architectures') or ()
     classifies = HEAD_WEIGHT in published.ours
-    usual = [name for name in kind.poolings if ('Classification' in name) == classifies]
-    return next(iter([*named, *usual]))
+    possible = [name for name in kind.poolings if ('Classification' in name) == classifies]
+    return [*stated, *possible][0]
 
 
-def _tower(kind: ImageKind, whole: ForeignConfig) -> ForeignConfig:
-    """The config of the encoder, which may be nested in another one."""
+def _tower(kind: ImageKind, config: ForeignConfig) -> ForeignConfig:
+    """The config of the encoder, which may be nested in the model's config."""
     if kind.towers is None:
-        return whole
+        return config
     # Files of 2022 have the config twice, and transformers uses the second one.
-    older = whole.content.get('vision_config_dict') is not None
-    whole.ignore('vision_config', 'vision_config_dict')
-    part = whole.part(
-        'vision_config_dict' if older else 'vision_config',
-        {whole.content.get('model_type', '') + '_vision_model': kind.config},
+    has_both = config.content.get('vision_config_dict') is not None
+    config.ignore('vision_config', 'vision_config_dict')
+    tower = config.part(
+        'vision_config_dict' if has_both else 'vision_config',
+        {config.content.get('model_type', '') + '_vision_model': kind.config},
         {},
     )
-    part.ignore('architectures')
-    return part
+    tower.ignore('architectures')
+    return tower
 
 
 def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name: str) -> Section:
-    """The arguments of a :class:`~vit_plugin.models.VisionTransformer` but ``out_type``."""
+    """The arguments of a :class:`~vit_plugin.models.VisionTransformer`, except ``out_type``."""
     _check_parts(published, kind, config)
-    backbone = encoder_section(published, config, square=kind.is_square)
+    backbone = encoder_section(published, config, has_square_table=kind.has_square_table)
     options: Section = backbone['encoder']
     if 'patch_embed.proj.bias' not in published.ours:
         backbone['patch_embed'] = dict(bias=False)
@@ -100,13 +100,14 @@ def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name
         backbone['numerics']['norm_cfg'] = norm
         backbone.setdefault('patch_embed', {})['norm_cfg'] = dict(norm)
     has_pool = ATTENTION_POOL in published.ours
-    config.agree(vision_use_head=has_pool, use_head=has_pool)
+    config.check_agreement(vision_use_head=has_pool, use_head=has_pool)
     options['pre_norm'] = 'norm_pre.weight' in published.ours
-    options['final_norm'] = name not in kind.unnormed and not _pools_first(published, config, name)
+    norm_follows = _norm_follows_pooling(published, config, name)
+    options['final_norm'] = name not in kind.unnormed and not norm_follows
     if not options['final_norm']:
         published.unused.add('norm.')
-    if dist := 'dist_token' in published.ours:
-        options['dist_token'] = int(dist)
+    if 'dist_token' in published.ours:
+        options['dist_token'] = 1
     return dict(
         backbone,
         type='vit_plugin.VisionTransformer',
@@ -118,7 +119,7 @@ def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name
 def _positions(
     published: Published, kind: ImageKind, config: ForeignConfig, backbone: Section
 ) -> Section:
-    """The ``pos_embed`` of a backbone with the other arguments."""
+    """The ``pos_embed`` of a backbone, given its other arguments."""
     if not kind.interpolate_mode:
         return dinov3_rotary(config)
     size, patch = backbone['img_size'], backbone['arch']['patch_size']
@@ -126,7 +127,7 @@ def _positions(
     grid = [side // patch for side in sides]
     has_table = POSITION_KEY in published.ours
     _check_table(config, 'use_absolute_position_embeddings', has_table)
-    config.agree(is_native=not has_table)
+    config.check_agreement(is_native=not has_table)
     if config.may_have('is_native') and not has_table:
         return dict(type='sincos2d', endpoint=False, spread=False)
     positions: Section = dict(
@@ -143,15 +144,15 @@ def _check_table(config: ForeignConfig, field: str, shown: bool) -> None:
     Without the field, transformers uses no such table.
     """
     if config.may_have(field) and config[field] != shown:
-        raise config.refuse(field, why=f'but its weights show {shown}')
+        raise config.unsupported(field, why=f'but its weights show {shown}')
 
 
 def _relative(published: Published, config: ForeignConfig, grid: Sequence[int]) -> Section:
     """The relative positions in ``pos_embed``, whose table must be of this grid.
 
     Raises:
-        ConfigError: if it is not, if there are two, or if the grid is not square, since
-            transformers' code swaps rows and columns.
+        ConfigError: if the table is of another grid, if there are two tables, or if the grid is not
+            square, since transformers' code swaps rows and columns.
     """
     fields = dict(
         use_relative_position_bias=OFFSETS_BIAS, use_shared_relative_position_bias=SHARED_BIAS
@@ -162,47 +163,48 @@ def _relative(published: Published, config: ForeignConfig, grid: Sequence[int]) 
     if not tables:
         return {}
     if len(tables) > 1:
-        raise config.refuse(*fields, why='of which ours has one')
+        raise config.unsupported(*fields, why='of which ours has one')
     rows = published.shape(tables[0])[0]
     if grid[0] != grid[1]:
         why = 'whose relative positions exchange rows and columns in the code of transformers'
-        raise config.refuse('image_size', why=why)
+        raise config.unsupported('image_size', why=why)
+    # A row for each offset between patches, and three for the class token: to, from and itself.
     if rows != (2 * grid[0] - 1) ** 2 + 3:
         why = f'where its table of relative positions has {rows} rows'
-        raise config.refuse('image_size', why=why)
+        raise config.unsupported('image_size', why=why)
     return dict(relative='bias' if tables == [OFFSETS_BIAS] else 'shared_bias')
 
 
-def _pools_first(published: Published, config: ForeignConfig, name: str) -> bool:
-    """Whether the norm follows the average of the patches, as in BEiT.
+def _norm_follows_pooling(published: Published, config: ForeignConfig, name: str) -> bool:
+    """True if the norm follows the average of the patches, as in BEiT.
 
     Raises:
         ConfigError: if the config contradicts the weights.
     """
     if not config.may_have('use_mean_pooling'):
         return False
-    if name.endswith(MASKED):
-        config.only('use_mean_pooling', True)
+    if name.endswith(MASKED_MODEL_ENDING):
+        config.require('use_mean_pooling', True)
         return False
     mean, has_norm = bool(config['use_mean_pooling']), POOL_NORM in published.ours
     # Data2VecVisionModel has neither norm.
     if mean != has_norm and (has_norm or 'Classification' in name):
-        raise config.refuse('use_mean_pooling', why='but its weights show the opposite')
+        raise config.unsupported('use_mean_pooling', why='but its weights show the opposite')
     return mean
 
 
 def _check_parts(published: Published, kind: ImageKind, config: ForeignConfig) -> None:
-    """Raise a ``ConfigError`` if the weights have other modules than every model of their kind."""
+    """Raise a ``ConfigError`` if the weights have modules that their kind lacks, or vice versa."""
     actual = {part for part in OPTIONAL_PARTS if part in published.ours} - kind.may_have
     if config.may_have('num_register_tokens'):
         actual -= {REGISTER_KEY}
     scale = 'layer_scale_init_value'
     if config.may_have(scale) and (config.get(scale, float) > 0) != (SCALE in published.ours):
-        raise config.refuse(scale, why='but its weights show the opposite')
-    for parts, what in ((actual - kind.parts, 'have'), (kind.parts - actual, 'lack')):
+        raise config.unsupported(scale, why='but its weights show the opposite')
+    for parts, verb in ((actual - kind.parts, 'have'), (kind.parts - actual, 'lack')):
         if parts:
             raise ConfigError(
-                f'its weights {what} {min(parts)}, unlike each model of '
+                f'its weights {verb} {min(parts)}, unlike each model of '
                 f'model_type={published.kind!r}; give the complete folder of one model'
             )
 
@@ -210,11 +212,15 @@ def _check_parts(published: Published, kind: ImageKind, config: ForeignConfig) -
 def _pool(
     published: Published, pooling: Pooling, classifies: bool, backbone: Section, model: Section
 ) -> None:
-    """Add the ``out_type`` of the backbone, and the neck that pools its tokens."""
+    """Add the backbone with its ``out_type``, and the neck that pools its tokens, to the model.
+
+    Weights of modules that the model then lacks are marked as unused.
+    """
     width, options = backbone['arch']['embed_dims'], backbone['encoder']
     model['backbone'] = backbone
     neck = dict(type='vit_plugin.TokenPooling', in_channels=width)
-    prefix = backbone['with_cls_token'] + options.get('dist_token', 0) + options['reg_token']
+    class_tokens = 1 if backbone['with_cls_token'] else 0
+    prefix = class_tokens + options.get('dist_token', 0) + options['reg_token']
     if not classifies:
         published.unused.add('head.')  # a pooler, or part of a decoder
     if not options['reg_token']:

@@ -12,21 +12,21 @@ from mmengine.logging import print_log
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import naming, rejecting
-from vit_plugin.project import declared
+from vit_plugin.project import declared_rows
 
 from .opening import Checkpoint
 from .reading.lazy import Lazy, Weights
 
-# timm's prefixes of names, and ours.
-OF_TIMM = {'local-dir:': '', 'local_dir:': '', 'hf-hub:': 'hf://', 'hf_hub:': 'hf://'}
+# timm's prefixes of names -> ours.
+TIMM_ADDRESSES = {'local-dir:': '', 'local_dir:': '', 'hf-hub:': 'hf://', 'hf_hub:': 'hf://'}
 
 
 def address_of(name: str) -> str:
-    """The address of a published model's weights, by its name; anything else unchanged."""
-    for start, ours in OF_TIMM.items():
+    """The address of a published model's weights, by its name. Other texts stay unchanged."""
+    for start, ours in TIMM_ADDRESSES.items():
         if name.startswith(start):
             return ours + name.removeprefix(start)
-    license, _, address = declared('offered').get(name, ('', 0, name))
+    license, _, address = declared_rows('offered').get(name, ('', 0, name))
     if license:
         print_log(f'{name}: {address}, license {license}', 'current')
     return address
@@ -36,7 +36,7 @@ IMAGE_MODEL = 'vit_plugin.weights.published_image_model:image_model'
 
 
 def as_run(checkpoint: Checkpoint, images: bool = True) -> Checkpoint:
-    """A published model as if it were a checkpoint of this package; any other checkpoint unchanged.
+    """Present a published model as a checkpoint of this package. Others are returned unchanged.
 
     Args:
         checkpoint: the open checkpoint.
@@ -52,8 +52,8 @@ def as_run(checkpoint: Checkpoint, images: bool = True) -> Checkpoint:
     from .published import Published
 
     published = Published(checkpoint)
-    readers = declared('published') | ({'image model': IMAGE_MODEL} if images else {})
-    for name, place in readers.items():
+    readers = declared_rows('published') | ({'image model': IMAGE_MODEL} if images else {})
+    for name, reader in readers.items():
         with (
             naming(f'{checkpoint.source} ({name})'),
             rejecting(
@@ -62,13 +62,13 @@ def as_run(checkpoint: Checkpoint, images: bool = True) -> Checkpoint:
                 (ArithmeticError, LookupError, TypeError, ValueError),
             ),
         ):
-            run = resolve_name(place)(published)
+            run = resolve_name(reader)(published)
             if run is not None:
-                for config in published.read:
+                for config in published.read_configs:
                     config.check()
         if run is not None:
-            settings, classes, *given = run
-            ours = given[0] if given else published.ours
+            settings, classes, *renamed = run  # some readers also return the weights by our names
+            ours = renamed[0] if renamed else published.ours
             used = Lazy(
                 [key for key in ours if not key.startswith(tuple(published.unused))],
                 ours.__getitem__,
@@ -79,10 +79,10 @@ def as_run(checkpoint: Checkpoint, images: bool = True) -> Checkpoint:
 
 def _content(ours: Weights, settings: Mapping[str, Any], classes: Sequence[str]) -> Section:
     """The content that MMEngine would have saved: config, classes, and the weights by our names."""
-    parts = settings['model']
-    whole = any(name.startswith('backbone.') for name in ours)
+    modules = settings['model']
+    is_prefixed = any(name.startswith('backbone.') for name in ours)
     names = {
-        name if whole or name.partition('.')[0] in parts else f'backbone.{name}': name
+        name if is_prefixed or name.partition('.')[0] in modules else f'backbone.{name}': name
         for name in ours
     }
     return dict(

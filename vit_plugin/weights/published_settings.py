@@ -9,9 +9,9 @@ from timm.data import ImageNetInfo, infer_imagenet_subset
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 
-from .published import DEFAULT_NAME, Published
+from .published import DEFAULT_CLASS_PREFIX, Published
 
-# Placeholder data set for the test, until other data is given.
+# Placeholder data set for the test of detectors, until other data is given.
 COCO = dict(
     type='CocoDataset',
     data_root='data/coco/',
@@ -29,23 +29,26 @@ def detector_settings(
     mean: Sequence[float],
     std: Sequence[float],
     masks: bool = False,
-    padded: int | None = None,
+    pad_divisor: int | None = None,
 ) -> Section:
-    """The config of a detector of MMDetection, whose test stretches images to one size.
+    """The config of a detector of MMDetection, with a test pipeline that resizes images.
 
     Args:
         model: ``model`` without its preprocessor.
         classes: the names of its classes.
-        size, mean, std: see ``Published.pixels``.
-        masks: whether it predicts masks, too.
-        padded: keep the aspect ratio of images, and pad them to a multiple of this.
+        size: (width, height) of resized images; with ``pad_divisor``, the limits of their longer
+            and shorter side.
+        mean, std: see ``Published.pixels``.
+        masks: whether it also predicts masks.
+        pad_divisor: keep the aspect ratio of images, and pad their sides to multiples of this.
+            None: images are stretched.
     """
     pixels = dict(type='DetDataPreprocessor', pad_mask=masks, **bgr_normalization(mean, std))
-    if padded:
-        pixels['pad_size_divisor'] = padded
+    if pad_divisor:
+        pixels['pad_size_divisor'] = pad_divisor
     pipeline = [
         dict(type='LoadImageFromFile'),
-        dict(type='Resize', scale=tuple(size), keep_ratio=padded is not None),
+        dict(type='Resize', scale=tuple(size), keep_ratio=pad_divisor is not None),
         dict(type='LoadAnnotations', with_bbox=True, **(dict(with_mask=True) if masks else {})),
         dict(
             type='PackDetInputs',
@@ -85,7 +88,7 @@ def classifier_settings(
 
 
 def imagenet_names(count: int) -> list[str]:
-    """ImageNet's names for this number of classes, with a log line; empty for other numbers."""
+    """ImageNet's names for this number of classes (logged), or [] if it has no such set."""
     subset = infer_imagenet_subset(dict(num_classes=count))
     if not subset:
         return []
@@ -94,11 +97,11 @@ def imagenet_names(count: int) -> list[str]:
 
 
 def class_names(published: Published, rows: int) -> list[str]:
-    """The class names of a classifier: those in the config, else ImageNet's (logged).
+    """The class names of a classifier: in the config, else ImageNet's (logged), else numbered.
 
     Args:
-        published: the folder.
-        rows: rows of the classifier.
+        published: the checkpoint's metadata.
+        rows: rows of the classifier's weight.
 
     Raises:
         ConfigError: if the number of names differs from the rows, or if the model is not
@@ -115,9 +118,10 @@ def class_names(published: Published, rows: int) -> list[str]:
             f'its config.json names {len(names)} classes in id2label, and its classifier has '
             f'{rows}; give the complete folder'
         )
-    told = [names.get(i, f'{DEFAULT_NAME}{i}') for i in range(rows)]
-    unnamed = all(name.startswith(DEFAULT_NAME) for name in told)
-    return (unnamed and imagenet_names(rows)) or told
+    classes = [names.get(i, f'{DEFAULT_CLASS_PREFIX}{i}') for i in range(rows)]
+    if all(name.startswith(DEFAULT_CLASS_PREFIX) for name in classes):
+        return imagenet_names(rows) or classes
+    return classes
 
 
 def segmentor_settings(
@@ -128,14 +132,18 @@ def segmentor_settings(
     mean: Sequence[float],
     std: Sequence[float],
 ) -> Section:
-    """The config of a segmentor of MMSegmentation, whose windows slide over images.
+    """The config of a segmentor of MMSegmentation, whose test keeps the aspect ratio of images.
 
     Args:
-        model, classes: see :func:`detector_settings`.
-        size, mean, std: see ``Published.pixels``. The width becomes the shorter side.
+        model: ``model`` without its preprocessor. Its ``test_cfg`` chooses between whole images
+            and sliding-window inference.
+        classes: the names of its classes.
+        size: (width, height). The shorter side of images is resized to this width.
+        mean, std: see ``Published.pixels``.
     """
     pipeline = [
         dict(type='LoadImageFromFile'),
+        # The longer side is only limited for images more than 16 times as long as wide.
         dict(type='Resize', scale=(16 * size[0], size[0]), keep_ratio=True),
         dict(type='PackSegInputs'),
     ]
@@ -152,6 +160,7 @@ def _settings(
     classes: Sequence[str],
     pipeline: list,
 ) -> Section:
+    """The entries that the configs of detectors and segmentors share."""
     dataset = dict(dataset, metainfo=dict(classes=list(classes)), pipeline=pipeline)
     return dict(
         default_scope=scope,

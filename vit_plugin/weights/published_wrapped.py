@@ -29,8 +29,9 @@ def wrapped_run(
             vector per image.
         width: channels of the vector.
         classes: the names of the classes, or empty.
-        pixels: see :func:`~vit_plugin.weights.published_settings.classifier_settings`.
-        weights: by our names.
+        pixels: ``steps`` and ``colors``, see
+            :func:`~vit_plugin.weights.published_settings.classifier_settings`.
+        weights: the weights by our names.
     """
     model: Section = dict(type='ImageClassifier', backbone=backbone)
     if classes:
@@ -55,16 +56,16 @@ def wrapped_weights(
         classifiers: their names of the linear layers whose mean is the head; may be empty.
     """
     loaded = cache(load)
-    parts = {f'backbone.{name}': name for name in names}
+    backbone_names = {f'backbone.{name}': name for name in names}
     head = [f'{WRAPPED_HEAD}.weight', f'{WRAPPED_HEAD}.bias'] if classifiers else []
 
     def read(name: str) -> Tensor:
-        if name in parts:
-            return loaded()[parts[name]]
-        end = name.rpartition('.')[2]
-        keys = [f'{classifier}.{end}' for classifier in classifiers]
-        if end == 'bias' and not {*keys} <= {*theirs}:
+        if name in backbone_names:
+            return loaded()[backbone_names[name]]
+        kind = name.rpartition('.')[2]  # weight or bias
+        keys = [f'{classifier}.{kind}' for classifier in classifiers]
+        if kind == 'bias' and not {*keys} <= {*theirs}:
             return torch.zeros(len(theirs[f'{classifiers[0]}.weight']))
         return torch.stack([theirs[key].float() for key in keys]).mean(dim=0)
 
-    return Lazy([*parts, *head], read)
+    return Lazy([*backbone_names, *head], read)

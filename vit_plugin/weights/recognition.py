@@ -11,7 +11,7 @@ from vit_plugin.errors import ConfigError
 from .formats import FORMATS, OWN
 from .reading.files import checked_weights
 from .reading.lazy import Lazy, Weights
-from .reading.size_checks import check_weights
+from .reading.size_checks import check_weight_limit
 from .report import shortened_list
 from .rules import Format, Step
 
@@ -43,6 +43,15 @@ class Recognized(Mapping[str, Tensor]):
         """True if the names are already ours."""
         return self.format is OWN
 
+    def unused_keys(self) -> list[str]:
+        """The keys, by their own names, that no step uses and the format does not ignore."""
+        used = {key for step in self.steps.values() for key in step.theirs}
+        return [
+            key
+            for key in self.theirs
+            if key not in used and self.format.why_ignored(key, self.prefix) is None
+        ]
+
     def __getitem__(self, ours: str) -> Tensor:
         return self.steps[ours].make(self.theirs)
 
@@ -68,12 +77,14 @@ def recognize(weights: Weights, targets: Container[str] | None = None) -> Recogn
         targets: our names to look for. Default: all.
 
     Raises:
-        ConfigError: if a name is not a string, or a value is not a dense tensor of plain numbers.
-            Also if no format finds any target, or only by chance.
+        ConfigError: if there are no weights, if a name is not a string, or if a value is not a
+            dense tensor of plain numbers. Also if no format finds any target, or only by chance.
     """
-    weights = unstacked(
-        with_prefix(
-            without_absent(without_chunks(without_wrapper_prefixes(checked_weights(weights))))
+    weights = split_scanned_blocks(
+        with_vit_msn_prefix(
+            without_empty_registers(
+                without_chunks(without_wrapper_prefixes(checked_weights(weights)))
+            )
         )
     )
     if targets is not None and (recognized := _by_our_names(weights, targets)):
@@ -119,18 +130,22 @@ def _by_our_names(weights: Weights, targets: Container[str]) -> Recognized | Non
 
 
 def _prefixes(form: Format, weights: Weights) -> list[str]:
-    """Candidate prefixes of a format's names, first the attribute of a LightningModule."""
-    first = {key.partition('.')[0] for key in weights}
-    attribute = [f'{word}.' for word in first if len(first) == 1 and '' in form.prefixes]
-    return list(dict.fromkeys([*form.prefixes, *attribute]))
+    """Candidate prefixes of a format's names: its own, then the attribute of a LightningModule.
+
+    If all keys begin with the same word, it may be such an attribute.
+    """
+    prefixes, first_words = [*form.prefixes], {key.partition('.')[0] for key in weights}
+    if len(first_words) == 1 and '' in prefixes:
+        prefixes.append(f'{first_words.pop()}.')
+    return list(dict.fromkeys(prefixes))
 
 
 def without_wrapper_prefixes(weights: Weights) -> Weights:
     """Strip the prefixes of torch's wrappers from names."""
-    inside = {WRAPPERS.sub('', key): key for key in weights}
-    while inside and all(map(PARALLEL.search, inside)):
-        inside = {PARALLEL.sub(r'\1', key, count=1): whole for key, whole in inside.items()}
-    return _rename(weights, inside)
+    names = {WRAPPERS.sub('', key): key for key in weights}
+    while names and all(map(PARALLEL.search, names)):
+        names = {PARALLEL.sub(r'\1', name, count=1): key for name, key in names.items()}
+    return _rename(weights, names)
 
 
 def without_chunks(weights: Weights) -> Weights:
@@ -139,19 +154,24 @@ def without_chunks(weights: Weights) -> Weights:
 
 
 def _rename(weights: Weights, names: Mapping[str, str]) -> Weights:
-    """Rename weights, unless two would get the same name."""
+    """Rename weights, unless two would get the same name.
+
+    Args:
+        weights: the weights.
+        names: the new names -> the present ones, in the same order.
+    """
     if len(names) < len(weights) or [*names] == [*weights]:
         return weights
     return Lazy(names, lambda name: weights[names[name]])
 
 
-def without_absent(weights: Weights) -> Weights:
+def without_empty_registers(weights: Weights) -> Weights:
     """Leave out empty registers: transformers saves a (1, 0, C) array for a DINOv3 without any."""
     names = [key for key in weights if not (key.endswith(REGISTERS) and not weights[key].numel())]
     return weights if len(names) == len(weights) else Lazy(names, weights.__getitem__)
 
 
-def with_prefix(weights: Weights) -> Weights:
+def with_vit_msn_prefix(weights: Weights) -> Weights:
     """Add the prefix that transformers 5.24 leaves out before the blocks of a ViT-MSN."""
     blocks = {key for key in weights if key.startswith('encoder.layer.')}
     if not blocks or not any(key.startswith('vit.embeddings.') for key in weights):
@@ -160,7 +180,7 @@ def with_prefix(weights: Weights) -> Weights:
     return Lazy(names, lambda name: weights[names[name]])
 
 
-def unstacked(weights: Weights) -> Weights:
+def split_scanned_blocks(weights: Weights) -> Weights:
     """Split big_vision's scanned ``encoderblock`` arrays (blocks, ...) into single blocks."""
     scanned = [key for key in weights if '/encoderblock/' in key]
     if not scanned:
@@ -172,7 +192,7 @@ def unstacked(weights: Weights) -> Weights:
             f'The arrays such as {scanned[0]} hold different numbers of blocks: the checkpoint is '
             'damaged.'
         )
-    check_weights('The checkpoint', 'tensors', len(scanned) * weights[scanned[0]].shape[0])
+    check_weight_limit('The checkpoint', 'tensors', len(scanned) * weights[scanned[0]].shape[0])
     blocks = {
         key.replace('/encoderblock/', f'/encoderblock_{i}/'): (key, i)
         for key in scanned

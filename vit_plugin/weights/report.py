@@ -33,7 +33,7 @@ class Report:
         """Entries of ``initialized`` that change what the model computes."""
         return {ours: why for ours, why in self.initialized.items() if not why.endswith(HARMLESS)}
 
-    def under(self, prefix: str) -> 'Report':
+    def with_prefix(self, prefix: str) -> 'Report':
         """The same report with a prefix before our keys."""
         entries: dict[str, Any] = {
             name: {f'{prefix}{ours}': value for ours, value in getattr(self, name).items()}

@@ -54,17 +54,15 @@ HEADS_BIAS = Transform(lambda x: x.flatten(), lambda x, heads: x.unflatten(0, (h
 OUT_OF_HEADS = Transform(
     lambda x: x.flatten(0, 1).t(), lambda x, heads: x.t().unflatten(0, (heads, -1)), 0
 )
-# (C,) in CLIP.
+# In CLIP, a token is (C,), and a position table is (N, C).
 TOKEN_VECTOR = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x.reshape(-1))
-POSITION_ROWS = Transform(
-    lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x[0]
-)  # (N, C) in CLIP
-# A row of zeros for the class token.
-ROW_MORE = Transform(lambda x: x, lambda x, heads: F.pad(x, (0, 0, 1, 0)))
+POSITION_ROWS = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x[0])
+# Writing adds a row of zeros for the class token.
+CLASS_TOKEN_ROW = Transform(lambda x: x, lambda x, heads: F.pad(x, (0, 0, 1, 0)))
 
 
 def _joined(keys: Iterable[str]) -> str:
-    """All keys as one text, each preceded by a dot."""
+    """All keys as one text, each on a line of its own after a dot."""
     return ''.join(f'\n.{key}' for key in keys)
 
 
@@ -76,9 +74,9 @@ class Rule:
         theirs: pattern of the key. Several patterns are joined along our first dimension.
         ours: pattern of our key.
         transform: conversion of each array.
-        thirds: the thirds of their array that ours contains, as (first, last + 1). For formats with
-            queries, keys and values in one array where we have two. Their key then makes several of
-            ours.
+        thirds: the thirds of their array that our tensor holds, as (first, last + 1). Used if their
+            queries, keys and values are in one array, but in several tensors of ours. Other rules
+            take the other thirds.
         tokens: the rows of their tokens (1, N, C), as (first, last + 1), if these are several
             tensors of ours.
         unless: the rule is not used if any key, with a dot before it, contains this text.
@@ -103,8 +101,8 @@ class Rule:
         return written and not (self.unless and self.unless in _joined(state))
 
     @property
-    def shares(self) -> bool:
-        """True if the key makes several of our tensors, this one and others."""
+    def has_shared_key(self) -> bool:
+        """True if other rules make further tensors of ours from parts of the same key."""
         return self.thirds is not None or self.tokens is not None
 
     def reads(self, keys: str) -> bool:
@@ -125,7 +123,15 @@ class Rule:
 def pair(
     theirs: str, ours: str, kernel: str = 'weight', transform: Transform = IDENTITY, **kwargs: Any
 ) -> tuple[Rule, Rule]:
-    """The rules for the weight and bias of a layer. ``kernel`` is their name for the weight."""
+    """The rules for the weight and bias of a layer.
+
+    Args:
+        theirs: their name of the layer, with the separator that follows it.
+        ours: our name of the layer.
+        kernel: their name for the weight.
+        transform: the conversion of the weight.
+        kwargs: arguments of each :class:`Rule`.
+    """
     return (
         Rule(f'{theirs}{kernel}', f'{ours}.weight', transform, **kwargs),
         Rule(f'{theirs}bias', f'{ours}.bias', VECTOR, **kwargs),
@@ -135,7 +141,14 @@ def pair(
 def separate_qkv(
     theirs: str, names: tuple[str, str, str], ours: str = 'blocks.{i}', **kwargs: Any
 ) -> tuple[Rule, ...]:
-    """Rules for separate query, key and value layers of a block. ``names`` follow ``theirs``."""
+    """Rules for separate query, key and value layers of a block.
+
+    Args:
+        theirs: what their three keys begin with.
+        names: their names of the three layers.
+        ours: our name of the block.
+        kwargs: arguments of each :class:`Rule`.
+    """
     return tuple(
         Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'{ours}.attn.qkv.{kind}', **kwargs)
         for kind in ('weight', 'bias')
@@ -151,7 +164,7 @@ def check_real(key: str, value: Tensor) -> None:
     """Reject integer and boolean parameters: they may be quantized, with an unknown scale.
 
     Raises:
-        ConfigError: with the tensor and its dtype.
+        ConfigError: if the tensor is not a floating-point one.
     """
     if not value.is_floating_point():
         raise ConfigError(
@@ -180,11 +193,11 @@ class Step:
         """
         arrays = [weights[key] for key in self.theirs]
         for key, array in zip(self.theirs, arrays, strict=True):
-            is_number = self.transform.takes_integers or self.ours.endswith(BATCHES_TRACKED)
-            if self.ours != GRID and not is_number:
+            may_be_integer = self.transform.takes_integers or self.ours.endswith(BATCHES_TRACKED)
+            if self.ours != GRID and not may_be_integer:
                 check_real(key, array)
         try:
-            if not all(
+            if not all(  # the only scalar is the integer counter of a BatchNorm
                 array.numel() and (array.ndim or not array.is_floating_point()) for array in arrays
             ):
                 raise ValueError('empty, or a scalar')
@@ -208,6 +221,7 @@ class Step:
         return None if axis is None or array.ndim != 3 else array.shape[axis]
 
     def _part(self, value: Tensor) -> Tensor:
+        """The part of an array that our tensor contains, see :class:`Rule`."""
         if self.tokens is not None:
             return value[:, slice(*self.tokens)]
         if self.thirds is None:
@@ -249,7 +263,7 @@ class Format:
         name: name of the format in reports and on the command line.
         rules: the table. The first rule that matches a key is used.
         prefixes: possible prefixes of all keys. Writing uses the first by default.
-        outside: first parts of keys that never have the prefix.
+        outside: beginnings of keys that never have the prefix, such as those of a head.
         known_numerics: what is certain about the numerics of the format's own code.
         ignored: patterns of keys that may stay unused, and the reason. Any other key of the encoder
             or stem must have a place in the model.
@@ -267,29 +281,37 @@ class Format:
     has_backbone: bool = True
 
     def plan(self, keys: Iterable[str], prefix: str = '') -> list[Step]:
-        """The steps that make our tensors from these keys. Each key is used at most once."""
+        """The steps that make our tensors from these keys.
+
+        A key is used by one rule, or by all rules that take parts of it, see
+        :attr:`Rule.has_shared_key`.
+        """
         free = {
             key.removeprefix(prefix): key for key in keys if key.startswith((prefix, *self.outside))
         }
-        steps, given, index = [], _joined(free), KeyIndex(free)
+        steps, joined, index = [], _joined(free), KeyIndex(free)
         shared: set[str] = set()
-        for rule in filter(lambda rule: rule.reads(given), self.rules):
+        for rule in filter(lambda rule: rule.reads(joined), self.rules):
+            # A joined key has several patterns, whose placeholders must agree.
             matches_of_parts = [
                 {
                     indices: key
                     for key, indices in index.matching(pattern)
-                    if key in free and (rule.shares or key not in shared)
+                    if key in free and (rule.has_shared_key or key not in shared)
                 }
                 for pattern in rule.their_patterns
             ]
             for indices in matches_of_parts[0]:
                 if all(indices in matches for matches in matches_of_parts):
-                    take = free.__getitem__ if rule.shares else free.pop
-                    if rule.shares:
-                        shared.update(matches[indices] for matches in matches_of_parts)
-                    parts = tuple(take(matches[indices]) for matches in matches_of_parts)
+                    names = [matches[indices] for matches in matches_of_parts]
+                    theirs = tuple(free[name] for name in names)
+                    if rule.has_shared_key:
+                        shared.update(names)
+                    else:
+                        for name in names:
+                            del free[name]
                     ours = rule.our_pattern.format(indices)
-                    step = Step(ours, parts, rule.transform, rule.thirds, rule.tokens)
+                    step = Step(ours, theirs, rule.transform, rule.thirds, rule.tokens)
                     steps.append(step)
         return steps
 
@@ -313,16 +335,19 @@ class Format:
     def export(
         self, state: Mapping[str, Tensor], heads: int, prefix: str | None = None
     ) -> tuple[dict[str, Tensor], list[str]]:
-        """Give our tensors the format's names. Also returns our names that the format lacks.
+        """Give our tensors the format's names.
 
         Args:
             state: the tensors by our names.
             heads: the number of attention heads.
             prefix: prefix of the names. Default: the format's first.
+
+        Returns:
+            The tensors by the format's names, and our names that the format lacks.
         """
         prefix = self.prefixes[0] if prefix is None else prefix
         exported: dict[str, Tensor] = {}
-        left: list[str] = []
+        unnamed: list[str] = []
         rules = [rule for rule in self.rules if rule.writes(state)]
         for key, value in state.items():
             for rule in rules:
@@ -335,10 +360,11 @@ class Format:
                 )
                 for name, part in Step(key, theirs, rule.transform).unmake(value, heads).items():
                     if name in exported:
-                        part = torch.cat((exported[name], part), dim=int(rule.tokens is not None))
+                        axis = 0 if rule.tokens is None else 1
+                        part = torch.cat((exported[name], part), dim=axis)
                     exported[name] = part
                 break
             else:
                 if key != GRID:
-                    left.append(key)
-        return exported, left
+                    unnamed.append(key)
+        return exported, unnamed

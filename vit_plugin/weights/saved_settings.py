@@ -9,17 +9,21 @@ from typing import Any
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Numbers, Positive, Section, Size
 from vit_plugin.errors import naming
-from vit_plugin.project import declared
+from vit_plugin.project import declared_rows
 from vit_plugin.untrusted.admission import validate_untrusted
 
 from .opening import Checkpoint, open_checkpoint
-from .reading.size_checks import check_weights
+from .reading.size_checks import check_weight_limit
 
-# Arguments of a backbone that belong to its training or pre-training.
-NOT_OF_MODEL = ('type', 'img_size', 'init_cfg')
-BACKBONES = {
-    f'vit_plugin.{name}': arguments
-    for name, arguments in {'VisionTransformer': (), **declared('pretrains')}.items()
+# Arguments of a saved backbone that are not taken over.
+DROPPED_ARGUMENTS = ('type', 'img_size', 'init_cfg')
+# Types of backbones -> further such arguments, which only their pre-training has.
+BACKBONES: dict[str, tuple[str, ...]] = {
+    'vit_plugin.VisionTransformer': (),
+    **{
+        f'vit_plugin.{name}': arguments
+        for name, arguments in declared_rows('pretraining_backbones').items()
+    },
 }
 
 
@@ -44,18 +48,18 @@ def training_settings(source: Any) -> Section:
     size = value_at(settings, 'model.backbone.img_size')
     if size is not None and fits(Size, size):
         image_settings['img_size'] = size
-    for place in ('model.data_preprocessor', 'data_preprocessor'):
-        mean, std = (value_at(settings, f'{place}.{name}') for name in ('mean', 'std'))
+    for preprocessor in ('model.data_preprocessor', 'data_preprocessor'):
+        mean = value_at(settings, f'{preprocessor}.mean')
+        std = value_at(settings, f'{preprocessor}.std')
         if fits(Numbers, mean) and fits(Sequence[Positive], std) and len(mean) == len(std):
-            image_settings['mean'], image_settings['std'] = (
-                tuple(value / 255 for value in values) for values in (mean, std)
-            )
+            image_settings['mean'] = tuple(value / 255 for value in mean)
+            image_settings['std'] = tuple(value / 255 for value in std)
             return image_settings
     return image_settings
 
 
 def saved_backbone(source: Any) -> Section:
-    """Arguments of a saved ``VisionTransformer`` except ``img_size``; {} for other models.
+    """Arguments of a saved ``VisionTransformer`` except ``img_size``, or {} for other models.
 
     That a pre-training froze the patch projection is not part of the model, and is dropped.
 
@@ -68,16 +72,16 @@ def saved_backbone(source: Any) -> Section:
     kind = value_at(backbone, 'type')
     if not isinstance(kind, str) or kind not in BACKBONES:
         return {}
-    used = dict(settings, model=dict(backbone=backbone))
-    admitted = validate_untrusted(used, str(source), 'start')['model']['backbone']
+    reduced = dict(settings, model=dict(backbone=backbone))
+    admitted = validate_untrusted(reduced, str(source), 'start')['model']['backbone']
     if isinstance(stem := admitted.get('patch_embed'), dict):
         admitted['patch_embed'] = {key: stem[key] for key in stem if key != 'frozen'}
-    left_out = (*NOT_OF_MODEL, *BACKBONES[kind])
+    left_out = (*DROPPED_ARGUMENTS, *BACKBONES[kind])
     return {key: value for key, value in admitted.items() if key not in left_out}
 
 
 def saved_neck(source: Any) -> Section:
-    """The config of a saved ``vit_plugin.TokenPooling``; {} for other models.
+    """The config of a saved ``vit_plugin.TokenPooling``, or {} for other models.
 
     Raises:
         ConfigError: see :func:`saved_backbone`.
@@ -86,12 +90,12 @@ def saved_neck(source: Any) -> Section:
     neck = value_at(settings, 'model.neck')
     if value_at(neck, 'type') != 'vit_plugin.TokenPooling':
         return {}
-    used = dict(settings, model=dict(neck=neck))
-    return dict(validate_untrusted(used, str(source), 'start')['model']['neck'])
+    reduced = dict(settings, model=dict(neck=neck))
+    return dict(validate_untrusted(reduced, str(source), 'start')['model']['neck'])
 
 
 def _read_saved(source: Any) -> Section:
-    """The settings in a checkpoint, or {}."""
+    """The settings in a checkpoint, or {} if the source is a hub's model or cannot be a file."""
     if isinstance(source, Checkpoint):
         return read_settings(source)
     if (
@@ -124,13 +128,13 @@ def literals(text: Any) -> Section:
     """
     values = {}
     if isinstance(text, str):
-        check_weights('meta.cfg of the checkpoint', 'characters of a config', len(text))
+        check_weight_limit('meta.cfg of the checkpoint', 'characters of a config', len(text))
     try:
         for node in ast.parse(text).body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 try:
                     values[node.targets[0].id] = ast.literal_eval(_Displays().visit(node.value))
-                except (ValueError, TypeError):
+                except (ValueError, TypeError):  # an expression, such as a function call
                     continue
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         pass  # no text, or not the text of a config
@@ -142,15 +146,15 @@ class _Displays(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        given = node.args[0] if node.args else ast.Dict([], [])
+        positional = node.args[0] if node.args else ast.Dict([], [])
         if (
             getattr(node.func, 'id', None) != 'dict'
             or len(node.args) > 1
-            or not isinstance(given, ast.Dict)
-            or any(word.arg is None for word in node.keywords)
+            or not isinstance(positional, ast.Dict)
+            or any(keyword.arg is None for keyword in node.keywords)  # **entries
         ):
             return node
         return ast.Dict(
-            [*given.keys, *(ast.Constant(keyword.arg) for keyword in node.keywords)],
-            [*given.values, *(keyword.value for keyword in node.keywords)],
+            [*positional.keys, *(ast.Constant(keyword.arg) for keyword in node.keywords)],
+            [*positional.values, *(keyword.value for keyword in node.keywords)],
         )

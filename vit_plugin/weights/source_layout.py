@@ -19,12 +19,12 @@ from torch import Tensor
 from anyfolder.complete import new_folder, replacing
 from vit_plugin.errors import ConfigError, naming
 
-from .carried_records import append_to, of_checkpoint
+from .carried_records import append_record, checkpoint_record
 from .hub import HUB_CONFIG, HUB_FILES
-from .lora import BASE, has_adapters, merged
+from .lora import BASE_LAYER, has_adapters, merge_adapters
 from .opening import Checkpoint
-from .provenance import PROVENANCE_KEY, Provenance, converted
-from .published import LIGHTNING, strip_backbone_prefix
+from .provenance import PROVENANCE_KEY, Provenance, converted_record
+from .published import LIGHTNING_PREFIX, without_training_prefixes
 from .reading.files import find_tensors
 from .reading.lazy import Weights
 from .reading.shards import INDEX, shard_files
@@ -32,8 +32,8 @@ from .recognition import recognize
 
 RUN_PREFIX = 'backbone.'  # prefix of a run's names
 ENCODER_PREFIXES = ('blocks.', 'patch_embed.')  # parts that a run of the same model has
-# Entries for resuming, which would resume another run.
-OF_A_RUN = ('optimizer', 'param_schedulers', 'message_hub')
+# Entries that only resume the original run; they are not written.
+RESUME_ENTRIES = ('optimizer', 'param_schedulers', 'message_hub')
 
 
 def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tensor]:
@@ -48,66 +48,72 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
         trained: a checkpoint of a run that began with it.
 
     Raises:
-        ConfigError: if the run's backbone is another model.
+        ConfigError: if the run's backbone does not have the file's tensors.
     """
     weights, meta = find_tensors(trained.content)
-    parts = {key.partition('.')[0] for key in weights} - {RUN_PREFIX[:-1]}
+    heads = {key.partition('.')[0] for key in weights} - {RUN_PREFIX[:-1]}
     weights = {key.removeprefix(RUN_PREFIX): value for key, value in weights.items()}
     ours = recognize(
-        strip_backbone_prefix(original.weights), {key.replace(BASE, '.') for key in weights}
+        without_training_prefixes(original.weights),
+        {key.replace(BASE_LAYER, '.') for key in weights},
     )
-    written = {name.removeprefix(LIGHTNING) for name in find_tensors(_plain(original))[0]}
+    file_names = {
+        name.removeprefix(LIGHTNING_PREFIX) for name in find_tensors(_merged_content(original))[0]
+    }
 
-    def is_written(name: str) -> bool:
+    def is_writable(name: str) -> bool:
+        """True if the file has the arrays of this tensor, which no other tensor shares."""
         step = ours.steps[name]
-        whole = not (step.thirds or step.tokens)
-        return whole and written >= {key.removeprefix(LIGHTNING) for key in step.theirs}
+        is_whole = not (step.thirds or step.tokens)
+        return is_whole and file_names >= {
+            key.removeprefix(LIGHTNING_PREFIX) for key in step.theirs
+        }
 
     if not all(
-        name in weights and weights[name].shape == ours[name].shape and is_written(name)
+        name in weights and weights[name].shape == ours[name].shape and is_writable(name)
         for name in ours
-        if name.partition('.')[0] in parts
+        if name.partition('.')[0] in heads
     ):
-        print_log(f'{original.source} keeps its {", ".join(sorted(parts))}.', 'current')
-        weights = {key: weights[key] for key in weights if key.partition('.')[0] not in parts}
-    trained_weights = dict(merged(_with_unchanged(weights, ours), meta))
+        print_log(f'{original.source} keeps its {", ".join(sorted(heads))}.', 'current')
+        weights = {key: weights[key] for key in weights if key.partition('.')[0] not in heads}
+    trained_weights = dict(merge_adapters(_with_unchanged(weights, ours), meta))
     changed: dict[str, Tensor] = {}
-    for name, first in ours.items():
+    for name, file_value in ours.items():
         if name not in trained_weights and not name.startswith(ENCODER_PREFIXES):
             continue  # belongs to a head or a detector
         if name == 'pos_embed' and name in trained_weights:
-            trained_weights[name] = _without_rows(trained_weights[name], first.shape[1])
-        if name not in trained_weights or trained_weights[name].shape != first.shape:
+            trained_weights[name] = _without_zero_rows(trained_weights[name], file_value.shape[1])
+        if name not in trained_weights or trained_weights[name].shape != file_value.shape:
             shape = (
                 f'{tuple(trained_weights[name].shape)} in' if name in trained_weights else 'not in'
             )
             raise ConfigError(
-                f'{original.source!r} has {name} as {tuple(first.shape)}, which is {shape} the '
-                f'backbone of {trained.source!r}; give a run that began with this file and kept '
-                'its native size.'
+                f'{original.source!r} has {name} as {tuple(file_value.shape)}, which is {shape} '
+                f'the backbone of {trained.source!r}; give a run that began with this file and '
+                'kept its native size.'
             )
-        value = trained_weights[name].to(first.dtype)
-        if torch.equal(value, first):
+        value = trained_weights[name].to(file_value.dtype)
+        if torch.equal(value, file_value):
             continue
-        if not is_written(name):
+        if not is_writable(name):
             raise ConfigError(
                 f'{original.source!r} has {name} in parts or under names that are not written '
                 'back; convert it with vit-plugin convert first, and begin with that.'
             )
         for key, part in ours.steps[name].unmake(value, 1).items():
-            # The table may begin with a row that the file lacks.
+            # A position table may begin with a row that the file lacks.
             changed[key] = part[tuple(slice(-side, None) for side in ours.theirs[key].shape)]
     return changed
 
 
 def _with_unchanged(weights: Weights, ours: Weights) -> dict[str, Tensor]:
-    """The weights of a run, or the file's own if they are equal in the run's precision."""
-    merged_weights = {}
+    """The weights of a run, but the file's tensor where both are equal in the run's precision."""
+    values = {}
     for key, value in weights.items():
-        same = ours.get(key.replace(BASE, '.'))
-        is_same = same is not None and torch.equal(same.to(value.dtype), value)
-        merged_weights[key] = same if same is not None and is_same else value
-    return merged_weights
+        file_value = ours.get(key.replace(BASE_LAYER, '.'))
+        is_unchanged = file_value is not None and torch.equal(file_value.to(value.dtype), value)
+        values[key] = file_value if file_value is not None and is_unchanged else value
+    return values
 
 
 def export_to_source_layout(original: Checkpoint, trained: Checkpoint, target: Path) -> str:
@@ -127,31 +133,33 @@ def export_to_source_layout(original: Checkpoint, trained: Checkpoint, target: P
     with naming(trained.source):
         changed = changed_tensors(original, trained)
     path, total = original.path, len(original.weights)
-    record = converted(of_checkpoint(trained), str(target))
-    if is_folder(original) and path:
+    record = converted_record(checkpoint_record(trained), str(target))
+    if is_hub_folder(original) and path:
         with new_folder(target) as folder:
-            for other in sorted(path.parent.iterdir()):
-                if other.suffix == '.json' and other.is_file():
-                    shutil.copyfile(other, folder / other.name)
-            for name in (
-                sorted({*shard_files(path).values()}) if path.name == INDEX else [path.name]
-            ):
+            for config in sorted(path.parent.iterdir()):
+                if config.suffix == '.json' and config.is_file():
+                    shutil.copyfile(config, folder / config.name)
+            is_index = path.name == INDEX
+            for name in sorted({*shard_files(path).values()}) if is_index else [path.name]:
                 _write(path.with_name(name), original.content, changed, folder / name, record)
     else:
         with replacing(target, [path] if path else []) as file:
-            _write(path, _plain(original), changed, file, record)
-    return f'{target}: {len(changed)} of the {total} tensors of {original.source} are other ones'
+            _write(path, _merged_content(original), changed, file, record)
+    return f'{target}: {len(changed)} of the {total} tensors of {original.source} have changed'
 
 
-def _without_rows(table: Tensor, length: int) -> Tensor:
-    """A table (1, N, C) without the zero rows of tokens that have no row in the file."""
-    more = table.shape[1] - length
-    if more <= 0 or table[:, 1 : 1 + more].any():
+def _without_zero_rows(table: Tensor, length: int) -> Tensor:
+    """A table (1, N, C) without the zero rows of tokens that have no row in the file.
+
+    They follow the first row. Rows that are not zero stay.
+    """
+    extra = table.shape[1] - length
+    if extra <= 0 or table[:, 1 : 1 + extra].any():
         return table
-    return torch.cat((table[:, :1], table[:, 1 + more :]), dim=1)
+    return torch.cat((table[:, :1], table[:, 1 + extra :]), dim=1)
 
 
-def _plain(original: Checkpoint) -> Any:
+def _merged_content(original: Checkpoint) -> Any:
     """The whole content, with adapters merged into their weights."""
     if not has_adapters(find_tensors(original.content)[0]):
         return original.content
@@ -159,7 +167,7 @@ def _plain(original: Checkpoint) -> Any:
     return dict(meta=meta, state_dict=original.weights)
 
 
-def is_folder(original: Checkpoint) -> bool:
+def is_hub_folder(original: Checkpoint) -> bool:
     """True if the files of a hub folder are next to the weights."""
     path = original.path
     return path is not None and path.name in HUB_FILES and path.with_name(HUB_CONFIG).is_file()
@@ -170,7 +178,7 @@ def _write(
 ) -> None:
     """Write one file in the format of ``path``, with the provenance record in its metadata.
 
-    timm models by name have no path.
+    ``path`` is None for the name of a timm model.
     """
     if target.suffix == '.safetensors':
         metadata, tensors = dict[str, str](), dict(content) if path is None else {}
@@ -180,30 +188,32 @@ def _write(
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         tensors = _replace_tensors(tensors, changed)
         metadata = {**metadata, PROVENANCE_KEY: record.text()}
-        save_file({name: one.contiguous() for name, one in tensors.items()}, target, metadata)
+        contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
+        save_file(contiguous, target, metadata)
         return
     if target.suffix == '.npz':
         tensors = _replace_tensors(dict(content), changed)
-        np.savez(target, **{name: one.numpy() for name, one in tensors.items()})
+        np.savez(target, **{name: tensor.numpy() for name, tensor in tensors.items()})
     else:
         torch.save(_replace_tensors(content, changed), target)
-    append_to(target, record)
+    append_record(target, record)
 
 
 def _replace_tensors(content: Any, changed: Weights) -> Any:
     """The content that a training saved, with these tensors replaced in each dict that has them.
 
-    ``rfdetr`` saves its weights twice, once by the names of a LightningModule.
+    ``rfdetr`` saves its weights twice, once by the names of a LightningModule. Entries for resuming
+    are left out.
     """
     if not isinstance(content, Mapping):
         return content
-    content_now = {
+    replaced = {
         key: _replace_tensors(value, changed)
         for key, value in content.items()
-        if key not in OF_A_RUN
+        if key not in RESUME_ENTRIES
     }
     for key, value in changed.items():
-        for name in {key, LIGHTNING + key} & content_now.keys():
-            if isinstance(content_now[name], Tensor) and content_now[name].shape == value.shape:
-                content_now[name] = value
-    return content_now
+        for name in {key, LIGHTNING_PREFIX + key} & replaced.keys():
+            if isinstance(replaced[name], Tensor) and replaced[name].shape == value.shape:
+                replaced[name] = value
+    return replaced

@@ -21,7 +21,7 @@ TRAITS = {
 
 
 def traits(state: Weights) -> set[str]:
-    """Traits of the model that its tensors show, by our names."""
+    """The traits that a model's tensors, by our names, show."""
     shown = {trait for key in state for trait, start in TRAITS.items() if key.startswith(start)}
     return shown | ({'gated'} if is_gated(state) else set())
 
@@ -33,7 +33,7 @@ def is_gated(state: Weights) -> bool:
 
 
 def has_plain_mlps(state: Weights) -> bool:
-    """True if the MLPs of a state are not gated: some formats have no names for others."""
+    """True if the MLPs of a state are not gated. Some formats have no names for gated ones."""
     return not is_gated(state)
 
 

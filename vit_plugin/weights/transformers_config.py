@@ -31,7 +31,7 @@ UNUSED_FIELDS = {
     'target_lookbehind temperature top_k top_p typical_p',
 }
 # Reasons why fields of several classes do not affect predictions.
-INITIAL = 'values of weights before a training'
+FOR_INITIALIZATION = 'values of weights before a training'
 FOR_DROPOUT = 'dropout of a training, which has its own here'
 FOR_LOSSES = 'weights of losses and of matching, and what a training computes only for them'
 FOR_MASKING = 'the token of masked pre-training'
@@ -39,20 +39,20 @@ FOR_MASKING = 'the token of masked pre-training'
 
 def transformers_kind(
     defaults: Mapping[str, Any],
+    *,
     unused: Mapping[str, str] | None = None,
     aliases: Mapping[str, str] | None = None,
 ) -> ConfigKind:
-    """A config class with these fields and the common ones, see :class:`ConfigKind`.
+    """A config class with these fields and those of every config, see :class:`ConfigKind`.
 
+    ``unused`` has the fields that do not affect predictions, by the reason.
     Quantization, custom code and per-layer fields do affect a model, so they are reported.
     """
     all_defaults: Mapping[str, Any] = {'architectures': None, 'pruned_heads': {}, **defaults}
-    known = {name: why for why, names in UNUSED_FIELDS.items() for name in names.split()}
-    of_all: dict[str, list[str]] = {}
-    for name, why in known.items():
-        if name not in all_defaults:
-            of_all.setdefault(why, []).append(name)
-    shared = {why: ' '.join(names) for why, names in of_all.items()}
+    shared = {
+        why: ' '.join(name for name in names.split() if name not in all_defaults)
+        for why, names in UNUSED_FIELDS.items()
+    }
     return ConfigKind(
         defaults=all_defaults, unused={**shared, **(unused or {})}, aliases=aliases or {}
     )
@@ -60,7 +60,7 @@ def transformers_kind(
 
 # How configs of 4.x name a backbone, besides `backbone_config`.
 NAMED_BACKBONE: Mapping[str, Any] = dict(backbone=None, backbone_kwargs=None)
-OF_BACKBONE = {
+BACKBONE_UNUSED = {
     'where the weights of the backbone came from': 'use_pretrained_backbone use_timm_backbone'
 }
 
@@ -69,7 +69,7 @@ def inner_backbone(
     config: ForeignConfig, kinds: Mapping[str, ConfigKind], absent: Mapping[str, Any]
 ) -> ForeignConfig:
     """The config of a backbone, in one with :data:`NAMED_BACKBONE`. See ``ForeignConfig.part``."""
-    config.only('backbone_kwargs', None, {})
+    config.require('backbone_kwargs', None, {})
     part = config.part('backbone_config', kinds, absent)
     part.ignore('architectures')  # names the model of origin
     return part
@@ -87,26 +87,29 @@ def blocks_before_outputs(config: ForeignConfig, num_layers: int) -> list[int]:
         num_layers: the number of its blocks.
 
     Raises:
-        ConfigError: if there are no such blocks, if an output precedes them all, or if names and
-            numbers differ.
+        ConfigError: if there are no such blocks, if an output precedes all blocks, if the outputs
+            are not in ascending order, or if names and numbers differ.
     """
     stages = ['stem', *(f'stage{i}' for i in range(1, num_layers + 1))]
-    config.agree(stage_names=stages)
+    config.check_agreement(stage_names=stages)
     numbers = config.get('out_indices', Sequence[int] | None)
     names = config.get('out_features', Sequence[str] | None)
     if numbers is None and names is None:
         return [num_layers]
     if names is not None:
         if not {*names} <= {*stages}:
-            raise config.refuse('out_features', why=f'where its stages are {", ".join(stages)}')
+            raise config.unsupported(
+                'out_features', why=f'where its stages are {", ".join(stages)}'
+            )
         named = [stages.index(name) for name in names]
     if numbers is not None:
         if not all(-len(stages) <= number < len(stages) for number in numbers):
-            raise config.refuse('out_indices', why=f'where it has {num_layers} blocks')
+            raise config.unsupported('out_indices', why=f'where it has {num_layers} blocks')
         numbers = [number % len(stages) for number in numbers]
     if names is not None and numbers is not None and named != numbers:
-        raise config.refuse('out_indices', 'out_features', why='which are not the same')
-    given, field = (named, 'out_features') if numbers is None else (numbers, 'out_indices')
-    if not given or not all(given) or [*given] != sorted({*given}):
-        raise config.refuse(field, why='where blocks in ascending order are expected')
-    return [*given]
+        raise config.unsupported('out_indices', 'out_features', why='which are not the same')
+    outputs, field = (named, 'out_features') if numbers is None else (numbers, 'out_indices')
+    # 0 is the stem, before all blocks.
+    if not outputs or 0 in outputs or [*outputs] != sorted({*outputs}):
+        raise config.unsupported(field, why='where blocks in ascending order are expected')
+    return [*outputs]

@@ -68,8 +68,8 @@ REASONS: Mapping[str, str] = {
     for kind in kinds.split()
 }
 
-# The sentence for classes whose names have this ending, whatever their type.
-OF_CLASSES = {
+# The sentence for classes whose names have this ending, whatever their `model_type`.
+REASONS_BY_CLASS_ENDING = {
     'ForSemanticSegmentation': ONLY_MASKS,
     'ForUniversalSegmentation': ONLY_MASKS,
     'ForInstanceSegmentation': ONLY_MASKS,
@@ -78,15 +78,16 @@ OF_CLASSES = {
 }
 
 
-def check_kind(checkpoint: Checkpoint) -> None:
+def reject_unread_kind(checkpoint: Checkpoint) -> None:
     """Raise a ``ConfigError`` for a hub folder whose model is not supported.
 
-    A checkpoint without a config next to it passes.
+    It is called after every reader has declined the checkpoint, so any config that names a model is
+    an error. A checkpoint without a config next to it passes.
     """
-    config = checkpoint.beside.get('config')
-    named = [*get_typed(config, 'architectures', Sequence[str], ())]
+    config = checkpoint.hub_configs.get('config')
+    architectures = [*get_typed(config, 'architectures', Sequence[str], ())]
     kind = get_typed(config, 'model_type', str, '')
-    if not (named or kind):
+    if not (architectures or kind):
         path = checkpoint.path
         if path and path.name in HUB_FILES and path.with_name(HUB_CONFIG).is_file():
             raise ConfigError(
@@ -95,24 +96,25 @@ def check_kind(checkpoint: Checkpoint) -> None:
                 '--arch, such as B/16.'
             )
         return
-    entries = dict(model_type=kind, architectures=named)
-    what = ' and '.join(f'{name}={value!r}' for name, value in entries.items() if value)
+    entries = dict(model_type=kind, architectures=architectures)
+    stated = ' and '.join(f'{name}={value!r}' for name, value in entries.items() if value)
     raise ConfigError(
-        f'{checkpoint.source!r}: its config.json has {what}, and {_why(config, kind)}. With '
+        f'{checkpoint.source!r}: its config.json has {stated}, and {_why(config, kind)}. With '
         '--config, or with --arch where its blocks are those of a ViT, its weights alone are read.'
     )
 
 
 def _why(config: Any, kind: str) -> str:
+    """Why the model of a config is not supported, and what to do."""
     if not kind:
         return 'it has no model_type, which identifies the model; add it'
-    named = get_typed(config, 'architectures', Sequence[str], ())
-    for end, why in OF_CLASSES.items():
-        if any(name.endswith(end) for name in named):
+    architectures = get_typed(config, 'architectures', Sequence[str], ())
+    for end, why in REASONS_BY_CLASS_ENDING.items():
+        if any(name.endswith(end) for name in architectures):
             return why
-    known = IMAGE_KINDS.get(kind)
-    if known is not None:
-        return f'of this type, {", ".join(known.poolings)} are supported; save one of these'
+    image_kind = IMAGE_KINDS.get(kind)
+    if image_kind is not None:
+        return f'of this type, {", ".join(image_kind.poolings)} are supported; save one of these'
     if 'auto_map' in config:
         return 'it names code of its own (auto_map), which is never run; give another model'
     return REASONS.get(kind, TEXT_OR_SOUND)

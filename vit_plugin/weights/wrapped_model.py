@@ -1,12 +1,12 @@
 """A backbone that wraps another library's module, for weights that no encoder here computes.
 
-Projects know their models, see :attr:`vit_plugin.project.Project.wraps`.
+Projects know their models, see :attr:`vit_plugin.project.Project.wrappers`.
 """
 
 from pkgutil import resolve_name
 
 from vit_plugin.arguments.fields import Section
-from vit_plugin.project import declared
+from vit_plugin.project import declared_rows
 from vit_plugin.untrusted.admission import validate_untrusted
 
 from .hub import hub_config, is_of_hub
@@ -18,7 +18,7 @@ RESET_ARGUMENTS = ('out_indices', 'out_type', 'img_size', 'init_cfg', 'frozen_st
 
 
 def wrapped_model(name: str, checkpoint: Checkpoint | None = None) -> Section:
-    """The arguments of the backbone, with its type; {} for models that are computed here.
+    """The arguments of the backbone, with its type, or {} for models that are computed here.
 
     Args:
         name: the name of a model, such as ``timm://convnext_tiny``, a folder or ``hf://ORG/NAME``
@@ -28,19 +28,19 @@ def wrapped_model(name: str, checkpoint: Checkpoint | None = None) -> Section:
     Raises:
         ConfigError: if the config of such a model has an entry that is not supported.
     """
-    readers = declared('wraps')
+    readers = declared_rows('wrappers')
     if checkpoint:
         settings = read_settings(checkpoint)
         if value_at(settings, 'model.backbone.type') in readers:
-            used = dict(settings, model=dict(backbone=settings['model']['backbone']))
-            saved = validate_untrusted(used, checkpoint.source, 'start')['model']['backbone']
+            reduced = dict(settings, model=dict(backbone=settings['model']['backbone']))
+            saved = validate_untrusted(reduced, checkpoint.source, 'start')['model']['backbone']
             return {key: value for key, value in saved.items() if key not in RESET_ARGUMENTS}
-    config = checkpoint.beside.get('config') if checkpoint else None
+    config = checkpoint.hub_configs.get('config') if checkpoint else None
     if is_of_hub(name):
         name, config = '', hub_config(name)
     if not (name or config):
         return {}
-    for kind, place in readers.items():
-        if arguments := resolve_name(place)(name, config or {}):
+    for kind, reader in readers.items():
+        if arguments := resolve_name(reader)(name, config or {}):
             return dict(type=kind, **arguments)
     return {}

@@ -6,6 +6,6 @@ zoo`` lists the names.
 """
 
 from .definition import describe
-from .names import FAMILIES, find, names
+from .names import FAMILIES, build_on_meta, names
 
-__all__ = ['FAMILIES', 'describe', 'find', 'names']
+__all__ = ['FAMILIES', 'build_on_meta', 'describe', 'names']

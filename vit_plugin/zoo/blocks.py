@@ -19,49 +19,58 @@ from .norms import convert_activation, convert_norm
 
 TIMM_ATTENTIONS = (layers.Attention, layers.AttentionRope, eva.EvaAttention, beit.Attention)
 GATED_MLPS = (layers.GluMlp, layers.SwiGLU, GeGluMlp)
-SHARED_FIELDS = (
-    'num_heads',
-    'feedforward_channels',
-    'norm_cfg',
-    'act_cfg',
-)  # options that our encoder has once
+# Options that our encoder has once, for all blocks.
+SHARED_FIELDS = ('num_heads', 'feedforward_channels', 'norm_cfg', 'act_cfg')
 
 
 def convert_encoder(model: nn.Module) -> tuple[dict[str, int], Section, Section]:
     """The sizes, the ``encoder`` and the ``numerics`` of a model's blocks.
 
     Raises:
-        ValueError: if a block is of an unknown kind, or if blocks differ in what our encoder has
-            once.
+        ValueError: if a block is of an unknown kind, or if blocks differ in ``SHARED_FIELDS``.
     """
-    read = [_block(block) for block in model.blocks]
-    once = {name: _same(name, [parts[name] for parts, _ in read]) for name in SHARED_FIELDS}
+    blocks = [_convert_block(block) for block in model.blocks]
+    shared = {
+        name: _only_value(name, [block_fields[name] for block_fields, _ in blocks])
+        for name in SHARED_FIELDS
+    }
     sizes = dict(
         embed_dims=model.embed_dim,
-        num_layers=len(read),
-        num_heads=once['num_heads'],
-        feedforward_channels=once['feedforward_channels'],
+        num_layers=len(blocks),
+        num_heads=shared['num_heads'],
+        feedforward_channels=shared['feedforward_channels'],
     )
     encoder: Section = {}
     for option in fields(BlockOptions):
-        values = [asdict(options)[option.name] for _, options in read]
-        if any(value != option.default for value in values):
-            encoder[option.name] = (
-                values[0]
-                if all(value == values[0] for value in values)
-                else [once['num_heads'] if value is None else value for value in values]
-            )
-    return sizes, encoder, dict(norm_cfg=once['norm_cfg'], act_cfg=once['act_cfg'])
+        values = [asdict(options)[option.name] for _, options in blocks]
+        if all(value == option.default for value in values):
+            continue
+        if all(value == values[0] for value in values):
+            encoder[option.name] = values[0]
+        else:  # None stands for the number of heads
+            encoder[option.name] = [
+                shared['num_heads'] if value is None else value for value in values
+            ]
+    return sizes, encoder, dict(norm_cfg=shared['norm_cfg'], act_cfg=shared['act_cfg'])
 
 
-def _same(name: str, values: list[Any]) -> Any:
+def _only_value(name: str, values: list[Any]) -> Any:
+    """The value that all blocks have.
+
+    Raises:
+        ValueError: if they differ.
+    """
     if any(value != values[0] for value in values):
         raise ValueError(f'its blocks differ in {name}')
     return values[0]
 
 
-def _block(block: nn.Module) -> tuple[Section, BlockOptions]:
-    """The ``SHARED_FIELDS`` of a block, and its options."""
+def _convert_block(block: nn.Module) -> tuple[Section, BlockOptions]:
+    """The ``SHARED_FIELDS`` of a block, and its options.
+
+    Raises:
+        ValueError: if it is of an unknown kind, or if our blocks have no such combination.
+    """
     scales: list[float]
     if type(block) in (eva.EvaBlock, beit.Block):
         scales = [
@@ -82,59 +91,56 @@ def _block(block: nn.Module) -> tuple[Section, BlockOptions]:
     options = BlockOptions(
         layer_scale_init_value=first,
         mlp_layer_scale=second == first,
-        **_attention(attn),
-        **_mlp(mlp),
+        **_convert_attention(attn),
+        **_convert_mlp(mlp),
     )
     if options.proj_bias != _has_biases(mlp):
         raise ValueError("only one of attention's projection and the MLP has a bias")
     norms = [
         convert_norm(norm)
-        for norm in (block.norm1, block.norm2, *_convert_qk_norms(attn), mlp.norm)
+        for norm in (block.norm1, block.norm2, *_attention_norms(attn), mlp.norm)
         if not isinstance(norm, nn.Identity)
     ]
     return dict(
         num_heads=attn.num_heads,
         feedforward_channels=(mlp.w2 if type(mlp) is GeGluMlp else mlp.fc2).in_features,
         act_cfg=convert_activation(mlp.act),
-        norm_cfg=_same('their norms', norms),
+        norm_cfg=_only_value('their norms', norms),
     ), options
 
 
-def _convert_qk_norms(attn: nn.Module) -> tuple[nn.Module, ...]:
-    """The norms of queries and keys, and of attended values.
-
-    BEiT's attention has none of the latter.
-    """
+def _attention_norms(attn: nn.Module) -> tuple[nn.Module, ...]:
+    """The norms of queries, of keys and of attended values. BEiT's attention has none of them."""
     if type(attn) is beit.Attention:
         return (nn.Identity(),) * 3
     return attn.q_norm, attn.k_norm, attn.norm
 
 
-def _attention(attn: nn.Module) -> Section:
+def _convert_attention(attn: nn.Module) -> Section:
+    """The fields of :class:`BlockOptions` that an attention determines."""
     if type(attn) not in TIMM_ATTENTIONS:
         raise ValueError(f'its attention ({type(attn).__name__}) is not known')
     if type(attn) is not beit.Attention and attn.gate is not None:
         raise ValueError('its attention is gated')
     if attn.proj.in_features != attn.proj.out_features:
         raise ValueError('its heads together are not as wide as its tokens')
-    groups = attn.num_kv_heads if isinstance(attn, layers.AttentionRope) else attn.num_heads
-    queries, _, values = _convert_qk_norms(attn)
+    kv_heads = attn.num_kv_heads if isinstance(attn, layers.AttentionRope) else attn.num_heads
+    query_norm, _, value_norm = _attention_norms(attn)
     return dict(
-        num_kv_heads=None if groups == attn.num_heads else groups,
+        num_kv_heads=None if kv_heads == attn.num_heads else kv_heads,
         qkv_bias=_qkv_bias(attn),
-        qk_norm=not isinstance(queries, nn.Identity),
-        attn_norm=not isinstance(values, nn.Identity),
+        qk_norm=not isinstance(query_norm, nn.Identity),
+        attn_norm=not isinstance(value_norm, nn.Identity),
         proj_bias=attn.proj.bias is not None,
     )
 
 
 def _qkv_bias(attn: nn.Module) -> bool | str:
+    """The ``qkv_bias`` of an attention, whose projection is one layer or three."""
     if attn.qkv is not None:
-        return (
-            'qv'
-            if isinstance(attn, (eva.EvaAttention, beit.Attention)) and attn.q_bias is not None
-            else attn.qkv.bias is not None
-        )
+        if isinstance(attn, (eva.EvaAttention, beit.Attention)) and attn.q_bias is not None:
+            return 'qv'
+        return attn.qkv.bias is not None
     match tuple(layer.bias is not None for layer in (attn.q_proj, attn.k_proj, attn.v_proj)):
         case True, True, True:
             return True
@@ -145,7 +151,8 @@ def _qkv_bias(attn: nn.Module) -> bool | str:
     raise ValueError('its queries, keys and values have biases in an unknown combination')
 
 
-def _mlp(mlp: nn.Module) -> Section:
+def _convert_mlp(mlp: nn.Module) -> Section:
+    """The fields of :class:`BlockOptions` that an MLP determines, except its biases."""
     if type(mlp) not in (layers.Mlp, *GATED_MLPS) or (type(mlp) is layers.GluMlp and mlp.gate_last):
         raise ValueError(f'its MLP ({type(mlp).__name__}) is not known')
     has_norm = not isinstance(mlp.norm, nn.Identity)
@@ -156,6 +163,11 @@ def _mlp(mlp: nn.Module) -> Section:
 
 
 def _has_biases(mlp: nn.Module) -> bool:
+    """True if all layers have a bias, False if none has one.
+
+    Raises:
+        ValueError: if only some have one.
+    """
     biases = {layer.bias is not None for layer in mlp.modules() if isinstance(layer, nn.Linear)}
     if len(biases) > 1:
         raise ValueError('only some layers of its MLP have a bias')

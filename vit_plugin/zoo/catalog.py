@@ -6,15 +6,15 @@ from typing import Any
 from timm.models import get_pretrained_cfg
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.project import declared
+from vit_plugin.project import declared_rows
 
-from .definition import describe, pooled
-from .names import find
+from .definition import describe, pooling_of
+from .names import build_on_meta
 
 CATALOG_COLUMNS = ('name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters')
 
 
-def row_of(name: str) -> tuple[str, ...]:
+def catalog_row(name: str) -> tuple[str, ...]:
     """A row with ``CATALOG_COLUMNS``. Only parameters of the backbone are counted.
 
     Raises:
@@ -23,7 +23,7 @@ def row_of(name: str) -> tuple[str, ...]:
     arguments = describe(name)
     parameters = sum(
         parameter.numel()
-        for part, parameter in find(name).named_parameters()
+        for part, parameter in build_on_meta(name).named_parameters()
         if not part.startswith(('head', 'fc_norm', 'attn_pool'))
     )
     size = arguments['arguments']['img_size']
@@ -38,7 +38,7 @@ def row_of(name: str) -> tuple[str, ...]:
 
 def read_stride(name: str) -> int:
     """Pixels from one token to the next."""
-    stem = find(name).patch_embed
+    stem = build_on_meta(name).patch_embed
     return stem.img_size[0] // stem.grid_size[0]
 
 
@@ -48,7 +48,7 @@ def catalog_config(name: str) -> dict[str, dict[str, Any]]:
     A name of weights adds the line that loads them, and their normalization.
 
     Raises:
-        ConfigError: see :func:`row_of`.
+        ConfigError: see :func:`catalog_row`.
     """
     arguments = describe(name)
     options = arguments.pop('arguments')
@@ -56,20 +56,23 @@ def catalog_config(name: str) -> dict[str, dict[str, Any]]:
     backbone = dict(
         type='vit_plugin.VisionTransformer', arch=arguments, patch_embed=patch_embed, **options
     )
-    parts = dict(backbone=backbone)
-    if pooling := pooled(name):
-        backbone['out_type'], parts['neck'] = pooling
+    components = dict(backbone=backbone)
+    if pooling := pooling_of(name):
+        backbone['out_type'], components['neck'] = pooling
     if '.' in name:
         backbone['init_cfg'] = dict(type='Pretrained', checkpoint=f'timm://{name}')
-        parts['data_preprocessor'] = pretrained_pixels(name)
-    return parts
+        components['data_preprocessor'] = pretrained_pixels(name)
+    return components
 
 
-def detectors() -> dict[str, str]:
-    """A line for each published detector: name, license, image side and URL."""
-    offered = declared('offered')
-    form = f'{{:<{max(map(len, offered), default=0) + 2}}}{{:<14}}{{:>6}}  {{}}'
-    return {name: form.format(name, *facts) for name, facts in offered.items()}
+def detector_lines() -> dict[str, str]:
+    """For each published detector, a line with its name, license, image side and URL."""
+    offered = declared_rows('offered')
+    width = max(map(len, offered), default=0) + 2
+    return {
+        name: f'{name:<{width}}{license:<14}{side:>6}  {url}'
+        for name, (license, side, url) in offered.items()
+    }
 
 
 def pretrained_pixels(name: str) -> dict[str, list[float]]:
@@ -78,18 +81,18 @@ def pretrained_pixels(name: str) -> dict[str, list[float]]:
     return {key: [round(255 * value, 4) for value in getattr(cfg, key)] for key in ('mean', 'std')}
 
 
-def lines(names: Iterable[str]) -> Iterator[str]:
+def catalog_lines(names: Iterable[str]) -> Iterator[str]:
     """The list as text, with the reason for each model that is not supported."""
     form = '{:<50}' + '{:>8}' * 4 + '{:>12}{:>16}'
     yield form.format(*CATALOG_COLUMNS)
     for name in names:
         try:
-            yield form.format(*row_of(name))
+            yield form.format(*catalog_row(name))
         except ConfigError as error:
             yield f'{name:<50} not supported: {error}'
 
 
-def licenses(names: Iterable[str]) -> Iterator[str]:
+def license_lines(names: Iterable[str]) -> Iterator[str]:
     """A line for each name of weights, with its license as timm states it."""
     return (
         f'{name:<66}{getattr(get_pretrained_cfg(name), "license", None) or "not stated"}'

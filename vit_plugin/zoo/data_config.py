@@ -29,7 +29,7 @@ from vit_plugin.weights.saved_settings import training_settings
 AUTHORS_DATA_CONFIG = dict(
     interpolation='bilinear', mean=(0.5,) * 3, std=(0.5,) * 3, crop_pct=1.0, crop_mode='squash'
 )
-# The files that state the preprocessing, and where in them.
+# The files that state the preprocessing -> the entry that does; None: the entire file.
 PREPROCESSING_FILES = {
     'preprocessor_config.json': None,
     'processor_config.json': 'image_processor',
@@ -52,11 +52,12 @@ def data_config_of(arch: Any, source: Any = None) -> Section:
 
     ``mean`` and ``std`` are for pixels scaled to [0, 1].
 
-    The name of the weights determines it (``timm://``, ``hf://``), else the name in ``arch``
-    (``timm://``, or a stem of timm), else the authors' preprocessing is returned
-    (arXiv:2010.11929). The same holds, with a warning, for a model of Hugging Face's hub that does
-    not state it. ``mean`` and ``std`` are those of the training if the weights are a checkpoint
-    that states them, see :func:`~vit_plugin.weights.saved_settings.training_settings`.
+    Looked up in this order: the name of the weights (``timm://``, ``hf://``, or a local folder in
+    the hub's format), then ``arch`` (the same, or a stem of timm). The first name of these forms
+    decides. If it does not state the preprocessing, or if there is none, the authors' is returned
+    (arXiv:2010.11929), with a warning for a model in the hub's format. ``mean`` and ``std`` are
+    those of the training if the weights are a checkpoint that states them, see
+    :func:`~vit_plugin.weights.saved_settings.training_settings`.
 
     Args:
         arch: see :func:`~vit_plugin.arch.parse_arch`.
@@ -66,20 +67,20 @@ def data_config_of(arch: Any, source: Any = None) -> Section:
         ConfigError: if timm has no weights of this name, or if a file cannot be read.
     """
     trained_with = training_settings(source)
-    known = _config_from_name(_name_of(source), arch) or AUTHORS_DATA_CONFIG
-    return {key: trained_with.get(key, value) for key, value in known.items()}
+    data_config = _config_from_name(_name_of(source), arch) or AUTHORS_DATA_CONFIG
+    return {key: trained_with.get(key, value) for key, value in data_config.items()}
 
 
 def known_mean_std(arch: Any, source: Any) -> Section:
     """``mean`` and ``std`` as in :func:`data_config_of` (for pixels scaled to [0, 1]), or {}.
 
     They are unknown if neither a name nor an open checkpoint states them. Files of the authors
-    (``.npz``) have theirs. No file is opened; only an open checkpoint is read.
+    (``.npz``) have ``AUTHORS_DATA_CONFIG``. No file is opened; only an open checkpoint is read.
     """
     name = _name_of(source)
-    authors = AUTHORS_DATA_CONFIG if str(name).endswith('.npz') else {}
+    fallback = AUTHORS_DATA_CONFIG if str(name).endswith('.npz') else {}
     trained_with = training_settings(source) if isinstance(source, Checkpoint) else {}
-    known = {**(_config_from_name(name, arch) or authors), **trained_with}
+    known = {**(_config_from_name(name, arch) or fallback), **trained_with}
     return {key: known[key] for key in ('mean', 'std') if key in known}
 
 
@@ -88,7 +89,7 @@ def _name_of(source: Any) -> Any:
 
 
 def _config_from_name(source: Any, arch: Any) -> Section | None:
-    """The preprocessing by the name of the weights, or the name in ``arch``."""
+    """The preprocessing by the name of the weights, or by that in ``arch``; or None."""
     for name in map(str, (source, arch)):
         if (model := timm_name(name)) is not None:
             return _from_timm(model)
@@ -106,30 +107,31 @@ def _config_from_name(source: Any, arch: Any) -> Section | None:
 
 
 def _from_timm(name: str) -> Section | None:
-    """The preprocessing that timm states for weights of this name; None if it has none."""
+    """The preprocessing that timm states for weights of this name, or None without a config."""
     try:
-        known = timm.get_pretrained_cfg(name)
+        pretrained_cfg = timm.get_pretrained_cfg(name)
     except RuntimeError as error:  # an unknown tag after the dot
         raise ConfigError(
             f'timm://{name}: {first_line(error)}; vit-plugin zoo --pretrained lists the names.'
         ) from error
-    if known is None:
+    if pretrained_cfg is None:
         return None
-    return _resolved(known.to_dict())
+    return _resolved(pretrained_cfg.to_dict())
 
 
 def _resolved(pretrained_cfg: Mapping[str, Any]) -> Section:
+    """The preprocessing in a ``pretrained_cfg``, with timm's defaults."""
     resolved = resolve_data_config(pretrained_cfg=dict(pretrained_cfg))
     values = {key: resolved[key] for key in AUTHORS_DATA_CONFIG}
     return {**values, 'mean': tuple(values['mean']), 'std': tuple(values['std'])}
 
 
 @quiet_retries()  # the hub logs every retry; show one
-def _from_hub_files(name: str, find: Callable[[str], str | Path]) -> Section | None:
+def _from_hub_files(name: str, path_of: Callable[[str], str | Path]) -> Section | None:
     """The preprocessing that a model's files state, in the form of transformers or else of timm."""
     for file, entry in PREPROCESSING_FILES.items():
         try:
-            content = read_json(find(file))
+            content = read_json(path_of(file))
             content = content[entry] if entry else content
         # The error comes from the hub, from its client library, or from the file.
         except Exception as error:  # noqa: BLE001
@@ -151,7 +153,7 @@ def _from_processor(name: str, file: str, processor: Mapping[str, Any]) -> Secti
     """The preprocessing of an image processor of transformers, in timm's terms.
 
     Args:
-        name: of the model.
+        name: the name of the model.
         file: the file that states the processor.
         processor: its entries.
     """
@@ -162,7 +164,7 @@ def _from_processor(name: str, file: str, processor: Mapping[str, Any]) -> Secti
     for key, read in readers.items():
         try:
             config[key] = read(processor)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError):  # missing, or not of the expected form
             config[key] = AUTHORS_DATA_CONFIG[key]
             assumed.append(key)
     if assumed:
@@ -175,52 +177,55 @@ def _from_processor(name: str, file: str, processor: Mapping[str, Any]) -> Secti
     return config
 
 
-def _interpolation(file: Mapping[str, Any]) -> str:
-    return PILLOW_INTERPOLATIONS[file.get('resample', 2)]
+def _interpolation(processor: Mapping[str, Any]) -> str:
+    return PILLOW_INTERPOLATIONS[processor.get('resample', 2)]
 
 
-def _mean(file: Mapping[str, Any]) -> tuple[float, ...]:
+def _mean(processor: Mapping[str, Any]) -> tuple[float, ...]:
+    if not processor.get('do_normalize', True):
+        return (0,) * 3
+    return tuple(value / _scale(processor) for value in processor['image_mean'])
+
+
+def _std(processor: Mapping[str, Any]) -> tuple[float, ...]:
+    std = processor['image_std'] if processor.get('do_normalize', True) else (1,) * 3
+    return tuple(value / _scale(processor) for value in std)
+
+
+def _scale(processor: Mapping[str, Any]) -> float:
+    """The processor's factor for pixels, relative to 1 / 255."""
     return (
-        tuple(value / _scale(file) for value in file['image_mean'])
-        if file.get('do_normalize', True)
-        else (0,) * 3
+        255 * processor.get('rescale_factor', 1 / 255) if processor.get('do_rescale', True) else 255
     )
 
 
-def _std(file: Mapping[str, Any]) -> tuple[float, ...]:
-    given = file['image_std'] if file.get('do_normalize', True) else (1,) * 3
-    return tuple(value / _scale(file) for value in given)
-
-
-def _scale(file: Mapping[str, Any]) -> float:
-    """The processor's factor for pixels, relative to 1 / 255."""
-    return 255 * file.get('rescale_factor', 1 / 255) if file.get('do_rescale', True) else 255
-
-
 def _sides(size: Any) -> list[int]:
-    """The sides that an image is resized or cropped to. A single one is the shorter edge."""
+    """The sides that an image is resized or cropped to.
+
+    :func:`_crop_mode` decides what a single number means.
+    """
     if isinstance(size, Mapping):
         return [size[key] for key in ('height', 'width', 'shortest_edge') if size.get(key)]
     return [size] if isinstance(size, int) else list(size)
 
 
-def _crop_pct(file: Mapping[str, Any]) -> float:
-    if not file.get('do_center_crop'):
-        return file.get('crop_pct') or 1.0  # a ConvNeXt has none
-    return min(_sides(file['crop_size'])) / min(_sides(file['size']))
+def _crop_pct(processor: Mapping[str, Any]) -> float:
+    if not processor.get('do_center_crop'):
+        return processor.get('crop_pct') or 1.0  # only a ConvNeXt states it
+    return min(_sides(processor['crop_size'])) / min(_sides(processor['size']))
 
 
-def _crop_mode(file: Mapping[str, Any]) -> str:
+def _crop_mode(processor: Mapping[str, Any]) -> str:
     """How an image is made square.
 
     ``height`` and ``width``: squash; ``shortest_edge``: resize and center-crop; ``longest_edge``:
     resize and pad.
 
-    If a crop follows, a single number is the shorter edge, as in CLIP's processor.
+    If a crop follows, a single number is the shorter edge, as in CLIP's processor; else both sides.
     """
-    size = file.get('size', 224)
+    size = processor.get('size', 224)
     if not isinstance(size, Mapping):
-        return 'center' if file.get('do_center_crop') else 'squash'
+        return 'center' if processor.get('do_center_crop') else 'squash'
     if 'shortest_edge' in size:
         return 'center'
     return 'border' if 'longest_edge' in size else 'squash'

@@ -12,7 +12,7 @@ from torch import nn
 from vit_plugin.errors import ConfigError
 
 from .blocks import convert_encoder
-from .names import find
+from .names import build_on_meta
 from .norms import convert_norm, differences
 from .pooling import convert_pooling
 from .positions import convert_positions
@@ -32,29 +32,23 @@ def describe(name: str, **options: Any) -> dict[str, Any]:
     Raises:
         ConfigError: if timm has no such model, or if our backbone cannot compute the same.
     """
-    with _found(name, options) as model:
+    with _convertible(name, options) as model:
         sizes, encoder, numerics = convert_encoder(model)
-        before, registers = _before_blocks(model)
-        for part in (before, model.norm):
-            if not isinstance(part, nn.Identity) and convert_norm(part) != numerics['norm_cfg']:
+        norm_pre, registers = _before_blocks(model)
+        for norm in (norm_pre, model.norm):
+            if not isinstance(norm, nn.Identity) and convert_norm(norm) != numerics['norm_cfg']:
                 raise ValueError('it has norms of several kinds')
-        encoder |= {
-            key: value
-            for key, value in (
-                ('reg_token', _count(registers)),
-                (
-                    'dist_token',
-                    _count(
-                        model.dist_token if isinstance(model, VisionTransformerDistilled) else None
-                    ),
-                ),
-                ('pre_norm', not isinstance(before, nn.Identity)),
-                ('final_norm', not isinstance(model.norm, nn.Identity)),
-            )
-            if value != (key == 'final_norm')
-        }
+        # Only options that differ from their defaults.
+        if registers is not None:
+            encoder['reg_token'] = registers.shape[1]
+        if isinstance(model, VisionTransformerDistilled):
+            encoder['dist_token'] = model.dist_token.shape[1]
+        if not isinstance(norm_pre, nn.Identity):
+            encoder['pre_norm'] = True
+        if isinstance(model.norm, nn.Identity):
+            encoder['final_norm'] = False
         arguments = dict(
-            img_size=_size(model.patch_embed.img_size),
+            img_size=_native_size(model.patch_embed.img_size),
             pos_embed=convert_positions(model),
             with_cls_token=model.cls_token is not None,
             encoder=encoder,
@@ -64,26 +58,26 @@ def describe(name: str, **options: Any) -> dict[str, Any]:
         return dict(sizes, patch_embed=stem_of(model, name), arguments=arguments)
 
 
-def pooled(name: str, **options: Any) -> tuple[str, dict[str, Any]] | None:
+def pooling_of(name: str, **options: Any) -> tuple[str, dict[str, Any]] | None:
     """Token pooling of a timm model, see :func:`~vit_plugin.zoo.pooling.convert_pooling`.
 
     Raises:
         ConfigError: see :func:`describe`.
     """
-    with _found(name, options) as model:
+    with _convertible(name, options) as model:
         return convert_pooling(model)
 
 
 @contextmanager
-def _found(name: str, options: Mapping[str, Any]) -> Iterator[nn.Module]:
+def _convertible(name: str, options: Mapping[str, Any]) -> Iterator[nn.Module]:
     """Within this context, timm's model of this name.
 
-    A ``ValueError`` or a missing attribute rejects it.
+    A ``ValueError`` or an ``AttributeError`` in the context means that it cannot be converted.
 
     Raises:
-        ConfigError: with the reason.
+        ConfigError: for such an error, with the reason.
     """
-    model = find(name, **options)
+    model = build_on_meta(name, **options)
     try:
         yield model
     except (AttributeError, ValueError) as error:
@@ -104,10 +98,7 @@ def _before_blocks(model: nn.Module) -> tuple[nn.Module, nn.Parameter | None]:
     return (nn.Identity(), None) if isinstance(model, Beit) else (model.norm_pre, model.reg_token)
 
 
-def _count(tokens: nn.Parameter | None) -> int:
-    return 0 if tokens is None else tokens.shape[1]
-
-
-def _size(size: tuple[int, int]) -> int | tuple[int, int]:
+def _native_size(size: tuple[int, int]) -> int | tuple[int, int]:
+    """The side of a square, or height and width."""
     height, width = size
     return height if height == width else (height, width)

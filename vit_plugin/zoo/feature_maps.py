@@ -28,9 +28,9 @@ def build_timm(name: str, **options: Any) -> nn.Module:
             option.
     """
     error: Exception | None = None
-    for more in ANY_SIZE:
+    for size_options in ANY_SIZE:
         try:
-            model = timm.create_model(name, **options, **more)
+            model = timm.create_model(name, **options, **size_options)
         except TypeError as problem:  # the model does not take an option
             error = problem
             continue
@@ -86,8 +86,8 @@ def find_classifier(model: nn.Module, name: str) -> str:
     Raises:
         ConfigError: if there is none, or more than one.
     """
-    pixels: Any = model.pretrained_cfg
-    names = pixels.get('classifier') or ()
+    cfg: Any = model.pretrained_cfg
+    names = cfg.get('classifier') or ()
     names = [names] if isinstance(names, str) else [*names]
     if len(names) != 1 or not isinstance(model.get_submodule(names[0]), nn.Linear):
         raise ConfigError(
@@ -107,17 +107,21 @@ def map_pooling(model: nn.Module) -> str:
 
 
 def feature_modules(model: nn.Module) -> list[nn.Module]:
-    """The modules whose outputs are a model's features, without modules nested in others."""
+    """The modules whose outputs are a model's features.
+
+    Modules nested in others and modules without parameters are left out.
+    """
     modules = dict(model.named_modules())
     parts = [modules[info['module']] for info in feature_infos(model) if info['module'] in modules]
-    inside = {id(module) for part in parts for module in part.modules() if module is not part}
+    nested = {id(module) for part in parts for module in part.modules() if module is not part}
     return [
         part
         for part in dict.fromkeys(parts)
-        if id(part) not in inside and next(part.parameters(), None) is not None
+        if id(part) not in nested and next(part.parameters(), None) is not None
     ]
 
 
-def norms_maps(model: nn.Module) -> bool:
+def takes_norm(model: nn.Module) -> bool:
     """True if ``forward_intermediates`` of this model takes ``norm=True``."""
-    return type(model).__module__.rpartition('.')[2] not in FILES_WITHOUT_NORM
+    timm_file = type(model).__module__.rpartition('.')[2]
+    return timm_file not in FILES_WITHOUT_NORM

@@ -17,7 +17,7 @@ FAMILIES = ('vision_transformer', 'deit', 'vision_transformer_hybrid', 'eva', 'b
 
 
 def names(pretrained: bool = False) -> list[str]:
-    """All names of these families.
+    """All names of the models in ``FAMILIES``.
 
     Args:
         pretrained: whether to list the names of weights, such as
@@ -29,7 +29,7 @@ def names(pretrained: bool = False) -> list[str]:
 
 
 @lru_cache(maxsize=8)
-def find(name: str, **options: Any) -> nn.Module:
+def build_on_meta(name: str, **options: Any) -> nn.Module:
     """timm's model with this name, on the meta device.
 
     Args:
@@ -37,8 +37,8 @@ def find(name: str, **options: Any) -> nn.Module:
         options: arguments of timm's model.
 
     Raises:
-        ConfigError: if timm has no such model, if it is of another family, with the reason, or if
-            it does not take an option.
+        ConfigError: if timm has no such model, if it is not in ``FAMILIES``, or if it does not take
+            an option.
     """
     model_name = name.partition('.')[0]
     if not is_model(model_name):
@@ -57,15 +57,16 @@ def find(name: str, **options: Any) -> nn.Module:
         with torch.device('meta'):
             return timm.create_model(name, **{'num_classes': 0, **options}).eval()
     except (AssertionError, TypeError, ValueError) as error:  # a wrong option
-        given = ', '.join(f'{key}={value!r}' for key, value in options.items())
+        listed = ', '.join(f'{key}={value!r}' for key, value in options.items())
         raise ConfigError(
-            f'timm builds no {name} with {given} ({first_line(error)}); change them.'
+            f'timm builds no {name} with {listed} ({first_line(error)}); change them.'
         ) from error
     except RuntimeError as error:  # an unknown tag after the dot
         raise ConfigError(f'arch=timm://{name}: {first_line(error)}; {_nearest(name)}.') from error
 
 
 def _nearest(name: str) -> str:
+    """The end of a sentence, with the names that are most similar to an unknown one."""
     known = names(pretrained=True) if '.' in name else names()
-    near = closest(name, known, most=3, cutoff=0.3)
+    near = closest(name, known, max_names=3, cutoff=0.3)
     return f'the nearest are {", ".join(near)}' if near else 'vit-plugin zoo lists them'

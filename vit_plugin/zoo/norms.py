@@ -10,16 +10,16 @@ TIMM_NORMS = dict(norm_cfg=dict(type='LN', eps=1e-6), act_cfg=dict(type='GELU', 
 
 
 def differences(numerics: Section) -> str | Section:
-    """The ``numerics`` of a model with this norm and activation."""
-    other = {name: cfg for name, cfg in numerics.items() if cfg != TIMM_NORMS[name]}
-    return dict(base='timm', **other) if other else 'timm'
+    """The ``numerics`` of a model with this norm and activation, as changes of ``'timm'``."""
+    changes = {name: cfg for name, cfg in numerics.items() if cfg != TIMM_NORMS[name]}
+    return dict(base='timm', **changes) if changes else 'timm'
 
 
 def convert_norm(norm: nn.Module) -> Section:
     """The ``norm_cfg`` of a norm of tokens.
 
     Raises:
-        ValueError: if it is of another kind.
+        ValueError: if it is of an unknown kind.
     """
     if isinstance(norm, nn.LayerNorm) and norm.weight is not None and norm.bias is not None:
         return dict(type='LN', eps=norm.eps)
@@ -32,7 +32,7 @@ def convert_activation(act: nn.Module) -> Section:
     """The ``act_cfg`` of an activation.
 
     Raises:
-        ValueError: if it is of another kind.
+        ValueError: if it is of an unknown kind.
     """
     match type(act).__name__:
         case 'GELU':  # torch's, or timm's, which is exact

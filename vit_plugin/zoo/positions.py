@@ -44,7 +44,7 @@ def convert_rotary(rope: nn.Module) -> Section:
     """The ``rotary`` of timm's rotary positions.
 
     Raises:
-        ValueError: if they are of another kind.
+        ValueError: if they are of an unknown kind.
     """
     coordinates: Section = {}
     match rope:

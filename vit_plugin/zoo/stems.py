@@ -18,7 +18,7 @@ def stem_of(model: nn.Module, name: str) -> Section:
     """The ``patch_embed`` of a model with this name.
 
     Raises:
-        ValueError: if its stem is of another kind.
+        ValueError: if its stem is of an unknown kind, or if ours cannot compute the same.
     """
     stem = model.patch_embed
     if stem.patch_size[0] != stem.patch_size[1]:
@@ -28,10 +28,10 @@ def stem_of(model: nn.Module, name: str) -> Section:
         if name.startswith('flexivit'):
             cfg = dict(type='FlexiPatchEmbed', kernel_size=stem.patch_size[0])
         if stem.img_size[0] % stem.patch_size[0] or stem.img_size[1] % stem.patch_size[1]:
-            # timm crops images of this size, and takes no others.
+            # timm crops images of the native size, and takes no other size.
             cfg['padding'] = 'valid'
     elif type(stem) is layers.HybridEmbed:
-        cfg = _cnn(stem.backbone)
+        cfg = _convert_cnn(stem.backbone)
     else:
         raise ValueError(f'its stem ({type(stem).__name__}) is not known')
     cfg['patch_size'] = stem.patch_size[0]
@@ -48,7 +48,8 @@ def stem_of(model: nn.Module, name: str) -> Section:
     return cfg
 
 
-def _cnn(cnn: nn.Module) -> Section:
+def _convert_cnn(cnn: nn.Module) -> Section:
+    """The ``patch_embed`` of a hybrid with this CNN, without its patch size."""
     match cnn:
         case ResNetV2():
             return dict(
@@ -57,20 +58,24 @@ def _cnn(cnn: nn.Module) -> Section:
         case nn.Sequential(conv=layers.StdConv2dSame()):  # the stem of a ResNetV2
             return dict(type='ResNetEmbed', stage_depths=())
         case ConvStem():
-            return _convolutions(list(cnn))
+            return _convert_convolutions(list(cnn))
         case MbConvStages():
             stages = [(stage[0].out_chs, len(stage)) for stage in cnn.stages]
-            if cnn.stem.out_chs != stages[0][0] or len(stages) != 2:
+            if len(stages) != 2:
+                raise ValueError(f'the number of stages of its CNN ({len(stages)}) is not 2')
+            if cnn.stem.out_chs != stages[0][0]:
                 raise ValueError('its first convolutions are not as wide as its first stage')
             channels, depths = zip(*stages, strict=True)
             return dict(type='MBConvEmbed', channels=channels, stage_depths=depths)
         case FeatureListNet():
-            name, (*_, last) = cnn.pretrained_cfg['architecture'], cnn.feature_info.out_indices
-            return dict(type='TimmEmbed', model_name=name, out_indices=tuple(range(last + 1)))
+            name, indices = cnn.pretrained_cfg['architecture'], cnn.feature_info.out_indices
+            maps = tuple(range(indices[-1] + 1))  # all up to timm's last one
+            return dict(type='TimmEmbed', model_name=name, out_indices=maps)
     raise ValueError(f'its CNN ({type(cnn).__name__}) is not known')
 
 
-def _convolutions(convs: list[nn.Module]) -> Section:
+def _convert_convolutions(convs: list[nn.Module]) -> Section:
+    """The ``patch_embed`` of convolutions that do not overlap."""
     for layer in convs:
         conv = layer.conv
         if conv.kernel_size != conv.stride or len(set(conv.stride)) > 1 or any(conv.padding):

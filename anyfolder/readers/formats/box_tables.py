@@ -12,7 +12,7 @@ from .image_lists import NO_BOX
 from .json_values import is_yes, stated_size
 from .parsed import Fault, Parsed, ParsedImage
 
-# Columns, as :func:`_plain` has them.
+# Titles of columns, in the form of :func:`_plain_title`.
 CORNERS = ('xmin', 'ymin', 'xmax', 'ymax'), ('x1', 'y1', 'x2', 'y2'), ('bbox',)
 CLASSES = {*LABEL_TITLES, 'labelname', 'classname', 'name'}
 OPEN_IMAGES = {'imageid', 'labelname', 'xmin', 'isgroupof'}
@@ -32,55 +32,59 @@ def is_box_table(rows: Sequence[Row], file: Path) -> bool:
 
 
 def parse_box_table(rows: Sequence[Row], file: Path) -> Parsed:
-    """The images of a table. A row without a box is an image without that object.
+    """The images of a table. A row without numbers for its box only names an image, with a fault.
 
-    Corners are left, top, right, bottom; a box column has left, top, width, height. If all numbers
-    are from 0 to 1, they are fractions of the width and height, as in Open Images.
+    Corners are left, top, right, bottom; a box column has left, top, width, height. If no number
+    exceeds 1, they are fractions of the width and height, as in Open Images.
 
     Raises:
         ValueError: if a value is not a number.
         InputError: if a split column has unknown names.
     """
-    titles, images, faults = _titles(rows), dict[str, ParsedImage](), dict[str, Fault]()
-    image, columns = _image_column(titles), _box_columns(titles)
-    if not (image and columns):  # there are no rows
+    titles, images = _titles(rows), dict[str, ParsedImage]()
+    faults: dict[str, Fault] = {}  # one for each image
+    image_title, box_names = _image_column(titles), _box_columns(titles)
+    if not (image_title and box_names):  # there are no rows
         return Parsed([])
-    others = ((name, title) for name, title in titles.items() if title != image)
-    label = next((title for name, title in others if name in CLASSES), '')
+    others = ((name, title) for name, title in titles.items() if title != image_title)
+    label_title = next((title for name, title in others if name in CLASSES), '')
     splits = split_column(file, rows)
-    corners, form = [titles[name] for name in columns], 'xyxy' if len(columns) == 4 else 'xywh'
+    box_titles = [titles[name] for name in box_names]
+    form = 'xyxy' if len(box_titles) == 4 else 'xywh'
+    # Empty titles have no value in any row.
     width, height, group = (titles.get(name, '') for name in ('width', 'height', 'isgroupof'))
     for row in rows:
-        name = row[image]
-        if (one := images.get(name)) is None:
+        name = row[image_title]
+        if (image := images.get(name)) is None:
             split = splits.split_of_row(row) if splits else None
             stated = stated_size(row.get(width), row.get(height))
-            one = images[name] = ParsedImage(name, stated=stated, split=split)
+            image = images[name] = ParsedImage(name, stated_size=stated, split=split)
         origin = f'{name} in {file}'
-        if box := [float(text) for title in corners for text in NUMBER.findall(row[title])]:
-            kind, crowd = row.get(label, ONLY_CLASS), is_yes(row.get(group))
-            one.objects.append(Instance(kind, box, crowd=crowd, origin=origin, form=form))
+        if box := [float(text) for title in box_titles for text in NUMBER.findall(row[title])]:
+            class_name, crowd = row.get(label_title, ONLY_CLASS), is_yes(row.get(group))
+            image.objects.append(Instance(class_name, box, crowd=crowd, origin=origin, form=form))
         else:
             faults[origin] = Fault(NO_BOX, origin)
-    objects = [found for one in images.values() for found in one.objects]
-    if objects and all(max(found.box) <= 1 for found in objects):
-        for found in objects:
-            found.relative = True
-    noted = [Fault(*note)] if (note := fold_note(file, rows)) else []
-    return Parsed([*images.values()], faults=[*faults.values(), *noted])
+    objects = [instance for image in images.values() for instance in image.objects]
+    if objects and all(max(instance.box) <= 1 for instance in objects):
+        for instance in objects:
+            instance.relative = True
+    fold_faults = [Fault(*note)] if (note := fold_note(file, rows)) else []
+    return Parsed([*images.values()], faults=[*faults.values(), *fold_faults])
 
 
-def _plain(title: str) -> str:
+def _plain_title(title: str) -> str:
+    """A title in small letters and without underscores."""
     return title.casefold().replace('_', '')
 
 
 def _titles(rows: Sequence[Row]) -> dict[str, str]:
-    """The columns by their plain names."""
-    return {_plain(title): title for title in (rows[0] if rows else ())}
+    """The titles by their plain forms."""
+    return {_plain_title(title): title for title in (rows[0] if rows else ())}
 
 
 def _image_column(titles: dict[str, str]) -> str | None:
-    return next((titles[name] for name in map(_plain, IMAGE_TITLES) if name in titles), None)
+    return next((titles[name] for name in map(_plain_title, IMAGE_TITLES) if name in titles), None)
 
 
 def _box_columns(titles: dict[str, str]) -> Sequence[str] | None:

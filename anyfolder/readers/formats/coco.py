@@ -12,20 +12,20 @@ BOXES = {'bbox', 'segmentation'}
 
 
 def is_coco(content: Any, file: Path) -> bool:
-    """True if this is the content of a COCO file with boxes, or with categories and no box."""
+    """True if this is the content of a COCO file with boxes, or with categories and no objects."""
     match content:
         case {'images': _, 'annotations': [_, *_] as objects}:
-            return any(isinstance(one, Mapping) and BOXES & one.keys() for one in objects)
-        case {'images': _, 'annotations': found, 'categories': _}:
-            return not found
+            return any(isinstance(item, Mapping) and BOXES & item.keys() for item in objects)
+        case {'images': _, 'annotations': objects, 'categories': _}:
+            return not objects
     return False
 
 
 def parse_coco(content: Json, file: Path) -> Parsed:
     """The images in a COCO file, and the names of its categories in order.
 
-    Categories are distinguished by name: two with the same name are one class, and one without
-    objects, like Roboflow's first, is not a class.
+    Categories are distinguished by name: two with the same name are one class. A category without
+    objects, like Roboflow's first, is left out later, by ``build_listing``.
 
     Raises:
         KeyError, TypeError, ValueError, AttributeError: if the file is incomplete.
@@ -35,18 +35,20 @@ def parse_coco(content: Json, file: Path) -> Parsed:
     names = {key_of(category['id']): text_of(category['name']) for category in categories}
     if len(names) < len(categories):
         raise ValueError('two categories have the same id')
-    for i, found in enumerate(content['annotations']):
-        origin = f'annotation {found.get("id", i)!r} in {file}'
-        image_id, category_id = key_of(found['image_id']), key_of(found['category_id'])
+    for i, annotation in enumerate(content['annotations']):
+        origin = f'annotation {annotation.get("id", i)!r} in {file}'
+        image_id, category_id = key_of(annotation['image_id']), key_of(annotation['category_id'])
         if image_id not in images:
             what = 'annotations belong to images that their file does not list'
-            faults.append(Fault(what, f'{found["image_id"]!r} of {origin}', 'add the images'))
+            faults.append(Fault(what, f'{annotation["image_id"]!r} of {origin}', 'add the images'))
         elif category_id not in names:
             what = 'annotations have a category that their file does not list'
-            faults.append(Fault(what, f'{found["category_id"]!r} of {origin}', 'add the category'))
+            example = f'{annotation["category_id"]!r} of {origin}'
+            faults.append(Fault(what, example, 'add the category'))
         else:
-            images[image_id].objects.append(_instance(names[category_id], found, origin))
-    return Parsed([*images.values()], [text_of(one['name']) for one in categories], faults)
+            images[image_id].objects.append(_instance(names[category_id], annotation, origin))
+    ordered_names = [text_of(category['name']) for category in categories]
+    return Parsed([*images.values()], ordered_names, faults)
 
 
 def images_by_id(images: Sequence[Json]) -> dict[str, ParsedImage]:
@@ -54,50 +56,56 @@ def images_by_id(images: Sequence[Json]) -> dict[str, ParsedImage]:
 
     Raises:
         KeyError, TypeError, ValueError, AttributeError: if an image has no id or name, or two have
-            the same.
+            the same id.
     """
-    found: dict[str, ParsedImage] = {}
+    image_of: dict[str, ParsedImage] = {}
     for image in images:
         number = key_of(image['id'])
-        if number in found:
+        if number in image_of:
             raise ValueError(f'two images have the id {image["id"]!r}')
         name = image.get('file_name') or image.get('coco_url')  # LVIS has URLs
         if not name:
             raise ValueError(f"the image {image['id']!r} has no 'file_name'")
         stated = stated_size(image.get('width'), image.get('height'))
-        found[number] = ParsedImage(str(name), stated=stated)
-    return found
+        image_of[number] = ParsedImage(str(name), stated_size=stated)
+    return image_of
 
 
 def categories_of(content: Json) -> Sequence[Json]:
-    """The categories, which some files store as names by id, ids by name, or objects by either."""
-    found = content['categories']
-    if not isinstance(found, Mapping):
-        return found
-    by_name = all(isinstance(value, int) for value in found.values())
-    pairs = (pair[::-1] if by_name else pair for pair in found.items())
+    """The categories, each with an id and a name.
+
+    Some files store them as a mapping: names by id, ids by name, or objects by id or name.
+    """
+    categories = content['categories']
+    if not isinstance(categories, Mapping):
+        return categories
+    if all(isinstance(value, int) for value in categories.values()):
+        return [{'id': number, 'name': name} for name, number in categories.items()]
     return [
         {'id': key, 'name': key, **(value if isinstance(value, Mapping) else dict(name=value))}
-        for key, value in pairs
+        for key, value in categories.items()
     ]
 
 
-def _instance(name: str, found: Json, origin: str) -> Instance:
-    mask, box = found.get('segmentation'), found.get('bbox')
+def _instance(name: str, annotation: Json, origin: str) -> Instance:
+    """The object of an annotation. A box that is not a list is kept, to be rejected later."""
+    mask, box = annotation.get('segmentation'), annotation.get('bbox')
     if isinstance(mask, list):
         if mask and not isinstance(mask[0], (list, dict)):
             mask = [mask]  # one polygon without the list around it
         mask = [part for part in mask if part]
         if len(mask) == 1 and isinstance(mask[0], dict):
             mask = mask[0]  # run lengths within a list
-    properties = properties_of(found)
+    if not isinstance(box, (list, tuple)):
+        box = [box] if box else ()
+    properties = properties_of(annotation)
     return Instance(
         name,
-        box if isinstance(box, (list, tuple)) else [box] if box else (),
+        box,
         mask or None,
-        are_ignored(properties),
-        found.get('area'),
-        # CVAT stores it in the attributes, other programs next to the box.
-        next((value for key, value in properties if key == 'rotation' and value), None),
-        origin,
+        crowd=are_ignored(properties),
+        area=annotation.get('area'),
+        # CVAT stores the rotation in the attributes, other programs next to the box.
+        degrees=next((value for key, value in properties if key == 'rotation' and value), None),
+        origin=origin,
     )

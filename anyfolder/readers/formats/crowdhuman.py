@@ -16,7 +16,7 @@ def is_crowdhuman(content: Sequence[Json], file: Path) -> bool:
 
 
 def parse_crowdhuman(content: Sequence[Json], file: Path) -> Parsed:
-    """The images of such a file, with the box of each whole body.
+    """The images of a file, with the box of each whole body.
 
     Raises:
         KeyError, TypeError, AttributeError: if a line has no ID, or a box is incomplete.
@@ -27,11 +27,11 @@ def parse_crowdhuman(content: Sequence[Json], file: Path) -> Parsed:
         objects = [
             Instance(
                 PERSON,
-                found['fbox'],
-                crowd=found['tag'] != PERSON or is_yes(found.get('extra', {}).get('ignore')),
+                box['fbox'],
+                crowd=box['tag'] != PERSON or is_yes(box.get('extra', {}).get('ignore')),
                 origin=origin,
             )
-            for found in line['gtboxes']
+            for box in line['gtboxes']
         ]
         images.append(ParsedImage(str(line['ID']), objects))
     return Parsed(images, [PERSON])

@@ -24,7 +24,8 @@ def is_cvat(root: ET.Element, file: Path) -> bool:
 def parse_cvat(root: ET.Element, file: Path) -> Parsed:
     """The images of a file, and the names of its labels in order.
 
-    Run-length masks, points and open lines are left out, and so are shapes outside of a frame.
+    Run-length masks, points and open lines are left out with a fault. Tags, and shapes of a track
+    where it is outside of the frame, are left out without a fault.
 
     Raises:
         KeyError, TypeError, ValueError: if a shape is incomplete.
@@ -33,12 +34,12 @@ def parse_cvat(root: ET.Element, file: Path) -> Parsed:
     images, faults = dict[str, ParsedImage](), list[Fault]()
     for image in root.iterfind('image'):
         stated = stated_size(image.get('width'), image.get('height'))
-        images[image.attrib['name']] = ParsedImage(image.attrib['name'], stated=stated)
+        images[image.attrib['name']] = ParsedImage(image.attrib['name'], stated_size=stated)
     for name, label, node in _shapes(root):
-        one = images.setdefault(name, ParsedImage(name))
+        image_of_shape = images.setdefault(name, ParsedImage(name))
         origin = f'{name} in {file}'
-        if found := _instance(node, label, origin):
-            one.objects.append(found)
+        if instance := _instance(node, label, origin):
+            image_of_shape.objects.append(instance)
         elif node.tag != 'tag':
             faults.append(Fault(NO_BOX, f'{node.tag} of {origin}'))
     return Parsed([*images.values()], names, faults)
@@ -56,12 +57,13 @@ def _shapes(root: ET.Element) -> Iterator[tuple[str, str, ET.Element]]:
 
 
 def _instance(node: ET.Element, label: str, origin: str) -> Instance | None:
-    attributes = {one.get('name'): one.text for one in node.iterfind('attribute')}
+    """The object of a box, a polygon or an ellipse; None for any other shape."""
+    attributes = {child.get('name'): child.text for child in node.iterfind('attribute')}
     crowd = is_ignored(attributes)
     if node.tag == 'box':
         corners = [node.attrib[key] for key in CORNERS]
-        turned = node.get('rotation')
-        return Instance(label, corners, crowd=crowd, degrees=turned, origin=origin, form='xyxy')
+        degrees = node.get('rotation')
+        return Instance(label, corners, crowd=crowd, degrees=degrees, origin=origin, form='xyxy')
     if node.tag == 'polygon':
         points = [
             float(value) for pair in node.attrib['points'].split(';') for value in pair.split(',')

@@ -12,7 +12,7 @@ from .parsed import Fault, Parsed, ParsedImage
 
 
 def is_darwin(content: Any, file: Path) -> bool:
-    """True if this is the content of such a file about an image."""
+    """True if this is the content of a Darwin file about an image."""
     match content:
         case {'item': {'name': str(), 'slots': [{}, *_]}, 'annotations': [*_]}:
             return True
@@ -30,19 +30,19 @@ def parse_darwin(content: Json, file: Path) -> Parsed:
     Raises:
         KeyError, TypeError, ValueError: if an annotation is incomplete.
     """
-    found, faults = list[Instance](), list[Fault]()
-    for one in content['annotations']:
-        name, box = text_of(one['name']), one.get('bounding_box')
-        if paths := _paths(one.get('polygon') or {}):
-            found.append(Instance.of_polygons(name, paths, str(file)))
+    objects, faults = list[Instance](), list[Fault]()
+    for annotation in content['annotations']:
+        name, box = text_of(annotation['name']), annotation.get('bounding_box')
+        if paths := _paths(annotation.get('polygon') or {}):
+            objects.append(Instance.of_polygons(name, paths, str(file)))
         elif box:
-            sides = [box[key] for key in 'xywh']
-            found.append(Instance(name, sides, origin=str(file)))
+            numbers = [box[key] for key in 'xywh']
+            objects.append(Instance(name, numbers, origin=str(file)))
         else:
             faults.append(Fault(NO_BOX, f'{name} of {file}'))
     slot = content['item']['slots'][0]
     stated = stated_size(slot.get('width'), slot.get('height'))
-    return Parsed([ParsedImage(darwin_image(content), found, stated)], (), faults)
+    return Parsed([ParsedImage(darwin_image(content), objects, stated)], faults=faults)
 
 
 def _paths(polygon: Json) -> list[list[float]]:

@@ -19,7 +19,7 @@ def is_datumaro(content: Any, file: Path) -> bool:
 
 
 def parse_datumaro(content: Json, file: Path) -> Parsed:
-    """The images of a file. Keypoints and open lines also have points, but are not polygons.
+    """The images of a file. Keypoints and open lines are left out with a fault.
 
     Raises:
         KeyError, TypeError, ValueError, IndexError: if an image or an object is incomplete.
@@ -31,22 +31,25 @@ def parse_datumaro(content: Json, file: Path) -> Parsed:
         height, width = image.get('size', (0, 0))
         name = str(image.get('path') or item['id'])
         origin = f'{name} in {file}'
-        objects = [one for one in item['annotations'] if one.get('label_id') is not None]
-        found = [_instance(one, names, origin) for one in objects if _is_shape(one)]
-        if len(found) < len(objects):
+        labeled = [one for one in item['annotations'] if one.get('label_id') is not None]
+        objects = [_instance(one, names, origin) for one in labeled if _is_shape(one)]
+        if len(objects) < len(labeled):
             faults.append(Fault(NO_BOX, origin))
-        images.append(ParsedImage(name, found, stated_size(width, height)))
+        images.append(ParsedImage(name, objects, stated_size(width, height)))
     return Parsed(images, faults=faults)
 
 
-def _is_shape(one: Json) -> bool:
-    """True for an object with a class and a box or a polygon."""
-    has_shape = one.get('bbox') or (one.get('type') == 'polygon' and one.get('points'))
-    return bool(has_shape) and one.get('label_id') is not None
+def _is_shape(annotation: Json) -> bool:
+    """True for an object with a class and a box or a polygon.
+
+    Keypoints and open lines also have points, but are of other types.
+    """
+    is_polygon = annotation.get('type') == 'polygon' and annotation.get('points')
+    return bool(annotation.get('bbox') or is_polygon) and annotation.get('label_id') is not None
 
 
-def _instance(one: Json, names: Sequence[str], origin: str) -> Instance:
-    name, crowd = names[one['label_id']], is_ignored(one)
-    if one.get('type') == 'polygon':
-        return Instance.of_polygons(name, [one['points']], origin, crowd)
-    return Instance(name, one['bbox'], crowd=crowd, origin=origin)
+def _instance(annotation: Json, names: Sequence[str], origin: str) -> Instance:
+    name, crowd = names[annotation['label_id']], is_ignored(annotation)
+    if annotation.get('type') == 'polygon':
+        return Instance.of_polygons(name, [annotation['points']], origin, crowd)
+    return Instance(name, annotation['bbox'], crowd=crowd, origin=origin)

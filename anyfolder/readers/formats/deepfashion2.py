@@ -18,7 +18,7 @@ def is_deepfashion2(content: Any, file: Path) -> bool:
 
 
 def parse_deepfashion2(content: Json, file: Path) -> Parsed:
-    """The image of such a file, with the box and polygons of each item.
+    """The image of a file, with the box and polygons of each item.
 
     Raises:
         KeyError, TypeError: if an item is incomplete.

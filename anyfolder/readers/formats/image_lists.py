@@ -9,8 +9,9 @@ from ..splits import split_of
 from .json_values import Json, first_of, is_ignored, stated_size, text_of
 from .parsed import Fault, Parsed, ParsedImage
 
-IMAGES = ('image', 'imagefilename', 'file_name', 'name')
-CLASSES = ('label', 'category', 'categories', 'class')
+# Keys of an image for its name, and of an object for its class.
+IMAGE_KEYS = ('image', 'imagefilename', 'file_name', 'name')
+CLASS_KEYS = ('label', 'category', 'categories', 'class')
 NO_BOX = 'objects without a box left out'
 
 
@@ -31,21 +32,21 @@ def parse_list(content: Any, file: Path, key: str) -> Parsed:
     """
     images, faults = [], []
     for entry in _entries(content):
-        name = str(first_of(entry, IMAGES))
+        name = str(first_of(entry, IMAGE_KEYS))
         origin = f'{name} in {file}'
         objects = objects_of(entry, key)
-        found = [_instance(one, origin) for one in objects if _has_box(one)]
-        if len(found) < len(objects):
+        instances = [_instance(item, origin) for item in objects if _has_box(item)]
+        if len(instances) < len(objects):
             faults.append(Fault(NO_BOX, origin))
         stated = stated_size(entry.get('width'), entry.get('height'))
-        images.append(ParsedImage(name, found, stated, split_of(str(entry.get('split')))))
+        images.append(ParsedImage(name, instances, stated, split_of(str(entry.get('split')))))
     return Parsed(images, faults=faults)
 
 
 def _entries(content: Any) -> Sequence[Json]:
     """The images of a list, which newer BDD100K files call frames."""
-    found = content.get('frames') if isinstance(content, Mapping) else content
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    entries = content.get('frames') if isinstance(content, Mapping) else content
+    return _mappings_in(entries)
 
 
 def objects_of(entry: Json, key: str) -> Sequence[Json]:
@@ -54,12 +55,17 @@ def objects_of(entry: Json, key: str) -> Sequence[Json]:
     Raises:
         ValueError: if these lists have different lengths.
     """
-    found = entry.get(key) or []
-    if isinstance(found, Mapping):
-        columns = {name: values for name, values in found.items() if isinstance(values, list)}
+    objects = entry.get(key) or []
+    if isinstance(objects, Mapping):
+        columns = {name: values for name, values in objects.items() if isinstance(values, list)}
         rows = zip(*columns.values(), strict=True)
-        found = [dict(zip(columns, row, strict=True)) for row in rows]
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+        objects = [dict(zip(columns, row, strict=True)) for row in rows]
+    return _mappings_in(objects)
+
+
+def _mappings_in(value: Any) -> list[Json]:
+    """The mappings in a list; empty if the value is not a list."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 # The form of a box by its key, and the keys of its numbers; without keys it is a list of four.
@@ -70,13 +76,14 @@ BOXES = {
 }
 
 
-def _has_box(one: Json) -> bool:
-    return any(map(one.get, BOXES))
+def _has_box(item: Json) -> bool:
+    return any(map(item.get, BOXES))
 
 
-def _instance(one: Json, origin: str) -> Instance:
-    key = next(filter(one.get, BOXES))
-    (form, keys), written = BOXES[key], one[key]
+def _instance(item: Json, origin: str) -> Instance:
+    """An object, which has a box."""
+    key = next(key for key in BOXES if item.get(key))
+    (form, keys), written = BOXES[key], item[key]
     box: Any = [float(written[name]) for name in keys] if keys else written
-    name = text_of(first_of(one, CLASSES))
-    return Instance(name, box, crowd=is_ignored(one), origin=origin, form=form)
+    name = text_of(first_of(item, CLASS_KEYS))
+    return Instance(name, box, crowd=is_ignored(item), origin=origin, form=form)

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 Json = Mapping[str, Any]  # an object of JSON
-# Keys that mark an object as neither trained on nor counted, and keys that contain such keys.
+# Keys that mark an object as neither trained on nor counted, and keys whose values have such keys.
 IGNORED = ('iscrowd', 'is_crowd', 'crowd', 'ignore', 'difficult')
-MOST_KEYS = 1000  # maximum number of keys cached in lower case
 NESTED = {'attributes', 'flags', 'extra', 'properties', 'other_data'}
+MAX_CACHED_KEYS = 1000  # keys in lower case
 
 
 def text_of(value: Any) -> str:
@@ -37,11 +37,11 @@ def is_yes(value: Any) -> bool:
     return str(value).strip().casefold() in ('1', '1.0', 'true', 'yes')
 
 
-def properties_of(found: Mapping[Any, Any]) -> list[tuple[str, Any]]:
-    """The keys and values of an object, and of nested objects such as attributes."""
+def properties_of(item: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+    """The keys, in lower case, and values of an object and of :data:`NESTED` objects in it."""
     properties = []
-    for key, value in found.items():
-        name = _in_small_letters(key)
+    for key, value in item.items():
+        name = _lower_case(key)
         if not isinstance(value, dict):
             properties.append((name, value))
         elif name in NESTED:
@@ -49,14 +49,14 @@ def properties_of(found: Mapping[Any, Any]) -> list[tuple[str, Any]]:
     return properties
 
 
-@lru_cache(maxsize=MOST_KEYS)
-def _in_small_letters(key: Any) -> str:
+@lru_cache(maxsize=MAX_CACHED_KEYS)
+def _lower_case(key: Any) -> str:
     return str(key).casefold()
 
 
-def is_ignored(found: Mapping[Any, Any]) -> bool:
+def is_ignored(item: Mapping[Any, Any]) -> bool:
     """True if an object is marked as crowd, ignored or difficult."""
-    return are_ignored(properties_of(found))
+    return are_ignored(properties_of(item))
 
 
 def are_ignored(properties: Sequence[tuple[str, Any]]) -> bool:
@@ -64,13 +64,13 @@ def are_ignored(properties: Sequence[tuple[str, Any]]) -> bool:
     return any(value and key in IGNORED and is_yes(value) for key, value in properties)
 
 
-def first_of(found: Json, keys: Sequence[str]) -> Any:
+def first_of(item: Json, keys: Sequence[str]) -> Any:
     """The value of the first of these keys that exists.
 
     Raises:
         KeyError: if none exists.
     """
-    return found[next((key for key in keys if key in found), keys[0])]
+    return item[next((key for key in keys if key in item), keys[0])]
 
 
 def stated_size(width: Any, height: Any) -> tuple[float, float]:

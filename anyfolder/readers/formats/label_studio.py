@@ -13,9 +13,12 @@ from .json_values import Json, stated_size, text_of
 from .parsed import Fault, Parsed, ParsedImage
 
 ANNOTATIONS = ('annotations', 'completions')  # keys of a task; the second is from old versions
-# Keys for the classes of a region, each in a list. The last one is for a shape with another id.
+# Keys for the classes of a region, each in a list. `labels` is a result of its own, which repeats
+# the shape under the same id.
 LABELS = ('rectanglelabels', 'polygonlabels', 'ellipselabels', 'labels')
-TURNED = 'rotated boxes, replaced by the upright rectangle around them'
+# Rotated boxes and ellipses are polygons here, whose upright rectangle `to_pixels` takes for the
+# box.
+ROTATED = 'rotated boxes, replaced by the upright rectangle around them'
 
 
 class Task(NamedTuple):
@@ -32,7 +35,9 @@ class Task(NamedTuple):
 
 def is_label_studio(content: Any, file: Path) -> bool:
     """True if this is the content of an export with a box, a polygon or an ellipse."""
-    regions = (one for task in tasks_in(content) for found in task.annotations for one in found)
+    regions = chain.from_iterable(
+        regions for task in tasks_in(content) for regions in task.annotations
+    )
     return any(_names_of(region) and _has_shape(region) for region in regions)
 
 
@@ -40,6 +45,7 @@ def parse_label_studio(content: Any, file: Path) -> Parsed:
     """The images of an export with boxes, polygons and ellipses, the first annotation of each.
 
     Images without an annotation are left out. An empty annotation means that there is no object.
+    Regions without a class, or of another shape, are left out with a fault.
 
     Raises:
         KeyError, TypeError, ValueError: if a region is incomplete.
@@ -62,8 +68,10 @@ def parse_label_studio(content: Any, file: Path) -> Parsed:
                 what = 'objects were drawn on images that were rotated in Label Studio'
                 faults.append(Fault(what, origin, 'rotate them back there, and export again'))
             if region.get('rotation') and 'points' not in region:
-                faults.append(Fault(TURNED, origin))
-            image.stated = stated_size(region.get('original_width'), region.get('original_height'))
+                faults.append(Fault(ROTATED, origin))
+            image.stated_size = stated_size(
+                region.get('original_width'), region.get('original_height')
+            )
             image.objects += [_instance(region, text_of(name), origin) for name in names]
         images.append(image)
     return Parsed(images, faults=faults)
@@ -71,18 +79,19 @@ def parse_label_studio(content: Any, file: Path) -> Parsed:
 
 def tasks_in(content: Any) -> Iterator[Task]:
     """The images of an export; empty for other content."""
-    for one in content if isinstance(content, list) else ():
-        if not isinstance(one, Mapping):
+    for task in content if isinstance(content, list) else ():
+        if not isinstance(task, Mapping):
             continue
-        key = next((key for key in ANNOTATIONS if isinstance(one.get(key), list)), '')
-        if key and isinstance(one.get('data'), Mapping):
-            # The ground truth comes first; cancelled annotations do not count.
-            found = sorted(one[key], key=lambda each: not each.get('ground_truth'))
-            kept = (each for each in found if not each.get('was_cancelled'))
-            yield Task(_image_in(one['data']), [_regions(each['result']) for each in kept])
-        elif 'annotation_id' in one or 'annotator' in one:  # JSON-MIN
-            lists = (value for value in one.values() if isinstance(value, list))
-            yield Task(_image_in(one), [[*chain.from_iterable(map(_regions, lists))]])
+        key = next((key for key in ANNOTATIONS if isinstance(task.get(key), list)), '')
+        if key and isinstance(task.get('data'), Mapping):
+            kept = [annotation for annotation in task[key] if not annotation.get('was_cancelled')]
+            # False comes first, so the ground truth does.
+            kept.sort(key=lambda annotation: not annotation.get('ground_truth'))
+            regions = [_regions(annotation['result']) for annotation in kept]
+            yield Task(_image_in(task['data']), regions)
+        elif 'annotation_id' in task or 'annotator' in task:  # JSON-MIN
+            lists = (value for value in task.values() if isinstance(value, list))
+            yield Task(_image_in(task), [[*chain.from_iterable(map(_regions, lists))]])
 
 
 def _image_in(data: Json) -> str:
@@ -91,21 +100,27 @@ def _image_in(data: Json) -> str:
     return next((texts[key] for key in ('image', 'img', *texts) if key in texts), '')
 
 
-def _regions(result: Sequence[Any]) -> list[Json]:
-    """The values of the results in an annotation, which JSON-MIN stores directly, with their sizes.
+def _regions(results: Sequence[Any]) -> list[Json]:
+    """The regions of an annotation.
 
-    A shape is left out if another result of the same id has its class.
+    A region is a result's ``value`` merged over the result, which has the image size. JSON-MIN
+    stores regions already merged. A shape is left out if a ``labels`` result of the same id repeats
+    it with its class.
     """
-    found = [one for one in result if isinstance(one, Mapping)]
-    labeled = {one.get('id') for one in found if one.get('type') == 'labels'}
-    return [
-        {**one, **one['value']} if isinstance(one.get('value'), Mapping) else one
-        for one in found
-        if not (one.get('type') in ('rectangle', 'polygon', 'ellipse') and one.get('id') in labeled)
-    ]
+    results = [result for result in results if isinstance(result, Mapping)]
+    labeled = {result.get('id') for result in results if result.get('type') == 'labels'}
+    regions = []
+    for result in results:
+        is_shape = result.get('type') in ('rectangle', 'polygon', 'ellipse')
+        if is_shape and result.get('id') in labeled:
+            continue
+        value = result.get('value')
+        regions.append({**result, **value} if isinstance(value, Mapping) else result)
+    return regions
 
 
 def _names_of(region: Json) -> Sequence[Any]:
+    """The classes of a region; empty without one."""
     return next((region[key] for key in LABELS if region.get(key)), ())
 
 
@@ -114,34 +129,41 @@ def _has_shape(region: Json) -> bool:
 
 
 def _instance(region: Json, name: str, origin: str) -> Instance:
-    """An object, in fractions of the image unless it is rotated."""
-    if not region.get('rotation') and not {'points', 'radiusX'} & region.keys():
-        box = [region[key] / 100 for key in ('x', 'y', 'width', 'height')]
-        return Instance(name, box, origin=origin, relative=True)
+    """An object, in fractions of the image; in pixels if it is rotated."""
     if points := region.get('points'):
-        found = [float(value) for point in points for value in point]
+        outline = [float(value) for point in points for value in point]
+        return _relative_polygon(name, outline, origin)
+    # The center of an ellipse, or the left upper corner of a box.
+    x, y = float(region['x']), float(region['y'])
+    is_ellipse = 'radiusX' in region
+    if is_ellipse:
+        outline = circle((x, y), (region['radiusX'], region['radiusY']))
     else:
-        x, y = float(region['x']), float(region['y'])
-        if 'radiusX' in region:
-            found = circle((x, y), (region['radiusX'], region['radiusY']))
-        else:
-            right, bottom = x + region['width'], y + region['height']
-            found = [x, y, right, y, right, bottom, x, bottom]
-        if region.get('rotation'):
-            return Instance.of_polygons(name, [_turned(found, (x, y), region)], origin)
-    polygon = Instance.of_polygons(name, [[value / 100 for value in found]], origin)
+        right, bottom = x + region['width'], y + region['height']
+        outline = [x, y, right, y, right, bottom, x, bottom]
+    if region.get('rotation'):
+        return Instance.of_polygons(name, [_rotated(outline, (x, y), region)], origin)
+    if is_ellipse:
+        return _relative_polygon(name, outline, origin)
+    box = [region[key] / 100 for key in ('x', 'y', 'width', 'height')]
+    return Instance(name, box, origin=origin, relative=True)
+
+
+def _relative_polygon(name: str, percent: Sequence[float], origin: str) -> Instance:
+    """An object from its polygon in percent of the image."""
+    polygon = Instance.of_polygons(name, [[value / 100 for value in percent]], origin)
     polygon.relative = True
     return polygon
 
 
-def _turned(points: Sequence[float], center: Sequence[float], region: Json) -> list[float]:
-    """Points in percent, rotated clockwise around one of them, in pixels."""
+def _rotated(points: Sequence[float], center: Sequence[float], region: Json) -> list[float]:
+    """Points in percent -> pixels, rotated clockwise around ``center``."""
     scales = [region[key] / 100 for key in ('original_width', 'original_height')]
     angle = math.radians(region['rotation'])
     cos, sin = math.cos(angle), math.sin(angle)
     x0, y0 = (value * scale for value, scale in zip(center, scales, strict=True))
-    turned = []
+    rotated = []
     for x, y in zip(points[::2], points[1::2], strict=True):
         right, down = x * scales[0] - x0, y * scales[1] - y0
-        turned += [x0 + right * cos - down * sin, y0 + right * sin + down * cos]
-    return turned
+        rotated += [x0 + right * cos - down * sin, y0 + right * sin + down * cos]
+    return rotated

@@ -20,7 +20,7 @@ def is_labelme(content: Any, file: Path) -> bool:
 
 
 def labelme_image(content: Json) -> str:
-    """The name of the image of a file, maybe with folders of another machine."""
+    """The name of the image of a file, maybe with folders of another machine; empty if missing."""
     return str(content.get('imagePath') or '')
 
 
@@ -35,6 +35,7 @@ def parse_labelme(content: Json, file: Path) -> Parsed:
     for i, shape in enumerate(content['shapes']):
         polygons = _polygons(shape)
         if shape.get('shape_type') == 'rotation':
+            # It is a polygon here, whose upright rectangle `to_pixels` takes for the box.
             what = 'rotated boxes, replaced by the upright rectangle around them'
             faults.append(Fault(what, f'{shape.get("direction")} radians of {file}'))
         if not polygons:
@@ -45,26 +46,28 @@ def parse_labelme(content: Json, file: Path) -> Parsed:
         groups.setdefault(key, []).extend(polygons)
         if is_ignored(shape):
             difficult.add(key)
-    found = [
+    objects = [
         Instance.of_polygons(key[0], polygons, str(file), key in difficult)
         for key, polygons in groups.items()
     ]
     stated = stated_size(content.get('imageWidth'), content.get('imageHeight'))
-    return Parsed([ParsedImage(labelme_image(content), found, stated)], faults=faults)
+    return Parsed([ParsedImage(labelme_image(content), objects, stated)], faults=faults)
 
 
 def _polygons(shape: Json) -> list[list[float]]:
     """The polygons ``[x, y, x, y, ...]`` of a shape; empty for a shape without an area."""
     points = [(float(x), float(y)) for x, y in shape['points']]
-    kind = shape.get('shape_type') or 'polygon'
-    if kind == 'mask' and shape.get('mask'):
+    shape_type = shape.get('shape_type') or 'polygon'
+    if shape_type == 'mask' and shape.get('mask'):
         if not (content := b64decode(shape['mask'])):
             raise ValueError('its mask is not a PNG in base64')
         return outlines_of(content, points[0])
-    if kind == 'circle' and len(points) == 2:
-        return [circle(points[0], [math.dist(*points)] * 2)]
-    if kind in ('rectangle', 'mask') and len(points) == 2:
+    if shape_type == 'circle' and len(points) == 2:
+        center, on_circle = points
+        radius = math.dist(center, on_circle)
+        return [circle(center, (radius, radius))]
+    if shape_type in ('rectangle', 'mask') and len(points) == 2:
         (left, top), (right, bottom) = points
         points = [(left, top), (right, top), (right, bottom), (left, bottom)]
-    has_area = len(points) > 2 and kind not in ('line', 'linestrip', 'points')
+    has_area = len(points) > 2 and shape_type not in ('line', 'linestrip', 'points')
     return [list(chain(*points))] if has_area else []

@@ -16,13 +16,13 @@ class ParsedImage:
         name: the name as written, maybe with folders. Empty if the name of the file identifies the
             image.
         objects: the objects in the image, each in the form of the file.
-        stated: width and height by the file, ``(0, 0)`` if not stated.
+        stated_size: width and height by the file, ``(0, 0)`` if not stated.
         split: the split of this image, if the file states one.
     """
 
     name: str
     objects: list[Instance] = field(default_factory=list)
-    stated: tuple[float, float] = (0, 0)
+    stated_size: tuple[float, float] = (0, 0)
     split: Split | None = None
 
 
@@ -30,8 +30,8 @@ class Fault(NamedTuple):
     """An error in a file, or an omission.
 
     Attributes:
-        what: the fault, in the plural: ``'parts of objects left out'``.
-        example: the place and the value.
+        what: the fault, about several items: ``'parts of objects left out'``.
+        example: the item that has it, by its position and value.
         remedy: the remedy for an error. Empty for an omission.
     """
 

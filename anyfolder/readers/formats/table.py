@@ -19,6 +19,7 @@ from .via import is_via, is_via_table, parse_via, parse_via_table
 from .voc import is_voc, parse_voc, voc_image
 from .yolo import are_labels, parse_yolo
 
+# Suffixes of files; image lists may also have an image on each line.
 TABLES = ('.csv', '.tsv')
 JSON, LISTS = ('.json',), ('.json', '.jsonl')
 
@@ -36,10 +37,10 @@ class Format(NamedTuple):
         parse: returns the parsed file. It raises ``KeyError``, ``TypeError``, ``ValueError`` or
             ``AttributeError`` if the content is incomplete.
         unit: the part of the content that can be incomplete, for messages.
-        image: for files of one image each, returns the name of the image in the file, or empty.
-            None: a file lists images.
-        is_strict: whether it is an error if that name and the name of the file are different
-            images.
+        image: for formats with a file per image, returns the name of the image in the file, or
+            empty. None: a file lists several images.
+        is_strict: whether it is an error if that name and the name of the file are those of
+            different images.
     """
 
     name: str
@@ -56,13 +57,17 @@ YOLO = Format('YOLO', ('.txt',), are_labels, parse_yolo, 'a line', image=lambda 
 # annotations, and JSONL are only read if no other file belongs to a format.
 FORMATS = (
     Format('COCO', JSON, is_coco, parse_coco),
-    Format('LabelMe', JSON, is_labelme, parse_labelme, 'a shape', labelme_image, is_strict=True),
+    Format(
+        'LabelMe', JSON, is_labelme, parse_labelme, 'a shape', image=labelme_image, is_strict=True
+    ),
     Format('CVAT', ('.xml',), is_cvat, parse_cvat, 'a shape'),
-    Format('Pascal VOC', ('.xml',), is_voc, parse_voc, 'an object', voc_image),
+    Format('Pascal VOC', ('.xml',), is_voc, parse_voc, 'an object', image=voc_image),
     YOLO,
     Format('VGG Image Annotator', JSON, is_via, parse_via, 'a region'),
-    Format('Supervisely', JSON, is_supervisely, parse_supervisely, 'a figure', lambda content: ''),
-    Format('V7 Darwin', JSON, is_darwin, parse_darwin, 'an annotation', darwin_image),
+    Format(
+        'Supervisely', JSON, is_supervisely, parse_supervisely, 'a figure', image=lambda content: ''
+    ),
+    Format('V7 Darwin', JSON, is_darwin, parse_darwin, 'an annotation', image=darwin_image),
     Format('Label Studio', JSON, is_label_studio, parse_label_studio, 'a region'),
     Format('Datumaro', JSON, is_datumaro, parse_datumaro),
     *(

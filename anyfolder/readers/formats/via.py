@@ -30,21 +30,21 @@ def parse_via(content: Any, file: Path) -> Parsed:
     Raises:
         KeyError, TypeError, ValueError: if a region is incomplete.
     """
-    images = list(_images(content))
-    attribute = _attribute([region for image in images for region in _regions(image)])
-    found, faults = [], []
-    for image in images:
-        name = str(image['filename'])
-        one = ParsedImage(name)
-        for region in _regions(image):
+    entries = list(_images(content))
+    attribute = _class_attribute([region for entry in entries for region in _regions(entry)])
+    images, faults = [], []
+    for entry in entries:
+        name = str(entry['filename'])
+        image = ParsedImage(name)
+        for region in _regions(entry):
             origin = f'{name} in {file}'
             if instance := _instance(region, attribute, origin):
-                one.objects.append(instance)
+                image.objects.append(instance)
             else:
                 what = f'shapes left out, {region[SHAPE].get("name")}'
                 faults.append(Fault(what, origin))
-        found.append(one)
-    return Parsed(found, faults=faults)
+        images.append(image)
+    return Parsed(images, faults=faults)
 
 
 def is_via_table(rows: Sequence[Row], file: Path) -> bool:
@@ -72,21 +72,26 @@ def parse_via_table(rows: Sequence[Row], file: Path) -> Parsed:
 def _images(content: Any) -> Iterable[Json]:
     """The images of a project, or of an export of its annotations."""
     if isinstance(content, Mapping):
-        found = content.get('_via_img_metadata', content)
-        for image in found.values() if isinstance(found, Mapping) else ():
+        metadata = content.get('_via_img_metadata', content)
+        for image in metadata.values() if isinstance(metadata, Mapping) else ():
             if isinstance(image, Mapping) and {'filename', 'regions'} <= image.keys():
                 yield image
 
 
 def _regions(image: Json) -> Sequence[Json]:
     """The regions of an image: a list, or in version 1 an object by number."""
-    found = image['regions']
-    found = [*found.values()] if isinstance(found, Mapping) else found
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    regions = image['regions']
+    if isinstance(regions, Mapping):
+        regions = [*regions.values()]
+    if not isinstance(regions, list):
+        return []
+    return [region for region in regions if isinstance(region, Mapping)]
 
 
-def _attribute(regions: Sequence[Json]) -> str | None:
+def _class_attribute(regions: Sequence[Json]) -> str | None:
     """The attribute that names the class: one of :data:`CLASS_ATTRIBUTES`, or the only one.
+
+    None if the regions have no attributes.
 
     Raises:
         ValueError: if there are several, and none is in :data:`CLASS_ATTRIBUTES`.
@@ -102,18 +107,19 @@ def _attribute(regions: Sequence[Json]) -> str | None:
 
 
 def _instance(region: Json, attribute: str | None, origin: str) -> Instance | None:
+    """The object of a region; None for points and open lines."""
     shape, attributes = region[SHAPE], region.get(ATTRIBUTES) or {}
     name = _class_in(attributes.get(attribute)) if attribute else ONLY_CLASS
     crowd = is_ignored(attributes)
-    kind = shape.get('name')
-    if kind == 'rect':
+    shape_name = shape.get('name')
+    if shape_name == 'rect':
         box = [shape[key] for key in ('x', 'y', 'width', 'height')]
         return Instance(name, box, crowd=crowd, origin=origin)
-    if kind == 'polygon':
+    if shape_name == 'polygon':
         pairs = zip(shape['all_points_x'], shape['all_points_y'], strict=True)
         points = [value for pair in pairs for value in pair]
-    elif kind in ('circle', 'ellipse'):
-        radii = (shape['r'], shape['r']) if kind == 'circle' else (shape['rx'], shape['ry'])
+    elif shape_name in ('circle', 'ellipse'):
+        radii = (shape['r'], shape['r']) if shape_name == 'circle' else (shape['rx'], shape['ry'])
         points = circle((shape['cx'], shape['cy']), radii)
     else:
         return None
@@ -121,7 +127,7 @@ def _instance(region: Json, attribute: str | None, origin: str) -> Instance | No
 
 
 def _class_in(value: Any) -> str:
-    """The class in an attribute: text, or the only checked checkbox."""
+    """The class in an attribute: text, or the only checked checkbox, or else empty."""
     if not isinstance(value, Mapping):
         return text_of(value)
     chosen = [str(name) for name, on in value.items() if is_yes(on)]

@@ -11,7 +11,7 @@ from .json_values import is_ignored, stated_size
 from .parsed import Fault, Parsed, ParsedImage
 
 CORNERS = ('xmin', 'ymin', 'xmax', 'ymax')
-MIDDLE = ('cx', 'cy', 'w', 'h')  # roLabelImg's
+CENTER = ('cx', 'cy', 'w', 'h')  # roLabelImg's rotated box
 
 
 def is_voc(root: ET.Element, file: Path) -> bool:
@@ -42,14 +42,14 @@ def parse_voc(root: ET.Element, file: Path) -> Parsed:
 
 
 def _instance(node: ET.Element, file: Path) -> Instance:
-    """An object from its box, or else from its polygon: ``x1, y1, x2, y2, ...``, or LabelMe's."""
+    """An object from its rotated box, its box or its polygon: ``x1, y1, x2, ...`` or LabelMe's."""
     attributes = {
-        each.findtext('name'): each.findtext('value') for each in node.iterfind('attributes/*')
+        item.findtext('name'): item.findtext('value') for item in node.iterfind('attributes/*')
     }
-    found = Instance(
+    instance = Instance(
         _text(node, 'name').strip(),
         (),
-        crowd=is_ignored({**{each.tag: each.text for each in node}, **attributes}),
+        crowd=is_ignored({**{child.tag: child.text for child in node}, **attributes}),
         degrees=attributes.get('rotation'),
         origin=str(file),
         form='xyxy',
@@ -61,20 +61,25 @@ def _instance(node: ET.Element, file: Path) -> Instance:
         if re.fullmatch(r'[xy]\d*', point.tag)
     ]
     if node.find('robndbox') is not None:
-        found.form, found.box = 'center', _numbers(node, 'robndbox', MIDDLE)
-        found.degrees = math.degrees(float(_text(node, 'robndbox/angle')))
+        instance.form, instance.box = 'center', _numbers(node, 'robndbox', CENTER)
+        instance.degrees = math.degrees(float(_text(node, 'robndbox/angle')))
     elif node.find('bndbox') is None and points:
-        found.segmentation = [points]
+        instance.segmentation = [points]
     else:
-        found.box = _numbers(node, 'bndbox', CORNERS)
-    return found
+        instance.box = _numbers(node, 'bndbox', CORNERS)
+    return instance
 
 
-def _numbers(node: ET.Element, place: str, names: tuple[str, ...]) -> list[Any]:
-    return [float(_text(node, f'{place}/{name}')) for name in names]
+def _numbers(node: ET.Element, path: str, names: tuple[str, ...]) -> list[Any]:
+    return [float(_text(node, f'{path}/{name}')) for name in names]
 
 
 def _text(node: ET.Element, path: str) -> str:
+    """The text of an element.
+
+    Raises:
+        ValueError: if it is missing or empty.
+    """
     text = node.findtext(path)
     if not text or not text.strip():
         raise ValueError(f'it has no {path}')

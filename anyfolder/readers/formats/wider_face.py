@@ -7,16 +7,16 @@ from ..records import Instance
 from .parsed import Fault, Parsed, ParsedImage
 
 FACE = 'face'
-INVALID = 7  # the place of the flag of faces that are too hard to count
+INVALID_INDEX = 7  # index in a row of the flag for faces that are too hard to count
 
 
 def is_wider_face(lines: Sequence[str], file: Path) -> bool:
-    """True if a path, a number of boxes and ten numbers follow each other."""
+    """True if the first lines are a path, a number of boxes and ten numbers."""
     return len(lines) > 2 and lines[1].strip().isdecimal() and len(lines[2].split()) == 10
 
 
 def parse_wider_face(lines: Sequence[str], file: Path) -> Parsed:
-    """The images of such a list. An image without a face has a line of zeros instead of boxes.
+    """The images of a list. An image without a face may have a line of zeros instead of boxes.
 
     Raises:
         ValueError: if a number of boxes or a box is missing.
@@ -32,13 +32,13 @@ def parse_wider_face(lines: Sequence[str], file: Path) -> Parsed:
             origin = f'line {number} of {file}'
             values = row.split()
             box = [float(value) for value in values[:4]]
-            found = Instance(FACE, box, crowd=values[INVALID : INVALID + 1] == ['1'], origin=origin)
+            is_invalid = len(values) > INVALID_INDEX and values[INVALID_INDEX] == '1'
             if min(box[2:]) > 0:
-                image.objects.append(found)
+                image.objects.append(Instance(FACE, box, crowd=is_invalid, origin=origin))
             else:
                 faults.append(Fault('faces without a side left out', f'{row!r}, {origin}'))
         images.append(image)
-        # Not all editions of the data set have the line of zeros.
-        empty = count == 0 and rows and len(rows[0].split()) > 1 and '/' not in rows[0]
-        line += 2 + (1 if empty else count)
+        # Not all editions of the data set have the line of zeros. The next image has a slash.
+        has_zeros = count == 0 and rows and len(rows[0].split()) > 1 and '/' not in rows[0]
+        line += 2 + (1 if has_zeros else count)
     return Parsed(images, [FACE], faults)

@@ -18,18 +18,18 @@ def is_xview(content: Any, file: Path) -> bool:
 
 
 def parse_xview(content: Json, file: Path) -> Parsed:
-    """The images of such a file. Classes are numbers.
+    """The images of a file. Classes are numbers.
 
     Raises:
         KeyError, TypeError, AttributeError: if a feature is incomplete.
     """
     images: dict[str, ParsedImage] = {}
     for number, feature in enumerate(content['features'], 1):
-        found: Mapping[str, Any] = feature['properties']
-        name = text_of(found['image_id'])
-        box = found['bounds_imcoords'].split(',')
+        properties: Mapping[str, Any] = feature['properties']
+        name = text_of(properties['image_id'])
+        box = properties['bounds_imcoords'].split(',')
         instance = Instance(
-            key_of(found['type_id']), box, origin=f'feature {number} of {file}', form='xyxy'
+            key_of(properties['type_id']), box, origin=f'feature {number} of {file}', form='xyxy'
         )
         images.setdefault(name, ParsedImage(name)).objects.append(instance)
     return Parsed([*images.values()])

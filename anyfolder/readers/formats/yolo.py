@@ -37,15 +37,16 @@ def parse_yolo(labels: YoloLabels, file: Path) -> Parsed:
     """The image of a label file. Values are fractions of the width and height."""
     objects, faults = [], []
     for number, line in enumerate(labels.lines, 1):
-        found = _instance(line, labels, f'line {number} of {file}')
-        if isinstance(found, Fault):
-            faults.append(found)
+        instance = _instance(line, labels, f'line {number} of {file}')
+        if isinstance(instance, Fault):
+            faults.append(instance)
         else:
-            objects.append(found)
+            objects.append(instance)
     return Parsed([ParsedImage('', objects)], faults=faults)
 
 
 def _instance(line: str, labels: YoloLabels, origin: str) -> Instance | Fault:
+    """The object of a line, or a fault if the line is invalid."""
     try:
         label, *values = map(float, line.split())
     except ValueError:
@@ -53,7 +54,7 @@ def _instance(line: str, labels: YoloLabels, origin: str) -> Instance | Fault:
     file, names = labels.named
     box = labels.form.box_in(values)
     if box is None and len(values) % 2:
-        values = values[:-1]  # with a score
+        values = values[:-1]  # a score after the polygon
     numbers = values if box is None else box
     if not (numbers and label.is_integer() and all(map(math.isfinite, numbers))):
         what = 'lines are neither a class and 4 numbers nor a polygon'
@@ -61,7 +62,7 @@ def _instance(line: str, labels: YoloLabels, origin: str) -> Instance | Fault:
     if not (0 <= label < len(names) and names[int(label)]):
         what = f'lines have a class that {file.name} does not name'
         return Fault(what, f'class {label:g}, {origin}', 'add its name, and count from 0')
-    found = Instance(names[int(label)], box or (), origin=origin, form='center', relative=True)
+    instance = Instance(names[int(label)], box or (), origin=origin, form='center', relative=True)
     if box is None:
-        found.segmentation = [values]
-    return found
+        instance.segmentation = [values]
+    return instance

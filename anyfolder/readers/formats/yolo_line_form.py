@@ -12,9 +12,10 @@ from anyfolder.errors import UnclearError
 
 from .parsed import Fault
 
-MAINLY = 0.9  # fraction of keypoints in their box, and of boxes in the image
-SCATTER = 0.5  # spread of size minus center over that of the center; 0.1 for polygons
-BEYOND = 0.05  # fraction of the image by which rounding may exceed it
+MIN_SHARE = 0.9  # fraction of keypoints in their box, and of boxes in the image
+# Variance of size minus center, divided by that of the center; about 0.1 for polygons.
+MIN_SCATTER_RATIO = 0.5
+BEYOND = 0.05  # fraction of the image by which rounded values may exceed it
 COUNT = re.compile(r'\d{1,4}')  # number of keypoints, or of values per keypoint
 # Keys of a layout for lines with a box, after which nothing is read.
 BOXES_ALONE = dict(
@@ -22,27 +23,28 @@ BOXES_ALONE = dict(
     columns=['class', 'x', 'y', 'width', 'height', '...'],
     units=['relative', 'center'],
 )
-FEW = 10  # number of lines of one length from which on their meaning counts next to other lengths
+MIN_LINES = 10  # fewer lines of one length say too little about their meaning
 
 
 class LineForm(NamedTuple):
     """The meaning of the numbers after a class.
 
     Attributes:
-        first: the index of the box in five numbers: 1 after a score, 0 before it.
-        behind: how many numbers follow a box. 0: more numbers are a polygon.
+        box_start: the index of the box in five numbers, one of which is a score: 1 after the
+            score, 0 before it.
+        after_box: how many numbers follow a box. 0: six or more numbers are a polygon.
     """
 
-    first: int = 0
-    behind: int = 0
+    box_start: int = 0
+    after_box: int = 0
 
     def box_in(self, values: list[float]) -> list[float] | None:
         """The center and size of a box; empty for an invalid line, None for a polygon."""
         if len(values) == 5:
-            return values[self.first :][:4]
-        if len(values) in (4, 4 + self.behind):
+            return values[self.box_start :][:4]
+        if len(values) in (4, 4 + self.after_box):
             return values[:4]
-        return [] if self.behind or len(values) < 6 else None
+        return [] if self.after_box or len(values) < 6 else None
 
 
 def line_form(lines: Sequence[str], keypoints: Any = None) -> tuple[LineForm, list[Fault]]:
@@ -57,22 +59,23 @@ def line_form(lines: Sequence[str], keypoints: Any = None) -> tuple[LineForm, li
         The form, and the lines that are read in an unusual one.
 
     Raises:
-        InputError: if there seem to be keypoints, or two ambiguous values, and there is no
-            ``kpt_shape``.
+        InputError: if there is no ``kpt_shape``, and boxes seem to be followed by keypoints, or by
+            two values that may also make them polygons.
     """
     rows = _rows_by_length(lines)
     scored = rows.pop(5, np.zeros((0, 5)))
-    first = int(_are_boxes(scored[:, 1:]).sum() > _are_boxes(scored).sum())
+    box_start = int(_are_boxes(scored[:, 1:]).sum() > _are_boxes(scored).sum())
     what = 'lines with a score before the box, read as class, score, x, y, width, height'
-    faults = [Fault(what, line) for line in lines if first and len(line.split()) == 6]
+    faults = [Fault(what, line) for line in lines if box_start and len(line.split()) == 6]
     match keypoints:
         case [str(points), str(values)] if COUNT.fullmatch(points) and COUNT.fullmatch(values):
-            return LineForm(first, int(points) * int(values)), faults
-    if {*rows} == {6} and _are_boxes(rows[6]).mean() > MAINLY and not (rows[6][:, 5] % 1).any():
-        return LineForm(first, 2), faults  # a score and a track number
-    if len(rows) == 1 or min(map(len, rows.values()), default=0) >= FEW:
+            return LineForm(box_start, after_box=int(points) * int(values)), faults
+    if {*rows} == {6} and _are_boxes(rows[6]).mean() > MIN_SHARE and not (rows[6][:, 5] % 1).any():
+        return LineForm(box_start, after_box=2), faults  # a score and a track number
+    # A few lines of other lengths would make a guess about all lines unreliable.
+    if len(rows) == 1 or min(map(len, rows.values()), default=0) >= MIN_LINES:
         _check_poses(rows, max(lines, key=lambda line: len(line.split())))
-    return LineForm(first), faults
+    return LineForm(box_start), faults
 
 
 def _rows_by_length(lines: Sequence[str]) -> dict[int, np.ndarray]:
@@ -84,7 +87,7 @@ def _rows_by_length(lines: Sequence[str]) -> dict[int, np.ndarray]:
             numbers = [*map(float, values)]
             if len(numbers) > 4:
                 rows[len(numbers)].append(numbers)
-    return {length: np.array(found) for length, found in rows.items()}
+    return {length: np.array(rows_of_length) for length, rows_of_length in rows.items()}
 
 
 def _are_boxes(values: np.ndarray) -> np.ndarray:
@@ -94,21 +97,30 @@ def _are_boxes(values: np.ndarray) -> np.ndarray:
 
 
 def _begin_with_boxes(values: np.ndarray) -> bool:
-    """True if rows (N, 4 or more) are boxes in the image, not polygons.
+    """True if rows (N, 4 or more) begin with boxes in the image, and not with polygons.
 
-    The first two points of a polygon, read as a box, are not a box within the image, or are near
-    each other, wherever the polygon is.
+    The first two points of a polygon, read as center and size, are often no box within the image.
+    They are also near each other wherever the polygon is, so their difference varies far less than
+    the first point.
     """
-    middle, size = values[:, :2], values[:, 2:4]
-    scatter, scatter_of_middle = (part.var(axis=0).sum() for part in (size - middle, middle))
-    return _are_boxes(values).mean() > MAINLY and scatter > SCATTER * scatter_of_middle
+    center, size = values[:, :2], values[:, 2:4]
+    scatter = (size - center).var(axis=0).sum()
+    center_scatter = center.var(axis=0).sum()
+    return _are_boxes(values).mean() > MIN_SHARE and scatter > MIN_SCATTER_RATIO * center_scatter
 
 
 def _check_poses(rows: Mapping[int, np.ndarray], longest: str) -> None:
-    """Raise an ``InputError`` if the numbers after boxes do not seem to be polygons."""
+    """Raise an ``UnclearError`` if lines are, or may be, a box and more values, not a polygon.
+
+    Args:
+        rows: see :func:`_rows_by_length`.
+        longest: a line, for the message.
+    """
     dimensions = [_dimensions(values) for values in rows.values()]
     if all(dimensions):
-        counts = [(length - 4) // each for length, each in zip(rows, dimensions, strict=True)]
+        counts = [
+            (length - 4) // per_point for length, per_point in zip(rows, dimensions, strict=True)
+        ]
         remedy = f'add kpt_shape: [{counts[0]}, {dimensions[0]}] to data.yaml'
         if len(rows) > 1:
             remedy = 'remove the numbers after the box in each line'
@@ -118,10 +130,12 @@ def _check_poses(rows: Mapping[int, np.ndarray], longest: str) -> None:
             '[0, 2] if they are polygons.',
             **BOXES_ALONE,
         )
-    short = rows[6] if {*rows} == {6} else None
-    if short is None or _are_boxes(short).mean() <= MAINLY:
+    if {*rows} != {6}:  # a box and two values, or three points
         return
-    if len(short) < FEW or _begin_with_boxes(short):
+    of_six = rows[6]
+    if _are_boxes(of_six).mean() <= MIN_SHARE:
+        return
+    if len(of_six) < MIN_LINES or _begin_with_boxes(of_six):
         raise UnclearError(
             f'lines of a class and six numbers, such as {longest!r}, may be a box and '
             'two more values, or a polygon of three points; remove the numbers after the box, or '
@@ -135,14 +149,14 @@ def _dimensions(values: np.ndarray) -> int:
 
     Keypoints have a visibility of 0, 1 or 2, or most of them lie in the box.
     """
-    middle, size, behind = values[:, None, :2], values[:, None, 2:4], values[:, 4:]
-    if behind.shape[1] % 3 == 0 and np.isin(behind[:, 2::3], (0, 1, 2)).all():
+    center, size, after = values[:, None, :2], values[:, None, 2:4], values[:, 4:]
+    if after.shape[1] % 3 == 0 and np.isin(after[:, 2::3], (0, 1, 2)).all():
         return 3
     for dimensions in (2, 3) if _begin_with_boxes(values) else ():
-        if behind.shape[1] % dimensions == 0:
-            points = behind.reshape(len(values), -1, dimensions)[..., :2]
-            in_box = (np.abs(points - middle) <= size / 2 + BEYOND).all(axis=-1)
-            seen = (points != 0).any(axis=-1)
-            if in_box[seen].sum() > MAINLY * max(seen.sum(), 1):
+        if after.shape[1] % dimensions == 0:
+            points = after.reshape(len(values), -1, dimensions)[..., :2]
+            in_box = (np.abs(points - center) <= size / 2 + BEYOND).all(axis=-1)
+            is_labeled = (points != 0).any(axis=-1)
+            if in_box[is_labeled].sum() > MIN_SHARE * max(is_labeled.sum(), 1):
                 return dimensions
     return 0

@@ -1,4 +1,4 @@
-"""What a folder leaves open is answered by the lines of a layout file that its error ends in."""
+"""Errors on ambiguous folders end in a layout file with which the folder is read."""
 
 import ast
 import traceback
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from public_scene import Scene
-from unclear_scenes import UNCLEAR, box_table, box_table_without_header, boxes_beside_folders
+from unclear_scenes import UNCLEAR, box_table, box_table_without_header, boxes_next_to_folders
 
 import anyfolder
 from anyfolder.errors import InputError
@@ -18,97 +18,101 @@ from anyfolder.layouts.patterns_of_files import paired_patterns, patterns_of
 READERS = Path(anyfolder.__file__).parent / 'readers'
 
 
-def refusal_of(folder, task):
+def error_of(folder, task):
     with pytest.raises(InputError) as raised:
         anyfolder.read(folder, task=task)
     return raised.value
 
 
-@pytest.mark.parametrize('unclear', UNCLEAR, ids=lambda one: one.write.__name__)
-def test_an_unclear_folder_is_read_with_the_lines_of_its_error(tmp_path, unclear):
+def read_as_suggested(folder, task):
+    """The sentence of the error, and the data as read with the layout file that it suggests."""
+    sentence, _, layout = str(error_of(folder, task)).partition('such as:\n\n')
+    (folder / 'anyfolder.yaml').write_text(layout)
+    return sentence, anyfolder.read(folder, task=task)
+
+
+@pytest.mark.parametrize('unclear', UNCLEAR, ids=lambda unclear: unclear.write.__name__)
+def test_unclear_folders_are_read_with_the_layout_of_their_error(tmp_path, unclear):
     unclear.write(Scene(tmp_path))
-    sentence, _, lines = str(refusal_of(tmp_path, unclear.task)).partition('such as:\n\n')
+    sentence, data = read_as_suggested(tmp_path, unclear.task)
     assert unclear.words in sentence
-    (tmp_path / 'anyfolder.yaml').write_text(lines)
-    found = anyfolder.read(tmp_path, task=unclear.task)
-    assert found.classes == unclear.classes
-    assert len([*chain(*found.splits.values())]) == unclear.images
+    assert data.classes == unclear.classes
+    assert len([*chain(*data.splits.values())]) == unclear.images
 
 
-def test_every_question_of_the_readers_is_asked_above(tmp_path):
-    asked = {
+def test_every_unclear_error_of_the_readers_has_a_scene(tmp_path):
+    """The lines that raise an ``UnclearError``, in the code and with the scenes, are the same."""
+    in_code = {
         (file.name, node.lineno)
         for file in READERS.rglob('*.py')
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Raise) and 'UnclearError' in ast.unparse(node)
     }
-    met = set()
+    reached = set()
     for unclear in UNCLEAR:
         folder = tmp_path / unclear.write.__name__
         unclear.write(Scene(folder))
-        cause = refusal_of(folder, unclear.task)
+        cause = error_of(folder, unclear.task)
         while cause.__cause__:
             cause = cause.__cause__
         last = traceback.extract_tb(cause.__traceback__)[-1]
-        met.add((Path(last.filename).name, last.lineno))
-    assert met == asked
+        reached.add((Path(last.filename).name, last.lineno))
+    assert reached == in_code
 
 
-def test_yolo_with_left_upper_corners_is_one_question(tmp_path):
-    scene, random, starts = Scene(tmp_path), np.random.default_rng(0), []
-    for i in range(12):
+def test_yolo_boxes_with_upper_left_corners_are_unclear(tmp_path):
+    scene = Scene(tmp_path)
+    corners = np.random.default_rng(0).integers(0, 60, (12, 2)).tolist()
+    for i, (left, top) in enumerate(corners):
         scene.images(f'images/{i}.jpg', size=(100, 100))
-        starts.append(random.integers(0, 60, 2).tolist())
-        scene.text(f'labels/{i}.txt', f'0 {starts[i][0] / 100} {starts[i][1] / 100} 0.4 0.4')
+        scene.text(f'labels/{i}.txt', f'0 {left / 100} {top / 100} 0.4 0.4')
     scene.text('classes.txt', 'bar')
-    sentence, _, lines = str(refusal_of(tmp_path, 'detection')).partition('such as:\n\n')
+    sentence, data = read_as_suggested(tmp_path, 'detection')
     assert 'seem to be left, top, width, height instead of center x' in sentence
-    (tmp_path / 'anyfolder.yaml').write_text(lines)
-    found = anyfolder.read(tmp_path, task='detection')
-    for image in chain(*found.splits.values()):
-        assert image.objects[0].box == pytest.approx((*starts[int(image.path.stem)], 40, 40))
+    for image in chain(*data.splits.values()):
+        assert image.objects[0].box == pytest.approx((*corners[int(image.path.stem)], 40, 40))
 
 
 @pytest.mark.parametrize(
-    ('write', 'first'),
+    ('write', 'first_box'),
     [
         (box_table, (0, 0, 20, 15)),
         (box_table_without_header, (10, 8, 9, 7)),
-        (boxes_beside_folders, (0, 0, 20, 15)),
+        (boxes_next_to_folders, (0, 0, 20, 15)),
     ],
 )
-def test_a_table_of_boxes_is_read_by_the_lines_of_its_question(tmp_path, write, first):
+def test_unclear_box_tables_are_read_with_the_suggested_columns(tmp_path, write, first_box):
+    """The box of each image is one pixel further right and down than that of the image before."""
     write(Scene(tmp_path))
-    lines = str(refusal_of(tmp_path, 'detection')).partition('such as:\n\n')[2]
-    (tmp_path / 'anyfolder.yaml').write_text(lines)
-    found = anyfolder.read(tmp_path, task='detection')
-    for image in chain(*found.splits.values()):
-        [one] = image.objects
+    _, data = read_as_suggested(tmp_path, 'detection')
+    left, top, width, height = first_box
+    for image in chain(*data.splits.values()):
+        [found] = image.objects
         number = int(image.path.stem)
-        assert one.box == (first[0] + number, first[1] + number, *first[2:])
-        assert one.label == ('car', 'bus')[number % 2]
+        assert found.box == (left + number, top + number, width, height)
+        assert found.label == ('car', 'bus')[number % 2]
 
 
-# Pairs of an image and its labels, and the patterns of both.
+# Paths of images and their labels in turn, and at the end the patterns of both.
 PAIRS = {
     'side by side': 'a/1.jpg a/1_mask.png a/2.jpg a/2_mask.png a/{name}.jpg a/{name}_mask.png',
     'in folders': 'i/x/1.jpg m/x/1.png i/y/2.jpg m/y/2.png i/{a}/{name}.jpg m/{a}/{name}.png',
     'in splits': 'train/i/1.jpg train/m/1.png val/i/2.jpg val/m/2.png {split}/i/{name}.jpg '
     '{split}/m/{name}.png',
-    'of other suffixes': 'i/1.jpg m/1.png i/2.png m/2.png i/{name}.* m/{name}.png',
-    'of one': 'i/1.jpg m/1.png i/{name}.jpg m/{name}.png',
+    'with several suffixes': 'i/1.jpg m/1.png i/2.png m/2.png i/{name}.* m/{name}.png',
+    'a single pair': 'i/1.jpg m/1.png i/{name}.jpg m/{name}.png',
 }
 
 
-@pytest.mark.parametrize('how', PAIRS)
-def test_patterns_of_pairs(how):
-    *names, image, label = PAIRS[how].split()
+@pytest.mark.parametrize('case', PAIRS)
+def test_patterns_of_pairs(case):
+    *names, image_pattern, label_pattern = PAIRS[case].split()
     files = [Path('data', name) for name in names]
-    found = paired_patterns(Path('data'), [*zip(files[::2], files[1::2], strict=True)])
-    assert found == ([image], [label])
+    pairs = [*zip(files[::2], files[1::2], strict=True)]
+    assert paired_patterns(Path('data'), pairs) == ([image_pattern], [label_pattern])
 
 
-def test_names_without_a_rule_have_no_patterns():
+def test_unrelated_names_have_no_patterns():
     folder = Path('data')
     pairs = [(folder / '1.jpg', folder / 'x.png'), (folder / '2.jpg', folder / 'y.png')]
     assert paired_patterns(folder, pairs) is None
@@ -119,7 +123,7 @@ def test_patterns_of_files():
     assert patterns_of(Path('d'), files) == ['{split}/*.json', 'c.json']
 
 
-def test_lines_are_plain_and_in_quotes_where_they_must_be():
+def test_layout_text_has_quotes_only_where_needed():
     content = dict(format='masks', images='{split}/*.jpg', classes={'0': None, '#ff0000': 'no'})
     assert as_lines(content) == (
         "format: masks\nimages: '{split}/*.jpg'\nclasses: {'0': ~, '#ff0000': 'no'}\n"

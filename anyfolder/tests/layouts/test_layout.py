@@ -1,4 +1,4 @@
-"""Layout files: their keys and values, and one sentence for what is wrong with them."""
+"""Layout files: their keys and values, and the errors in invalid ones."""
 
 import pytest
 from rejection import rejects
@@ -8,9 +8,10 @@ from anyfolder.layouts.layout_keys import KEYS
 
 
 def test_there_are_at_most_ten_keys():
-    assert len(KEYS) <= 10
+    assert len(KEYS) <= 10  # as the README states
 
 
+# By the text of a layout file, the pattern of its error.
 WRONG = {
     'fromat: table': r"'fromat' is not one of .*; did you mean 'format'\?",
     'format: tabel': r"'tabel' is not one of .*; did you mean 'table'\?",
@@ -54,7 +55,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize('text', WRONG)
-def test_what_is_wrong_is_one_sentence_with_the_nearest_word(tmp_path, text):
+def test_invalid_layouts_raise_one_sentence(tmp_path, text):
     file = tmp_path / 'anyfolder.yaml'
     file.write_text(text)
     with rejects(WRONG[text]) as raised:
@@ -63,8 +64,8 @@ def test_what_is_wrong_is_one_sentence_with_the_nearest_word(tmp_path, text):
     assert str(raised.value)[-1] in '.?'
 
 
-def test_scalars_stay_what_they_are_written_as(tmp_path):
-    """In YAML, no is false and 010 is 8."""
+def test_scalars_are_kept_as_written(tmp_path):
+    """YAML would read ``no`` as false and ``010`` as 8."""
     file = tmp_path / 'anyfolder.yaml'
     file.write_text(
         "format: folders\nimages: '{class}/*'\nclasses: {010: no, 1: ~, 2: '~', 3: 1.0}\n"
@@ -88,6 +89,6 @@ def test_documents_are_layouts_for_other_tasks(tmp_path):
         (['image', 'mask'], ('segmentation', 'depth')),
     ],
 )
-def test_columns_say_the_tasks_of_a_table(columns, tasks):
+def test_columns_determine_the_tasks_of_a_table(columns, tasks):
     content = dict(format='table', labels='a.csv', columns=columns)
     assert layout_of(content, 'file').tasks == tasks

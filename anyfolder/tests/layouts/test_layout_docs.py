@@ -1,4 +1,4 @@
-"""The pages on layout files name what there is, and their examples are right."""
+"""The pages on layout files name all keys, formats and layouts, and their examples are valid."""
 
 import re
 from pathlib import Path
@@ -12,11 +12,11 @@ from anyfolder.layouts.layout import read_layouts
 from anyfolder.layouts.layout_formats import FORMATS, PUBLIC
 from anyfolder.layouts.layout_keys import KEYS
 
-ROOM = Path(anyfolder.__file__).parent
-PAGE = ROOM.parent / 'docs/data.md'
-pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason='the page is in the repository alone')
-# Lines that make a layout of the example of a key.
-AROUND = dict(
+PACKAGE = Path(anyfolder.__file__).parent
+PAGE = PACKAGE.parent / 'docs/data.md'
+pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason='the page is only in the repository')
+# By key, the lines that complete its example to a layout.
+COMPLETION = dict(
     when='format: coco\nlabels: a.json',
     task='format: coco\nlabels: a.json',
     format='labels: a.png\nclasses: [a]',
@@ -35,29 +35,30 @@ def section():
     return text[text.index('## Layout files') : text.index('## Splits')]
 
 
-def rows():
+def examples():
+    """The example of each key in the table."""
     found = re.findall(r'^\| `(\w+)` \| (.*) \| `(.*)` \|$', section(), re.MULTILINE)
     return {key: example.replace(r'\|', '|') for key, _, example in found}
 
 
 def test_every_key_is_in_the_table():
-    assert rows().keys() == KEYS.keys()
+    assert examples().keys() == KEYS.keys()
 
 
 @pytest.mark.parametrize('key', KEYS)
-def test_the_example_of_a_key_is_right(tmp_path, key):
+def test_example_of_a_key_is_valid(tmp_path, key):
     file = tmp_path / 'anyfolder.yaml'
-    file.write_text(f'{AROUND[key]}\n{rows()[key]}\n')
-    assert rows()[key].startswith(f'{key}: ')
+    file.write_text(f'{COMPLETION[key]}\n{examples()[key]}\n')
+    assert examples()[key].startswith(f'{key}: ')
     read_layouts(file)
 
 
-@pytest.mark.parametrize('page', [PAGE, ROOM / 'README.md'], ids=['docs', 'README'])
-def test_whole_examples_are_right(tmp_path, page):
-    form = re.compile(r'^```yaml\n(format: .*?)^```', re.MULTILINE | re.DOTALL)
-    examples = form.findall(page.read_text())
-    assert examples
-    for example in examples:
+@pytest.mark.parametrize('page', [PAGE, PACKAGE / 'README.md'], ids=['docs', 'README'])
+def test_complete_examples_are_valid(tmp_path, page):
+    fence = re.compile(r'^```yaml\n(format: .*?)^```', re.MULTILINE | re.DOTALL)
+    layouts = fence.findall(page.read_text())
+    assert layouts
+    for example in layouts:
         (tmp_path / 'anyfolder.yaml').write_text(example)
         read_layouts(tmp_path / 'anyfolder.yaml')
 
@@ -66,5 +67,6 @@ def test_formats_columns_and_known_layouts_are_named():
     text = section()
     named = {*re.findall(r'`(\w+)`', text)}
     assert FORMATS.keys() - PUBLIC.keys() <= named
+    # The page writes 'x1, y1 to x4, y4'.
     assert {name for name in MEANINGS if not re.fullmatch(r'[xy][234]', name)} <= named
     assert {file.stem for file in known_layouts()} <= {*re.findall(r'[\w-]+', text)}

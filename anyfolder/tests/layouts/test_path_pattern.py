@@ -19,7 +19,7 @@ from anyfolder.layouts.path_pattern import PathPattern
         ('a+b/(*).jpg', 'a+b/(1).jpg', {}),
         ('*.jpg', 'a/b.jpg', None),
         ('**', 'a/b.jpg', {}),
-        ('Gr\u00fcn/*', 'Gru\u0308n/1.jpg', {}),
+        ('Gr\u00fcn/*', 'Gru\u0308n/1.jpg', {}),  # a composed and a decomposed umlaut
     ],
 )
 def test_fields_of_a_path(pattern, path, fields):
@@ -27,8 +27,8 @@ def test_fields_of_a_path(pattern, path, fields):
 
 
 @given(st.text(st.characters(codec='ascii', exclude_characters='*{}\\~'), min_size=1))
-def test_a_path_matches_itself_alone(text):
-    if text.startswith('/') or '..' in text.split('/'):
+def test_plain_patterns_match_only_their_own_path(text):
+    if text.startswith('/') or '..' in text.split('/'):  # not a path below the folder
         return
     pattern = PathPattern(text, 'images')
     assert pattern.match(text) == {}

@@ -1,4 +1,4 @@
-"""Folders that no rule could know are read by what their layout says."""
+"""Folders of any structure are read as their layout file states."""
 
 import json
 
@@ -13,8 +13,8 @@ from anyfolder.readers.image_tree import Tree
 
 
 def read(scene, task, **options):
-    found, _ = read_laid_out(Tree(scene.folder), scene.folder, task, **options)
-    return found
+    listing, _ = read_laid_out(Tree(scene.folder), scene.folder, task, **options)
+    return listing
 
 
 def lay_out(scene, *lines):
@@ -26,21 +26,23 @@ def scene(tmp_path):
     return Scene(tmp_path)
 
 
-def boxes_of(found):
-    return {(one.name, *map(round, one.box)) for record in found.train for one in record.instances}
+def boxes_of(listing):
+    """Class, left, top, width and height of the training objects, in whole pixels."""
+    instances = (instance for record in listing.train for instance in record.instances)
+    return {(instance.name, *map(round, instance.box)) for instance in instances}
 
 
-def write_lines(scene, line, **more):
+def write_lines(scene, line, **keys):
+    """Six images with the same line in each label file, and a layout with further keys."""
     for i in range(6):
         scene.images(f'pics/{i}.jpg')
         scene.text(f'notes/{i}.lbl', line)
-    texts = [f'{name}: {value}' for name, value in more.items()]
     lay_out(
         scene,
         'format: table',
         'images: pics/{name}.jpg',
         'labels: notes/{name}.lbl',
-        *texts,
+        *(f'{key}: {value}' for key, value in keys.items()),
     )
 
 
@@ -59,14 +61,14 @@ def write_lines(scene, line, **more):
         ('0.9 cat 5 6 20 10 7 8', '[_, class, left, top, width, height, ...]', 'pixels'),
     ],
 )
-def test_boxes_of_any_units(scene, line, columns, units):
+def test_boxes_in_all_units_are_read(scene, line, columns, units):
     write_lines(scene, line, columns=columns, units=units)
-    size = (25, 16) if units == 'size' else (20, 10)
+    size = (25, 16) if units == 'size' else (20, 10)  # the same numbers, not read as a corner
     assert boxes_of(read(scene, 'detection')) == {('cat', 5, 6, *size)}
 
 
 def write_corners(scene, units):
-    """COCO whose boxes are corners that all exceed their image as sizes, one with a corner at 0."""
+    """COCO with boxes of two corners; read as sizes, all of them would exceed their image."""
     images, objects = [], []
     for i in range(12):
         scene.images(f'pics/{i}.jpg')
@@ -89,12 +91,12 @@ def write_corners(scene, units):
         ('size', [(30, 20, 10, 10), (0, 16, 30, 14)]),
     ],
 )
-def test_what_stated_units_are_is_not_judged(scene, units, boxes):
+def test_stated_units_are_not_questioned(scene, units, boxes):
     write_corners(scene, units)
     assert boxes_of(read(scene, 'detection')) == {('cat', *box) for box in boxes}
 
 
-def test_the_only_class_needs_no_column(scene):
+def test_single_class_needs_no_column(scene):
     write_lines(scene, '5 6 25 16', columns='[left, top, right, bottom]', classes='[cat]')
     assert boxes_of(read(scene, 'detection')) == {('cat', 5, 6, 20, 10)}
 
@@ -112,8 +114,10 @@ def test_the_only_class_needs_no_column(scene):
 def test_classes_as_a_list_a_file_or_a_mapping(scene, classes, names):
     for i in range(6):
         scene.images(f'{i}.jpg')
-        more = ['3 1 1 9 9'] if '3: ~' in classes or '*' in classes else []
-        scene.text(f'{i}.txt', '01 5 6 25 16', *more)
+        lines = ['01 5 6 25 16']
+        if '3: ~' in classes or '*' in classes:
+            lines.append('3 1 1 9 9')  # an ignored object
+        scene.text(f'{i}.txt', *lines)
     scene.text('names.txt', 'cat', 'dog')
     lay_out(
         scene,
@@ -126,19 +130,20 @@ def test_classes_as_a_list_a_file_or_a_mapping(scene, classes, names):
     assert {name for name, *_ in boxes_of(read(scene, 'detection'))} == names
 
 
-def test_a_class_without_a_name_is_an_error(scene):
+def test_classes_without_a_name_raise(scene):
     write_lines(scene, '7 5 6 25 16', columns='[class, left, top, right, bottom]', classes='[cat]')
     with rejects(r"have a class without a name \(6, the first is '7', line 1 of .*name it in clas"):
         read(scene, 'detection')
 
 
-def test_lines_that_do_not_fit_are_an_error(scene):
+def test_lines_without_the_stated_columns_raise(scene):
     write_lines(scene, 'cat 5 6 25 16', columns='[class, left, top, right, bottom]')
     scene.text('notes/3.lbl', 'cat 5 6 25 16', 'cat 5 6 25')
     with rejects(r'do not have the columns of the layout \(1, the first is line 2 of .*3.lbl'):
         read(scene, 'detection')
 
 
+# By the pattern of the images, the splits of a layout.
 SPLITS = {
     "images: 'set{split}/*.jpg'": 'splits: {train: [A, B], val: C}',
     "images: 'set{split:A|B|C}/*.jpg'": 'splits: {train: [A, B], val: C}',
@@ -158,22 +163,23 @@ def test_splits_by_folders_lists_patterns_and_columns(scene, images):
         f'{name},{"xy"[i % 2]},{"first" if i < 4 else "second"}' for i, name in enumerate(names)
     ]
     scene.text('labels.csv', 'file,kind,part', *rows)
-    by_column = 'first' in SPLITS[images]
-    columns = '{image: file, class: kind' + ', split: part' * by_column + '}'
+    columns = '{image: file, class: kind}'
+    if 'first' in SPLITS[images]:  # values of a column
+        columns = '{image: file, class: kind, split: part}'
     lay_out(
         scene, 'format: table', images, 'labels: labels.csv',
         f'columns: {{labels.csv: {columns}}}', SPLITS[images],
     )  # fmt: skip
-    found = read(scene, 'classification')
-    assert (sizes_of(found), found.classes) == ([4, 2, 0], ('x', 'y'))
+    listing = read(scene, 'classification')
+    assert (sizes_of(listing), listing.classes) == ([4, 2, 0], ('x', 'y'))
     left_out = ('lines of a.txt left out, since their image is missing', 1)
-    assert (left_out in notes_of(found)) == ('lists' in SPLITS[images])
+    assert (left_out in notes_of(listing)) == ('lists' in SPLITS[images])
 
 
-def test_a_list_or_a_split_that_is_not_there_is_an_error(scene):
+def test_missing_lists_and_unknown_splits_raise(scene):
     scene.images('a/1.jpg', 'b/2.jpg', 'a/3.jpg', 'b/4.jpg')
-    start = 'format: folders', "images: '{class}/*'"
-    lay_out(scene, *start, 'splits: {train: train.txt}')
+    first_lines = 'format: folders', "images: '{class}/*'"
+    lay_out(scene, *first_lines, 'splits: {train: train.txt}')
     with rejects("splits: train: 'train.txt' is not an existing list, a pattern of images"):
         read(scene, 'classification')
     lay_out(scene, 'format: folders', "images: '{split}/{class:\\d+}.jpg'")
@@ -181,69 +187,69 @@ def test_a_list_or_a_split_that_is_not_there_is_an_error(scene):
         read(scene, 'classification')
 
 
-def test_a_group_is_not_divided(scene):
+def test_groups_stay_in_one_split(scene):
     rows = []
     for i in range(20):
         scene.images(f'{i}.jpg')
         rows.append(f'{i},{"cat" if i // 4 % 2 else "dog"},patient {i // 4}')
     scene.text('labels.csv', 'file,kind,who', *rows)
-    start = 'format: table', 'labels: labels.csv'
-    lay_out(scene, *start, 'columns: {image: file, class: kind, group: who}')
-    found = read(scene, 'classification')
-    train, val = ({record.group for record in part} for part in (found.train, found.val))
+    first_lines = 'format: table', 'labels: labels.csv'
+    lay_out(scene, *first_lines, 'columns: {image: file, class: kind, group: who}')
+    listing = read(scene, 'classification')
+    train, val = ({record.group for record in part} for part in (listing.train, listing.val))
     assert len(val) == 2
     assert not train & val
     scene.text('val.txt', '0')
-    more = 'columns: {labels.csv: {image: file, class: kind, group: who}}', 'splits: {val: val.txt}'
-    lay_out(scene, *start, *more)
+    columns = 'columns: {labels.csv: {image: file, class: kind, group: who}}'
+    lay_out(scene, *first_lines, columns, 'splits: {val: val.txt}')
     with rejects(r"images of one group are in several splits \(3, the first is 'patient 0'"):
         read(scene, 'classification')
 
 
-def test_groups_by_several_fields(scene):
+def test_groups_of_several_fields_stay_in_one_split(scene):
     scene.images(
-        *(f'{kind}/{kind}{track}_{i}.jpg' for kind in 'ab' for track in 'xyz' for i in '12')
+        *(f'{name}/{name}{track}_{i}.jpg' for name in 'ab' for track in 'xyz' for i in '12')
     )
     lay_out(scene, 'format: folders', "images: '{class}/{group_kind:[ab]}{group_track}_{_}.jpg'")
-    found = read(scene, 'classification')
-    train, val = (sorted(record.group for record in part) for part in (found.train, found.val))
+    listing = read(scene, 'classification')
+    train, val = (sorted(record.group for record in part) for part in (listing.train, listing.val))
     assert len(val) == 4
     assert {group[0] for group in val} == {'a', 'b'}
     assert {group[1:] for group in val} <= {'/x', '/y', '/z'}
     assert not {*train} & {*val}
 
 
-def test_several_classes_of_an_image(scene):
+def test_images_may_have_several_classes(scene):
     rows = ['a b', 'b', '', 'a', 'b a', 'a']
     scene.images(*(f'{i}.jpg' for i in range(6)))
     scene.text('labels.csv', 'file,tags', *(f'{i}.jpg,{tags}' for i, tags in enumerate(rows)))
     lay_out(scene, 'format: table', 'labels: labels.csv', 'columns: {image: file, classes: tags}')
-    found = read(scene, 'classification')
-    assert found.multi_label
+    listing = read(scene, 'classification')
+    assert listing.multi_label
     labels = {
-        record.path.stem: set(record.labels) for part in found.parts.values() for record in part
+        record.path.stem: set(record.labels) for part in listing.parts.values() for record in part
     }
     assert labels == {str(i): set(tags.split()) for i, tags in enumerate(rows)}
 
 
-def test_values_and_colors_of_masks(scene):
+def test_classes_of_masks_may_be_values_and_colors(scene):
     colors = np.zeros((30, 40, 3), np.uint8)
     colors[:9], colors[9:20] = (255, 0, 0), (7, 7, 7)
     for i in range(4):
         scene.images(f'x/{i}.jpg')
         scene.array(f'y/{i}-z.png', colors)
-    start = 'format: masks', "images: 'x/{name}.jpg'", "labels: 'y/{name}-z.png'"
-    lay_out(scene, *start, "classes: {'#ff0000': red, 7 7 7: gray, 0: ~}")
-    found = read(scene, 'segmentation')
-    assert found.classes == ('red', 'gray')
-    assert found.masks.by_color
-    assert found.masks.numbers[0] == 255
-    lay_out(scene, *start, "classes: {'#ff0000': red, 0: ~}")
+    first_lines = 'format: masks', "images: 'x/{name}.jpg'", "labels: 'y/{name}-z.png'"
+    lay_out(scene, *first_lines, "classes: {'#ff0000': red, 7 7 7: gray, 0: ~}")
+    listing = read(scene, 'segmentation')
+    assert listing.classes == ('red', 'gray')
+    assert listing.masks.by_color
+    assert listing.masks.numbers[0] == 255  # ignored
+    lay_out(scene, *first_lines, "classes: {'#ff0000': red, 0: ~}")
     with rejects(r"names no class for the mask value 7; name it in classes, or all others by '\*'"):
         read(scene, 'segmentation')
 
 
-def test_masks_and_depth_that_a_table_names(scene):
+def test_tables_may_name_depth_maps(scene):
     rows = []
     for i in range(4):
         scene.images(f'frames/{i}.jpg')
@@ -254,11 +260,11 @@ def test_masks_and_depth_that_a_table_names(scene):
         scene, 'task: depth', 'format: table', "images: '**/*.jpg'", 'labels: pairs.csv',
         'columns: [image, mask]', 'units: millimeters',
     )  # fmt: skip
-    found, depths = read_laid_out(Tree(scene.folder), scene.folder, 'depth')
-    assert (sizes_of(found), round(depths.farthest, 3)) == ([3, 1, 0], 2.003)
+    listing, depths = read_laid_out(Tree(scene.folder), scene.folder, 'depth')
+    assert (sizes_of(listing), round(depths.farthest, 3)) == ([3, 1, 0], 2.003)
 
 
-def test_a_layout_in_another_place(scene, tmp_path_factory):
+def test_layout_may_be_in_another_folder(scene, tmp_path_factory):
     scene.images('a/1.jpg', 'b/2.jpg', 'a/3.jpg', 'b/4.jpg')
     file = tmp_path_factory.mktemp('elsewhere') / 'mine.yaml'
     file.write_text("format: folders\nimages: '{class}/*'\n")
@@ -267,14 +273,14 @@ def test_a_layout_in_another_place(scene, tmp_path_factory):
         read(scene, 'classification', layout='nowhere.yaml')
 
 
-def test_files_that_are_not_there_are_one_sentence(scene):
+def test_missing_label_file_raises(scene):
     scene.images('a/1.jpg')
     lay_out(scene, 'format: coco', 'images: a/*', 'labels: instances.json')
     with rejects(r"has no file 'instances.json'. Correct labels in .*anyfolder.yaml"):
         read(scene, 'detection')
 
 
-def test_another_task_names_the_one_that_fits(scene):
+def test_error_for_another_task_names_the_one_that_fits(scene):
     scene.images('a/1.jpg')
     lay_out(scene, 'format: folders', "images: '{class}/*'")
     words = (

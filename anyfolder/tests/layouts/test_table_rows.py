@@ -8,14 +8,15 @@ from anyfolder.layouts.table_rows import rows_in
 
 
 def rows(tmp_path, text, *order, name='table.txt', **titles):
+    """The rows of a table, by the order of its columns or by their titles."""
     file = tmp_path / name
     file.write_text(text)
     return [row for _, row in rows_in(file, Columns(order, titles or None))]
 
 
-@pytest.mark.parametrize('mark', [',', ';', '\t', '|', ' ', '   '])
-def test_any_separator(tmp_path, mark):
-    text = mark.join(['a.jpg', '1', '2', '3', '4']) + '\n'
+@pytest.mark.parametrize('separator', [',', ';', '\t', '|', ' ', '   '])
+def test_common_separators_are_recognized(tmp_path, separator):
+    text = separator.join(['a.jpg', '1', '2', '3', '4']) + '\n'
     [row] = rows(tmp_path, text, 'image', 'left', 'top', 'right', '_')
     assert row == dict(image='a.jpg', left='1', top='2', right='3')
 
@@ -25,11 +26,11 @@ def test_lines_above_the_first_row_are_a_heading(tmp_path):
     assert [row['image'] for row in rows(tmp_path, text, 'image', 'x', 'y')] == ['a.jpg', 'b.jpg']
 
 
-def test_a_line_that_does_not_fit_is_none(tmp_path):
+def test_lines_without_the_columns_become_none(tmp_path):
     assert rows(tmp_path, 'a 1 2\nb 1\nc x 2\nd 1 2 3\n', '_', 'x', 'y')[1:] == [None] * 3
 
 
-def test_the_last_column_takes_what_is_left_of_a_line(tmp_path):
+def test_last_column_takes_the_remainder_of_a_line(tmp_path):
     assert rows(tmp_path, '1 traffic light\n', 'code', 'name') == [
         dict(code='1', name='traffic light')
     ]
@@ -41,7 +42,7 @@ def test_the_last_column_takes_what_is_left_of_a_line(tmp_path):
     ]
 
 
-def test_a_comma_at_the_end_is_no_value(tmp_path):
+def test_trailing_comma_is_not_a_value(tmp_path):
     assert rows(tmp_path, '1,2,3,4,\n', 'x', 'y', 'width', 'height')
 
 
@@ -51,20 +52,21 @@ def test_titles_of_a_header(tmp_path):
     assert found == [{'image': '1.jpg', 'class': 'nv'}, {'image': '2.jpg', 'class': ''}]
 
 
-def test_a_title_that_is_not_there_names_the_nearest(tmp_path):
+def test_missing_title_raises_with_the_nearest_one(tmp_path):
     with rejects(r"has no column 'dx', but 'file', 'dxx'; did you mean 'dxx'\?"):
         rows(tmp_path, 'file,dxx\n1.jpg,nv\n', **{'image': 'file', 'class': 'dx'})
 
 
-def test_a_row_below_a_header_may_have_no_box(tmp_path):
+def test_rows_below_a_header_may_have_no_box(tmp_path):
+    """A row with some of the four numbers is invalid."""
     titles = dict(image='file', left='a', top='b', right='c', bottom='d')
     found = rows(tmp_path, 'file,a,b,c,d\n1.jpg,1,2,3,4\n2.jpg,,,,\n3.jpg,1,,3,4\n', **titles)
     assert found[1:] == [dict(image='2.jpg'), None]
 
 
-def test_flags_are_columns_of_0_and_1(tmp_path):
+def test_class_columns_hold_0_and_1(tmp_path):
     (tmp_path / 'a.csv').write_text('image,MEL,NV\n1,1.0,0.0\n2,-1,1\n3,0.4,0\n')
-    columns = Columns((), dict(image='image'), ('MEL', 'NV'))
+    columns = Columns(titles=dict(image='image'), class_titles=('MEL', 'NV'))
     found = [row for _, row in rows_in(tmp_path / 'a.csv', columns)]
     assert [row and row['classes'] for row in found] == [('MEL',), ('NV',), None]
 
@@ -75,6 +77,6 @@ def test_lines_of_json(tmp_path):
     assert found == [dict(image='1.jpg', box='[1, 2, 3, 4]'), dict(image='2.jpg')]
 
 
-def test_a_file_without_such_columns(tmp_path):
+def test_file_without_the_columns_raises(tmp_path):
     with rejects(r"has no line with the columns class, x, y, but lines such as 'a b c d'"):
         rows(tmp_path, 'a b c d\n', 'class', 'x', 'y')

@@ -1,4 +1,4 @@
-"""The sheet shows the labels of every task where they are."""
+"""The sheet shows the labels of every task at their positions."""
 
 import json
 
@@ -15,22 +15,23 @@ from image_folders import (
 
 import anyfolder
 from anyfolder.pictures.drawn_labels import OPACITY, line_height
-from anyfolder.pictures.label_sheet import COLUMNS, GAP, IMAGES, draw_sheet
+from anyfolder.pictures.label_sheet import GAP, MAX_COLUMNS, MAX_IMAGES, draw_sheet
 from anyfolder.pictures.palette import color_of
 from anyfolder.pictures.scaled_pictures import SIDE
 
-ABOVE = 2 * line_height(SIDE)
-LOW = SIDE * 48 // 64  # of the scenes' pictures
+TEXT_HEIGHT = 2 * line_height(SIDE)  # height of the text above a picture
+SCENE_HEIGHT = SIDE * 48 // 64  # height of a picture of the scenes
 
 
 def pixel(sheet: np.ndarray, column: int, x: float, y: float) -> list[int]:
-    """In the first row, at a place in an image of 64 x 48 pixels."""
+    """The color in the first row of pictures, at a position in an image of 64 x 48 pixels."""
     left = GAP + column * (SIDE + GAP)
-    return sheet[ABOVE + int(y * SIDE / 64), left + int(x * SIDE / 64)].tolist()
+    return sheet[TEXT_HEIGHT + int(y * SIDE / 64), left + int(x * SIDE / 64)].tolist()
 
 
-def tint(label: int, ground: int) -> list[float]:
-    return [(1 - OPACITY) * ground + OPACITY * part for part in color_of(label)]
+def tint(label: int, gray: int) -> list[float]:
+    """The color of a label that is drawn over a gray."""
+    return [(1 - OPACITY) * gray + OPACITY * channel for channel in color_of(label)]
 
 
 @pytest.mark.parametrize(
@@ -43,12 +44,12 @@ def tint(label: int, ground: int) -> list[float]:
     ],
     ids=('instance', 'detection', 'segmentation', 'panoptic'),
 )
-def test_labels_are_drawn_where_they_are(tmp_path, write, task, bar):
+def test_labels_are_drawn_at_their_positions(tmp_path, write, task, bar):
     write(tmp_path)
     data = anyfolder.read(tmp_path, task)
     sheet = draw_sheet(data)
     assert sheet.dtype == np.uint8
-    assert sheet.shape[1:] == (GAP + COLUMNS * (SIDE + GAP), 3)
+    assert sheet.shape[1:] == (GAP + MAX_COLUMNS * (SIDE + GAP), 3)
     for column in range(3):
         assert pixel(sheet, column, 45, 42) == pytest.approx(bar, abs=12)  # within the bar
     legend = sheet[-line_height(SIDE) - GAP :].reshape(-1, 3)
@@ -57,34 +58,36 @@ def test_labels_are_drawn_where_they_are(tmp_path, write, task, bar):
     assert [data.classes[label] for label in shown] == names
 
 
-def test_depth_is_in_colors_beside_its_image(tmp_path):
+def test_depth_is_drawn_in_colors_next_to_its_image(tmp_path):
     write_depth(tmp_path)
     sheet = draw_sheet(anyfolder.read(tmp_path))
-    assert np.sum(pixel(sheet, 1, 30, 2)) < 9  # not known
+    assert np.sum(pixel(sheet, 1, 30, 2)) < 9  # unknown depth is black
     assert np.sum(pixel(sheet, 1, 30, 6)) > np.sum(pixel(sheet, 1, 30, 46))  # bright nearby
-    assert sheet.shape[0] == 3 * (ABOVE + LOW + GAP)  # 6 images with 6 maps
+    # 6 images and 6 maps in 4 columns
+    assert sheet.shape[0] == 3 * (TEXT_HEIGHT + SCENE_HEIGHT + GAP)
 
 
-def test_at_most_16_images_of_all_splits(tmp_path):
+def test_sheet_shows_at_most_16_images(tmp_path):
     data = anyfolder.read(write_digits(tmp_path, per_class=10))
-    assert len([*data.images()]) > IMAGES
-    assert draw_sheet(data).shape[0] == 4 * (ABOVE + SIDE + GAP)
+    assert len([*data.images()]) > MAX_IMAGES
+    assert draw_sheet(data).shape[0] == 4 * (TEXT_HEIGHT + SIDE + GAP)  # 16 images in 4 columns
 
 
-def test_images_of_bands_are_photographs_there(tmp_path):
+def test_images_of_bands_are_drawn_as_photographs(tmp_path):
     write_bands(tmp_path)
-    assert draw_sheet(anyfolder.read(tmp_path)).std() > 10
+    assert draw_sheet(anyfolder.read(tmp_path)).std() > 10  # the sheet is not of one color
 
 
-def test_regions_that_are_ignored_and_images_without_objects_are_drawn(tmp_path):
+def test_ignored_regions_and_images_without_objects_are_drawn(tmp_path):
     write_coco(tmp_path)
     file = tmp_path / 'annotations/instances_train2017.json'
     content = json.loads(file.read_text())
     content['categories'].append(dict(id=9, name='ignored'))
     content['annotations'][1].update(category_id=9)  # the bar of the first image
-    content['annotations'] = [one for one in content['annotations'] if one['image_id'] != 1]
+    annotations = content['annotations']
+    content['annotations'] = [found for found in annotations if found['image_id'] != 1]
     file.write_text(json.dumps(content))
     sheet = draw_sheet(anyfolder.read(tmp_path, 'detection'))
-    edge = [pixel(sheet, 0, 45, y) for y in np.arange(39, 41.5, 0.1)]
-    assert list(color_of(2)) in edge
-    assert list(color_of(1)) not in edge
+    upper_edge = [pixel(sheet, 0, 45, y) for y in np.arange(39, 41.5, 0.1)]  # of the bar
+    assert list(color_of(2)) in upper_edge  # the next color after those of the classes
+    assert list(color_of(1)) not in upper_edge  # that of bars

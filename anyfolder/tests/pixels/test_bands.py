@@ -1,4 +1,4 @@
-"""Images of several bands: what is one, and its values."""
+"""Images of several bands: which files are such images, and their values."""
 
 import numpy as np
 import pytest
@@ -12,11 +12,11 @@ from anyfolder.pixels.image_headers import displayed_size
 from anyfolder.pixels.images import decode, read_image
 
 
-def values(bands: int, kind: type = np.uint16) -> np.ndarray:
-    return np.random.default_rng(0).integers(0, 200, (10, 12, bands)).astype(kind)
+def values(bands: int, dtype: type = np.uint16) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 200, (10, 12, bands)).astype(dtype)
 
 
-@pytest.mark.parametrize('kind', [np.uint8, np.uint16, np.int16, np.float32])
+@pytest.mark.parametrize('dtype', [np.uint8, np.uint16, np.int16, np.float32])
 @pytest.mark.parametrize('bands', [2, 4, 6, 13])
 @pytest.mark.parametrize(
     'options',
@@ -29,12 +29,12 @@ def values(bands: int, kind: type = np.uint16) -> np.ndarray:
     ],
     ids=str,
 )
-def test_tiffs_are_read_as_they_were_written(tmp_path, options, bands, kind):
-    wanted, path = values(bands, kind), tmp_path / 'a.tif'
-    by_band = 'planarconfig' in options
-    save_bands(
-        path, np.ascontiguousarray(wanted.transpose(2, 0, 1)) if by_band else wanted, **options
-    )
+def test_tiffs_are_read_as_they_were_written(tmp_path, options, bands, dtype):
+    wanted, path = values(bands, dtype), tmp_path / 'a.tif'
+    written = wanted
+    if 'planarconfig' in options:  # one band after another
+        written = np.ascontiguousarray(wanted.transpose(2, 0, 1))
+    save_bands(path, written, **options)
     assert shape_of(path) == wanted.shape
     assert displayed_size(path) == (12, 10)
     found = read_bands(path.read_bytes(), bands)
@@ -48,13 +48,13 @@ def test_gray_pages_of_one_size_are_bands(tmp_path):
     tifffile.imwrite(path, np.ascontiguousarray(wanted.transpose(2, 0, 1)))
     assert shape_of(path) == wanted.shape
     assert np.array_equal(read_bands(path), wanted)
-    with tifffile.TiffWriter(path) as tiff:  # with an overview
+    with tifffile.TiffWriter(path) as tiff:  # an image with an overview
         tiff.write(wanted[..., 0])
         tiff.write(wanted[::2, ::2, 0])
     assert shape_of(path) is None
 
 
-def test_alpha_is_no_band(tmp_path):
+def test_alpha_is_not_a_band(tmp_path):
     path, wanted = tmp_path / 'a.tif', values(5)
     colors = dict(photometric='rgb', planarconfig='contig')
     save_bands(path, wanted, **colors, extrasamples=['unassalpha', 'unspecified'])
@@ -74,19 +74,19 @@ def test_arrays_have_their_bands_first_or_last(tmp_path):
     assert is_image(path)
     for other in (values(6)[0], values(6).astype(object), np.zeros((0, 4, 6))):
         np.save(path, other)
-        assert not is_image(path)  # vectors of features are no images
+        assert not is_image(path)  # features, objects, and an array without pixels
 
 
-def test_photographs_are_none(tmp_path):
-    for name in ('a.png', 'a.tif', 'gray.tif', 'cmyk.tif'):
-        mode = dict(gray='L', cmyk='CMYK').get(name.partition('.')[0], 'RGB')
+def test_photographs_have_no_bands(tmp_path):
+    modes = {'a.png': 'RGB', 'a.tif': 'RGB', 'gray.tif': 'L', 'cmyk.tif': 'CMYK'}
+    for name, mode in modes.items():
         Image.new('RGB', (12, 10)).convert(mode).save(tmp_path / name)
         assert shape_of(tmp_path / name) is None
         with pytest.raises(ValueError, match='it is an image, and not 6 bands'):
             read_bands(tmp_path / name, 6)
 
 
-def test_errors(tmp_path):
+def test_wrong_numbers_of_bands_and_unreadable_values_raise(tmp_path):
     path = tmp_path / 'a.npy'
     np.save(path, values(6))
     with pytest.raises(ValueError, match='it has 6 bands, and not 4 bands'):

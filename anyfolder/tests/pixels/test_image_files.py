@@ -5,7 +5,7 @@ from rejection import rejects
 from anyfolder.pixels.image_files import image_files
 
 
-def test_folders_are_their_images_in_order(tmp_path):
+def test_folders_are_replaced_by_their_images_in_order(tmp_path):
     photo = str(tmp_path / 'photo.png')
     cv2.imwrite(photo, np.zeros((4, 6, 3), dtype=np.uint8))
     folder = tmp_path / 'folder'

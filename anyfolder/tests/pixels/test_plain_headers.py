@@ -8,62 +8,65 @@ from PIL import Image
 
 from anyfolder.pixels import image_headers
 from anyfolder.pixels.image_headers import header_of
-from anyfolder.pixels.plain_headers import HEAD, may_be_image, plain_header
+from anyfolder.pixels.plain_headers import HEAD_BYTES, may_be_image, plain_header
 
-ON_ITS_SIDE = b'Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0'
+ROTATED = b'Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0'
 MODES = '1', 'L', 'P', 'RGB', 'RGBA', 'LA', 'I;16', 'CMYK'
 FORMATS = 'JPEG', 'PNG', 'BMP', 'GIF', 'TIFF', 'WEBP', 'JPEG2000', 'PPM'
 OPTIONS = (
     {},
     dict(progressive=True),
-    dict(exif=ON_ITS_SIDE),
+    dict(exif=ROTATED),
     dict(icc_profile=b'x' * 3000),
-    dict(icc_profile=b'x' * 90_000),
+    dict(icc_profile=b'x' * 90_000),  # longer than HEAD_BYTES
 )
 
 
-def _encoded(mode: str, kind: str, options: dict) -> bytes | None:
-    deep = mode == 'I;16'
+def _encoded(mode: str, file_format: str, options: dict) -> bytes | None:
+    """An image of 21 x 13 pixels, or None if the format has no such mode."""
     values = np.arange(13 * 21).reshape(13, 21)
-    image = Image.fromarray(values.astype(np.uint16 if deep else np.uint8))
+    if mode == 'I;16':
+        image = Image.fromarray(values.astype(np.uint16))
+    else:
+        image = Image.fromarray(values.astype(np.uint8)).convert(mode)
     file = io.BytesIO()
     try:
-        (image if deep else image.convert(mode)).save(file, kind, **options)
-    except (OSError, ValueError):  # a format without this mode
+        image.save(file, file_format, **options)
+    except (OSError, ValueError):
         return None
     return file.getvalue()
 
 
-@pytest.mark.parametrize('kind', FORMATS)
+@pytest.mark.parametrize('file_format', FORMATS)
 @pytest.mark.parametrize('mode', MODES)
-def test_a_plain_header_is_that_of_pillow(mode, kind, monkeypatch):
-    files = [file for each in OPTIONS if (file := _encoded(mode, kind, each))]
-    plain = [plain_header(file[:HEAD]) for file in files]
-    monkeypatch.setattr(image_headers, 'plain_header', lambda start: None)
-    for file, own in zip(files, plain, strict=True):
+def test_plain_headers_agree_with_pillow(mode, file_format, monkeypatch):
+    files = [file for options in OPTIONS if (file := _encoded(mode, file_format, options))]
+    headers = [plain_header(file[:HEAD_BYTES]) for file in files]
+    monkeypatch.setattr(image_headers, 'plain_header', lambda start: None)  # so Pillow reads them
+    for file, header in zip(files, headers, strict=True):
         assert may_be_image(file[:12])
-        if own:
-            header = header_of(file)
-            assert (header.size, header.bits) == ((own.width, own.height), own.bits)
-            assert (header.bands, header.orientation) == (0, 1)
+        if header:
+            wanted = header_of(file)
+            assert ((header.width, header.height), header.bits) == (wanted.size, wanted.bits)
+            assert (wanted.bands, wanted.orientation) == (0, 1)
 
 
-@pytest.mark.parametrize('kind', ['JPEG', 'PNG'])
-def test_plain_images_are_read_without_pillow(kind):
-    file = _encoded('RGB', kind, {})
+@pytest.mark.parametrize('file_format', ['JPEG', 'PNG'])
+def test_plain_images_are_read_without_pillow(file_format):
+    file = _encoded('RGB', file_format, {})
     assert plain_header(file) == (21, 13, 8)
-    assert plain_header(_encoded('RGB', kind, dict(exif=ON_ITS_SIDE))) is None
-    assert not any(plain_header(file[:end]) for end in range(33))
+    assert plain_header(_encoded('RGB', file_format, dict(exif=ROTATED))) is None
+    assert not any(plain_header(file[:end]) for end in range(33))  # incomplete headers
 
 
-def test_a_header_of_png_that_is_damaged_is_left_to_pillow():
+def test_damaged_png_headers_are_left_to_pillow():
     file = bytearray(_encoded('RGB', 'PNG', {}))
-    file[19] ^= 1  # of the width
+    file[19] ^= 1  # a bit of the width
     assert plain_header(bytes(file)) is None
 
 
 @pytest.mark.parametrize(
-    'start', [b'0 0.5 0.5 0.2', b'<annotation>', b'{"images": [', b'version http']
+    'text', [b'0 0.5 0.5 0.2', b'<annotation>', b'{"images": [', b'version http']
 )
-def test_text_is_no_image(start):
-    assert not may_be_image(start.ljust(12))
+def test_text_is_not_an_image(text):
+    assert not may_be_image(text.ljust(12))

@@ -9,14 +9,14 @@ from anyfolder.pixels.images import read_image
 from anyfolder.pixels.volume_slices import file_and_number, read_slice, slices_of
 
 
-def test_names():
+def test_names_of_slices():
     assert file_and_number('a/case1.npy.h5[012]') == ('a/case1.npy.h5', 12)
     assert file_and_number('a/case1_slice000.npz') == ('a/case1_slice000.npz', None)
     assert file_and_number('photo[1].png') == ('photo[1].png', None)
     assert slices_of('photo.png') == ['photo.png']
 
 
-def test_a_folder_of_slices(tmp_path):
+def test_folder_of_slices_is_read(tmp_path):
     image = np.random.default_rng(0).random((4, 6))
     np.savez(tmp_path / 'b.npz', image=image, label=image)
     np.savez(tmp_path / 'embeddings.npz', names=[''], features=image)

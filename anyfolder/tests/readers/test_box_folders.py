@@ -1,4 +1,4 @@
-"""Folders with boxes on the disk, in the formats and with the faults that other people's have."""
+"""Folders with boxes in all formats, and with the faults of real data sets."""
 
 import json
 from collections.abc import Callable
@@ -33,80 +33,76 @@ def read(folder: Path, **options) -> Listing:
     return read_annotated_folder(Tree(folder), **options)
 
 
-def change(path: Path, old: str, new: str) -> None:
+def replace(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
 
 
-def rewrite(folder: Path, change: Callable[[dict], None], name: str = TRAIN) -> None:
-    """Change the content of a JSON file."""
-    content = json.loads((folder / name).read_text())
+def rewrite(folder: Path, change: Callable[[dict], None]) -> None:
+    """Change the content of COCO's file."""
+    content = json.loads((folder / TRAIN).read_text())
     change(content)
-    write(folder, name, json.dumps(content))
+    write(folder, TRAIN, json.dumps(content))
 
 
 @pytest.mark.parametrize('write_scene', BOX_SCENES, ids=lambda scene: scene.__name__)
 def test_every_format_has_the_same_boxes(tmp_path, write_scene):
     write_scene(tmp_path)
-    form, says_splits = BOX_SCENES[write_scene]
-    found = read(tmp_path)
-    assert found.form == form
-    assert found.classes == ('bar', 'square')
-    assert boxes_of(found) == WANTED
-    sizes = sizes_of(found)
-    assert (sizes, found.held_out) == (([6, 2, 2], False) if says_splits else ([9, 1, 0], True))
+    form, has_splits = BOX_SCENES[write_scene]
+    listing = read(tmp_path)
+    assert listing.form == form
+    assert listing.classes == ('bar', 'square')
+    assert boxes_of(listing) == WANTED
+    assert sizes_of(listing) == ([6, 2, 2] if has_splits else [9, 1, 0])
+    assert listing.held_out == (not has_splits)
 
 
 @pytest.mark.parametrize('write_scene', BOX_SCENES, ids=lambda scene: scene.__name__)
-def test_the_canonical_file_is_complete(tmp_path, write_scene):
+def test_listing_as_coco_is_complete(tmp_path, write_scene):
     write_scene(tmp_path)
-    found = read(tmp_path)
-    content = json.loads(found.as_coco(found.train))
+    listing = read(tmp_path)
+    content = json.loads(listing.as_coco(listing.train))
     assert content.keys() == {'info', 'licenses', 'images', 'annotations', 'categories'}
     assert [category['id'] for category in content['categories']] == [1, 2]
     ids = [row['id'] for row in content['annotations']]
     assert ids == [*range(1, len(ids) + 1)]
     assert all(row['area'] > 0 and row['iscrowd'] == 0 for row in content['annotations'])
-    assert all((found.root / image['file_name']).is_file() for image in content['images'])
+    assert all((listing.root / image['file_name']).is_file() for image in content['images'])
 
 
 @pytest.mark.parametrize(
     'write_scene',
-    [
-        one for one in BOX_SCENES if one not in (roboflow_yolo, ultralytics_yolo)
-    ],  # whose YAML says the splits
+    # the YAML of roboflow_yolo and ultralytics_yolo states the splits
+    [scene for scene in BOX_SCENES if scene not in (roboflow_yolo, ultralytics_yolo)],
     ids=lambda scene: scene.__name__,
 )
-def test_a_test_list_is_heeded_beside_every_format(tmp_path, write_scene):
-    """No image of it is trained on or validated."""
+def test_list_of_test_images_is_followed_in_every_format(tmp_path, write_scene):
+    """No image in the list is for training or validation."""
     write_scene(tmp_path)
     images = sorted([*tmp_path.rglob('*.jpg'), *tmp_path.rglob('*.png')])
     tested = {path.name for path in images[:3]}
     write(tmp_path, 'test.txt', ''.join(f'{path.relative_to(tmp_path)}\n' for path in images[:3]))
-    found = read(tmp_path)
-    assert tested <= {record.path.name for record in found.parts['test']}
-    assert not any(record.path in images[:3] for record in found.train + found.val)
+    listing = read(tmp_path)
+    assert tested <= {record.path.name for record in listing.parts['test']}
+    assert not any(record.path in images[:3] for record in listing.train + listing.val)
 
 
 @pytest.mark.parametrize(
-    ('change', 'words'),
+    ('as_written', 'words'),
     [
-        (lambda b: [b[0] / 64, b[1] / 48, b[2] / 64, b[3] / 48], 'have values from 0 to 1'),
-        (
-            lambda b: [b[0], b[1], b[0] + b[2], b[1] + b[3]],
-            'seem to be left, top, right, bottom',
-        ),
-        (lambda b: [b[0] + b[2] / 2, b[1] + b[3] / 2, b[2], b[3]], 'seem to be center x'),
+        (lambda x, y, w, h: [x / 64, y / 48, w / 64, h / 48], 'have values from 0 to 1'),
+        (lambda x, y, w, h: [x, y, x + w, y + h], 'seem to be left, top, right, bottom'),
+        (lambda x, y, w, h: [x + w / 2, y + h / 2, w, h], 'seem to be center x'),
     ],
 )
-def test_boxes_of_another_form_than_coco_has_are_one_sentence(tmp_path, change, words):
-    def written_so(content):
+def test_boxes_in_other_forms_than_coco_states_raise(tmp_path, as_written, words):
+    def change_boxes(content):
         for row in content['annotations']:
-            row['bbox'] = change(row['bbox'])
+            row['bbox'] = as_written(*row['bbox'])
 
     write_coco(tmp_path)
-    rewrite(tmp_path, written_so)
+    rewrite(tmp_path, change_boxes)
     with rejects(words) as error:
         read(tmp_path)
     assert '; ' in str(error.value)  # the remedy
@@ -120,8 +116,8 @@ def test_boxes_of_another_form_than_coco_has_are_one_sentence(tmp_path, change, 
         (lambda x, y, w, h: (x * 64, y * 48, w * 64, h * 48), 'have values in pixels instead'),
     ],
 )
-def test_boxes_of_another_form_than_yolo_has_are_one_sentence(tmp_path, as_written, words):
-    """The left upper corner for the center passed, with boxes cut at the edges."""
+def test_boxes_in_other_forms_than_yolo_states_raise(tmp_path, as_written, words):
+    """Upper left corners once passed for centers, with boxes clipped to their image."""
     generator = np.random.default_rng(0)
     for i in range(12):
         save(tmp_path, f'images/{i}.png', np.full((48, 64, 3), 20 * i, np.uint8))
@@ -134,46 +130,46 @@ def test_boxes_of_another_form_than_yolo_has_are_one_sentence(tmp_path, as_writt
         read(tmp_path)
 
 
-def test_what_is_wrong_can_be_left_out(tmp_path):
+def test_invalid_boxes_can_be_left_out(tmp_path):
     write_coco(tmp_path)
-    change(tmp_path / TRAIN, '[30, 40, 30, 4]', '[90, 40, 30, 4]')
+    replace(tmp_path / TRAIN, '[30, 40, 30, 4]', '[90, 40, 30, 4]')
     with rejects(
         r'boxes lie outside of their image \(10, .* or leave them out by skip_invalid=True'
     ):
         read(tmp_path)
-    found = read(tmp_path, skip_invalid=True)
-    assert {name for name, *_ in boxes_of(found)} == {'square'}
+    listing = read(tmp_path, skip_invalid=True)
+    assert {name for name, *_ in boxes_of(listing)} == {'square'}
     what = 'left out as invalid: boxes lie outside of their image'
-    assert found.findings.rows()[0][:2] == (what, 10)
+    assert notes_of(listing)[0] == (what, 10)
 
 
-def test_few_strays_in_many_are_said_and_no_error(tmp_path):
+def test_few_invalid_boxes_among_many_are_reported(tmp_path):
     """BCCD has two boxes of 0 x 0 pixels among 4,000."""
     write_coco(tmp_path, count=100)
     file = tmp_path / TRAIN
     file.write_text(file.read_text().replace('[30, 40, 30, 4]', '[30, 40, 0, 0]', 2))
-    found = read(tmp_path)
-    assert sum(boxes_of(found).values()) == 198
+    listing = read(tmp_path)
+    assert sum(boxes_of(listing).values()) == 198
     what = 'left out as invalid: boxes have a side of less than a pixel'
-    assert found.findings.rows()[0][:2] == (what, 2)
+    assert notes_of(listing)[0] == (what, 2)
     file.write_text(file.read_text().replace('[30, 40, 30, 4]', '[30, 40, 0, 0]', 1))
     with rejects(r'boxes have a side of less than a pixel \(3, '):
         read(tmp_path)
 
 
-def test_an_image_is_as_large_as_it_is_seen(tmp_path):
+def test_image_size_is_that_of_the_displayed_image(tmp_path):
     exif = Image.Exif()
-    exif[0x0112] = 6
+    exif[0x0112] = 6  # rotated by 90 degrees
     (tmp_path / 'images').mkdir()
     for i, (image, _) in enumerate(scenes(10)):
-        stored = Image.fromarray(np.rot90(image))  # which the orientation turns back
+        stored = Image.fromarray(np.rot90(image))  # the orientation rotates it back
         stored.save(tmp_path / f'images/{i}.jpg', exif=exif)
     names = [f'{i}.jpg' for i in range(10)]
     text = coco_json(names, [boxes for _, boxes in scenes(10)])
     write(tmp_path, 'annotations/instances.json', text)
-    found = read(tmp_path)
-    assert {record.size for record in found.train} == {(64, 48)}
-    assert boxes_of(found) == WANTED
+    listing = read(tmp_path)
+    assert {record.size for record in listing.train} == {(64, 48)}
+    assert boxes_of(listing) == WANTED
 
 
 def test_categories_are_classes_by_their_names(tmp_path):
@@ -186,9 +182,10 @@ def test_categories_are_classes_by_their_names(tmp_path):
     rewrite(tmp_path, change)
     file = tmp_path / TRAIN
     file.write_text('\ufeff' + file.read_text())
-    found = read(tmp_path)
-    assert found.classes == ('square', 'bar')  # in their order, without the one that no box has
-    assert boxes_of(found) == WANTED
+    listing = read(tmp_path)
+    # in the order of the categories, without the unused one
+    assert listing.classes == ('square', 'bar')
+    assert boxes_of(listing) == WANTED
 
 
 @pytest.mark.parametrize('other', ['traffic\u00a0light', ' traffic  light ', 'traffic\u200b light'])
@@ -201,104 +198,104 @@ def test_names_that_look_the_same_are_one_class(tmp_path, other):
 
 
 @pytest.mark.parametrize('name', ['ignored regions', '__ignore__', 'DontCare'])
-def test_a_class_for_what_is_to_be_ignored_is_none(tmp_path, name):
+def test_regions_to_ignore_are_not_a_class(tmp_path, name):
     """VisDrone, LabelMe and KITTI."""
     write_coco(tmp_path)
-    change(tmp_path / TRAIN, '"bar"', f'"{name}"')
-    found = read(tmp_path)
-    assert found.classes == ('square',)
-    ignored = [one for record in found.train for one in record.instances if one.crowd]
-    assert {one.name for one in ignored} == {''}
+    replace(tmp_path / TRAIN, '"bar"', f'"{name}"')
+    listing = read(tmp_path)
+    assert listing.classes == ('square',)
+    instances = (instance for record in listing.train for instance in record.instances)
+    assert {instance.name for instance in instances if instance.crowd} == {''}
 
 
 @pytest.mark.parametrize(('label', 'crowds'), [('__ignore__', 2), ('_background_', 0)])
-def test_regions_of_labelme_that_are_no_objects(tmp_path, label, crowds):
+def test_ignored_and_background_regions_of_labelme_are_not_objects(tmp_path, label, crowds):
     """labelme#899."""
     labelme(tmp_path)
-    change(tmp_path / '0.json', '"square"', f'"{label}"')
-    found = read(tmp_path)
-    assert found.classes == ('bar', 'square')
-    first = [record for record in found.train if record.path.stem == '0']
-    rows = json.loads(found.as_coco(first))['annotations']
-    assert sum(row['iscrowd'] for row in rows) == crowds  # a region of no class is one of each
+    replace(tmp_path / '0.json', '"square"', f'"{label}"')
+    listing = read(tmp_path)
+    assert listing.classes == ('bar', 'square')
+    first = [record for record in listing.train if record.path.stem == '0']
+    rows = json.loads(listing.as_coco(first))['annotations']
+    # an ignored region is written for each of the two classes
+    assert sum(row['iscrowd'] for row in rows) == crowds
 
 
 @pytest.mark.parametrize('label', ['" "', 'null'])
-def test_objects_without_a_class_are_an_error(tmp_path, label):
+def test_objects_without_a_class_raise(tmp_path, label):
     cvat_coco(tmp_path)
-    change(tmp_path / 'annotations/instances_default.json', '"name": "bar"', f'"name": {label}')
+    replace(tmp_path / 'annotations/instances_default.json', '"name": "bar"', f'"name": {label}')
     with rejects('objects have no class'):
         read(tmp_path)
 
 
-def test_what_is_difficult_teaches_nothing(tmp_path):
+def test_difficult_objects_are_ignored(tmp_path):
     labelme(tmp_path)
-    change(tmp_path / '1.json', '"flags": {}, "shape', '"difficult": true, "shape')
-    found = read(tmp_path)
-    assert sum(found.counts(found.train + found.val).values()) == 18
-    rows = json.loads(found.as_coco(found.train + found.val))['annotations']
+    replace(tmp_path / '1.json', '"flags": {}, "shape', '"difficult": true, "shape')
+    listing = read(tmp_path)
+    assert sum(listing.counts(listing.train + listing.val).values()) == 18
+    rows = json.loads(listing.as_coco(listing.train + listing.val))['annotations']
     assert sum(row['iscrowd'] for row in rows) == 2
 
 
-def test_names_that_no_object_has_are_named(tmp_path):
+def test_class_names_without_an_object_are_reported(tmp_path):
     labelimg_yolo(tmp_path)
     write(tmp_path, 'labels/classes.txt', 'circle\nsquare\nother')
     what = 'class names left out, since no training object has them'
     assert (what, 1, ['other']) in read(tmp_path).findings.rows()
 
 
-def test_two_formats_in_one_folder_are_not_guessed_about(tmp_path):
+def test_two_formats_in_one_folder_raise(tmp_path):
     write_voc(tmp_path)
     write_coco(tmp_path)
     with rejects('has boxes as COCO and Pascal VOC, in .*; keep one of them'):
         read(tmp_path)
 
 
-def test_a_folder_without_boxes_says_what_is_looked_for(tmp_path):
+def test_folder_without_boxes_raises_with_what_is_expected(tmp_path):
     save(tmp_path, '0.png', np.zeros((4, 4), np.uint8))
     with rejects('has no boxes: no Annotations.* with the names of the images; put the boxes'):
         read(tmp_path)
 
 
 @pytest.mark.parametrize('change', [lambda text: text.replace('"bbox"', '"box"'), lambda _: '[]'])
-def test_files_of_another_format_are_named(tmp_path, change):
-    """As the classes of iNaturalist, and results of a detector, which are a list."""
+def test_json_of_another_format_raises(tmp_path, change):
+    """Such as iNaturalist's image labels, and a detector's results, which are a list."""
     write_coco(tmp_path)
     write(tmp_path, TRAIN, change((tmp_path / TRAIN).read_text()))
     with rejects(f'of the images, but files of another form: {TRAIN}; put the boxes'):
         read(tmp_path)
 
 
-def test_a_table_beside_other_boxes_is_left_out(tmp_path):
-    """Of xml_to_csv, which many tutorials have, and JSON with two keys of Datumaro's."""
+def test_table_next_to_boxes_in_another_format_is_left_out(tmp_path):
+    """The table of the script xml_to_csv, and JSON with two of Datumaro's keys."""
     write_voc(tmp_path)
     write(tmp_path, 'shop.json', '{"items": [{}], "categories": ["a"]}')
     write(tmp_path, 'train_labels.csv', 'filename,class,xmin,ymin,xmax,ymax\n000.png,a,1,1,9,9')
     assert ('files left out, .csv', 1) in notes_of(read(tmp_path))
 
 
-def test_a_table_may_have_no_column_of_classes(tmp_path):
-    """The boxes of wheat on Kaggle, and an image without a box as VinBigData has it."""
+def test_table_may_have_no_column_of_classes(tmp_path):
+    """As Kaggle's wheat heads, with an image without a box, as in VinBigData."""
     for i in range(8):
         save(tmp_path, f'train/{i}.png', np.full((48, 64, 3), 20 * i, np.uint8))
     rows = [f'{i},64,48,"[4.0, 6, 20.0, 24]"' if i else f'{i},64,48,' for i in range(8)]
     write(tmp_path, 'train.csv', '\n'.join(['image_id,width,height,bbox', *rows]))
-    found = read(tmp_path)
-    assert found.classes == ('object',)
-    assert sum(boxes_of(found).values()) == 7
-    change(tmp_path / 'train.csv', '64,48', '99,48')
+    listing = read(tmp_path)
+    assert listing.classes == ('object',)
+    assert sum(boxes_of(listing).values()) == 7
+    replace(tmp_path / 'train.csv', '64,48', '99,48')
     with rejects('image sizes differ from their annotation'):
         read(tmp_path)
 
 
-def test_numbers_that_lost_their_zeros_find_their_images(tmp_path):
+def test_numbers_without_leading_zeros_find_their_images(tmp_path):
     rows = ['image_id,xmin,ymin,xmax,ymax,class']
     for i, (image, boxes) in enumerate(scenes(10)):
         save(tmp_path, f'{i:05}.png', image)
         rows += [f'{i}.0,{",".join(map(str, box))},{name}' for name, box in boxes]
     write(tmp_path, 'boxes.csv', '\n'.join(rows))
-    found = read_annotated_folder(Tree(tmp_path))
-    assert boxes_of(found) == WANTED
-    assert ('numbers matched to images or folders whose names have other zeros', 10) in notes_of(
-        found
-    )
+    listing = read(tmp_path)
+    assert boxes_of(listing) == WANTED
+    what = 'numbers matched to images or folders whose names have other zeros'
+    assert (what, 10) in notes_of(listing)

@@ -1,4 +1,4 @@
-"""The pass over the files of a folder that tells their formats."""
+"""The annotation formats that are recognized in a folder."""
 
 import pytest
 from box_scenes import BOX_SCENES, hugging_face, tensorflow
@@ -19,13 +19,13 @@ def test_every_format_has_a_scene():
 
 
 @pytest.mark.parametrize('write_scene', BOX_SCENES, ids=lambda scene: scene.__name__)
-def test_a_scene_is_of_one_format(tmp_path, write_scene):
+def test_each_scene_has_one_format(tmp_path, write_scene):
     write_scene(tmp_path)
     assert names(tmp_path) == [BOX_SCENES[write_scene][0]]
 
 
-def test_tables_are_only_asked_where_there_is_no_other_format(tmp_path):
-    """xml_to_csv writes them beside VOC, and folders of classes have tables of their own."""
+def test_tables_count_only_without_another_format(tmp_path):
+    """xml_to_csv writes them next to VOC, and class folders can have tables of their own."""
     tensorflow(tmp_path)
     assert names(tmp_path, with_tables=False) == []
     assert names(tmp_path) == ['a table']
@@ -33,13 +33,13 @@ def test_tables_are_only_asked_where_there_is_no_other_format(tmp_path):
     assert names(tmp_path) == ['COCO']
 
 
-def test_several_formats_are_all_found(tmp_path):
+def test_all_formats_of_a_folder_are_recognized(tmp_path):
     labelimg_yolo(tmp_path)
     cvat_coco(tmp_path)
     assert names(tmp_path) == ['COCO', 'YOLO']
 
 
-def test_properties_of_unequal_length_are_an_error(tmp_path):
+def test_incomplete_and_invalid_json_lines_raise(tmp_path):
     hugging_face(tmp_path)
     path = tmp_path / 'train/metadata.jsonl'
     path.write_text(path.read_text().replace('["square", "bar"]', '["bar"]', 1))
@@ -50,8 +50,8 @@ def test_properties_of_unequal_length_are_an_error(tmp_path):
         names(tmp_path)
 
 
-@pytest.mark.parametrize('name', ['a.json', 'a.xml'])
-def test_a_damaged_file_is_an_error(tmp_path, name):
+@pytest.mark.parametrize(('name', 'format'), [('a.json', 'JSON'), ('a.xml', 'XML')])
+def test_damaged_files_raise(tmp_path, name, format):
     write(tmp_path, name, '{"images": [')
-    with rejects(f'{name}. is not {name[2:].upper()}'):
+    with rejects(f'{name}. is not {format}'):
         names(tmp_path)

@@ -1,4 +1,4 @@
-"""What the numbers of boxes are, by all boxes of a data set."""
+"""The form and units of boxes, checked with all boxes of a data set."""
 
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from anyfolder.readers.box_meaning import check_meaning
 from anyfolder.readers.records import ImageRecord, Instance
 
 SIZE = 640, 480
+# The numbers of a box in each form.
 WRITE = dict(
     xywh=lambda x, y, w, h: (x, y, w, h),
     xyxy=lambda x, y, w, h: (x, y, x + w, y + h),
@@ -20,21 +21,29 @@ WRITE = dict(
 )
 
 
-def boxes(count: int = 120, largest: float = 0.4, seed: int = 0) -> np.ndarray:
+def boxes(count: int = 120, largest: float = 0.4) -> np.ndarray:
     """Boxes (N, 4) anywhere in an image, as left, top, width and height in pixels."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     sides = generator.uniform(largest / 4, largest, (count, 2)) * SIZE
     return np.concatenate((generator.uniform(0, 1, (count, 2)) * (SIZE - sides), sides), axis=1)
 
 
 def records(
-    found: np.ndarray, written: str, stated: str, as_shares: bool = False, relative: bool = False
+    pixels: np.ndarray, written: str, stated: str, as_shares: bool = False, relative: bool = False
 ) -> list[ImageRecord]:
-    """Images with three boxes each, written in one form and stated to be in another."""
-    numbers = np.stack(WRITE[written](*found.T), axis=-1)
+    """Images with three boxes each, written in one form and stated to be in another.
+
+    Args:
+        pixels: left, top, width and height of the boxes (N, 4).
+        written: the form of the numbers.
+        stated: the form that their format states.
+        as_shares: write fractions of the width and height.
+        relative: whether the format states fractions.
+    """
+    numbers = np.stack(WRITE[written](*pixels.T), axis=-1)
     if as_shares:
-        order = dict(yxyx=(480, 640) * 2, xxyy=(640, 640, 480, 480)).get(written, SIZE * 2)
-        numbers = numbers / order
+        sides = dict(yxyx=(480, 640, 480, 640), xxyy=(640, 640, 480, 480))
+        numbers = numbers / sides.get(written, (640, 480, 640, 480))
     return [
         ImageRecord(
             Path(f'{i}.jpg'),
@@ -51,8 +60,9 @@ def records(
 @pytest.mark.parametrize('form', ['xywh', 'xyxy', 'center'])
 @pytest.mark.parametrize('relative', [False, True])
 @pytest.mark.parametrize('largest', [0.02, 0.4, 1])
-def test_the_stated_meaning_is_believed_where_it_fits(form, relative, largest):
-    check_meaning(records(boxes(largest=largest), form, form, relative, relative))
+def test_stated_form_is_accepted_if_it_fits(form, relative, largest):
+    pixels = boxes(largest=largest)
+    check_meaning(records(pixels, form, form, as_shares=relative, relative=relative))
 
 
 @pytest.mark.parametrize('relative', [False, True])
@@ -69,13 +79,13 @@ def test_the_stated_meaning_is_believed_where_it_fits(form, relative, largest):
         ('xxyy', 'xywh', 'left, right, top, bottom instead of .*; write left, top, width, height'),
     ],
 )
-def test_a_form_that_fits_all_is_named_with_the_remedy(written, stated, words, relative):
+def test_form_that_fits_all_boxes_is_suggested_with_the_remedy(written, stated, words, relative):
     with rejects(rf'the boxes seem to be {words}') as error:
-        check_meaning(records(boxes(), written, stated, relative, relative))
+        check_meaning(records(boxes(), written, stated, as_shares=relative, relative=relative))
     assert 'do not lie in their image, the first is [' in str(error.value)
 
 
-def test_rows_before_columns_are_told_by_images_that_are_not_square():
+def test_rows_before_columns_show_in_pixels_but_not_in_fractions():
     with rejects('seem to be top, left, bottom, right instead of left.*; write left, top, right'):
         check_meaning(records(boxes(), 'yxyx', 'xyxy'))
     check_meaning(records(boxes(), 'yxyx', 'xyxy', as_shares=True, relative=True))
@@ -83,53 +93,53 @@ def test_rows_before_columns_are_told_by_images_that_are_not_square():
 
 @pytest.mark.parametrize('form', ['xywh', 'xyxy', 'center'])
 @pytest.mark.parametrize('count', [1, 120])
-def test_units_that_fit_all_are_named_with_the_remedy(form, count):
+def test_units_that_fit_all_boxes_are_suggested_with_the_remedy(form, count):
     with rejects('have values from 0 to 1, .*; multiply them by the width and height'):
         check_meaning(records(boxes(count), form, form, as_shares=True))
     with rejects('have values in pixels instead of fractions .*; divide them by the width and'):
         check_meaning(records(boxes(count), form, form, relative=True))
 
 
-def test_form_and_units_may_both_be_others():
+def test_form_and_units_may_both_be_wrong():
     with rejects('seem to be left, top, right, bottom, in pixels, .*; write center x, center y'):
         check_meaning(records(boxes(), 'xyxy', 'center', relative=True))
 
 
 @pytest.mark.parametrize('outside', [1, 2])
-def test_a_few_boxes_beyond_an_edge_are_an_accident(outside):
-    """The left upper corner may be taken for the center from three boxes on."""
-    found = boxes(20, largest=0.1) + np.array((100, 100, 0, 0))
-    found[:outside, :2] = 0
-    found = np.minimum(found, (500, 400, 640, 480))
-    check_meaning(records(found, 'xywh', 'center'))
-    found[: outside + 4, :2] = 0
+def test_one_or_two_boxes_beyond_an_edge_do_not_change_the_form(outside):
+    """Boxes in the upper left corner of the image, which would exceed it with a center there."""
+    pixels = boxes(20, largest=0.1) + np.array((100, 100, 0, 0))
+    pixels[:outside, :2] = 0
+    pixels = np.minimum(pixels, (500, 400, 640, 480))
+    check_meaning(records(pixels, 'xywh', 'center'))
+    pixels[: outside + 4, :2] = 0
     with rejects('seem to be left, top, width, height'):
-        check_meaning(records(found, 'xywh', 'center'))
+        check_meaning(records(pixels, 'xywh', 'center'))
 
 
 @pytest.mark.parametrize('form', ['xywh', 'xyxy', 'center'])
 def test_boxes_beyond_all_edges_are_in_the_stated_form(form):
     """Rotated images and tiles have them; what is outside is clipped later."""
-    found = boxes()
-    found[:, :2] += np.random.default_rng(1).uniform(-0.5, 0.5, (len(found), 2)) * found[:, 2:]
-    check_meaning(records(found, form, form))
+    pixels = boxes()
+    pixels[:, :2] += np.random.default_rng(1).uniform(-0.5, 0.5, (len(pixels), 2)) * pixels[:, 2:]
+    check_meaning(records(pixels, form, form))
 
 
 @pytest.mark.parametrize(('written', 'stated'), [('xywh', 'center'), ('center', 'xywh')])
-def test_tiny_boxes_tell_their_form_too(written, stated):
-    """They exceed an image by less than the rounding of others. Their own does not count."""
-    found = boxes(2000, largest=0.01)
+def test_tiny_boxes_have_their_own_tolerance(written, stated):
+    """They exceed an image by less than larger boxes may, but rounding to pixels is accepted."""
+    pixels = boxes(2000, largest=0.01)
     with rejects('add half of' if stated == 'center' else 'subtract half'):
-        check_meaning(records(found, written, stated))
-    found = np.maximum(found.round(), (0, 0, 1, 1))
-    check_meaning(records(found, stated, stated))
+        check_meaning(records(pixels, written, stated))
+    pixels = np.maximum(pixels.round(), (0, 0, 1, 1))
+    check_meaning(records(pixels, stated, stated))
 
 
-def test_one_stray_in_many_changes_nothing():
-    found = boxes(300)
-    found[7] = 600, 400, 300, 300
+def test_single_outlier_changes_nothing():
+    pixels = boxes(300)
+    pixels[7] = 600, 400, 300, 300
     with rejects('seem to be left, top, width, height instead of center'):
-        check_meaning(records(found, 'xywh', 'center'))
+        check_meaning(records(pixels, 'xywh', 'center'))
 
 
 def test_polygons_and_images_without_an_object_have_no_form():
@@ -138,18 +148,20 @@ def test_polygons_and_images_without_an_object_have_no_form():
     check_meaning([])
 
 
-def test_a_box_may_be_all_of_an_image_of_one_pixel():
-    one = Instance('a', (0, 0, 1, 1))
-    check_meaning([ImageRecord(Path('0.jpg'), size=(1, 1), instances=[one])])
+def test_box_may_cover_an_image_of_one_pixel():
+    box = Instance('a', (0, 0, 1, 1))
+    check_meaning([ImageRecord(Path('0.jpg'), size=(1, 1), instances=[box])])
 
 
-def asked_of(count: int, overhanging: float, is_corner: bool) -> int:
-    """How many of 100 sets of boxes in shares are taken for another form than with their center.
+def rejections(count: int, overhanging: float, is_corner: bool) -> int:
+    """How many of 100 data sets that state centers in fractions are rejected.
 
-    Boxes have sides of 0.02 to 0.3. A share of them overhangs an edge of the image by up to 10
-    pixels, as people draw them.
+    Args:
+        count: the number of boxes in a data set, with sides of 0.02 to 0.3.
+        overhanging: the fraction of boxes that people have drawn up to 10 pixels beyond an edge.
+        is_corner: write the upper left corner instead of the center.
     """
-    random, asked = np.random.default_rng(count), 0
+    random, rejected = np.random.default_rng(count), 0
     for _ in range(100):
         sides = random.uniform(0.02, 0.3, (count, 2))
         starts = random.uniform(0, 1, (count, 2)) * (1 - sides)
@@ -162,13 +174,13 @@ def asked_of(count: int, overhanging: float, is_corner: bool) -> int:
         try:
             check_meaning([ImageRecord(Path('a.jpg'), size=(640, 480), instances=objects)])
         except InputError:
-            asked += 1
-    return asked
+            rejected += 1
+    return rejected
 
 
 @pytest.mark.parametrize('count', [30, 100, 1000])
 @pytest.mark.parametrize('overhanging', [0, 0.02, 0.1])
-def test_three_boxes_of_evidence_are_enough(count, overhanging):
-    assert asked_of(count, overhanging, is_corner=False) <= 2
+def test_corners_are_told_from_centers_with_few_errors(count, overhanging):
+    assert rejections(count, overhanging, is_corner=False) <= 2
     if not overhanging:
-        assert asked_of(count, overhanging, is_corner=True) >= 85
+        assert rejections(count, overhanging, is_corner=True) >= 85

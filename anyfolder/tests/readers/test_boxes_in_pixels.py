@@ -1,4 +1,4 @@
-"""Boxes and polygons of any form, in pixels."""
+"""Boxes and polygons in any form, converted to pixels."""
 
 from pathlib import Path
 
@@ -12,15 +12,15 @@ from anyfolder.readers.records import ImageRecord, Instance
 BOX = 4, 6, 20, 24
 
 
-def moved(*objects: Instance) -> tuple[list[Instance], Findings]:
-    """Objects of an image of 64 x 48 pixels, and what is noted."""
+def converted(*objects: Instance) -> tuple[list[Instance], Findings]:
+    """The objects of an image of 64 x 48 pixels after their conversion, and the findings."""
     record, findings = ImageRecord(Path('0.jpg'), size=(64, 48), instances=[*objects]), Findings()
     to_pixels([record], findings)
     return record.instances, findings
 
 
 @pytest.mark.parametrize(
-    'found',
+    'written',
     [
         Instance('a', BOX),
         Instance('a', ['4', 6.0, '20', '2.4e1']),
@@ -36,21 +36,21 @@ def moved(*objects: Instance) -> tuple[list[Instance], Findings]:
         Instance('a', (2, 8, 24, 20), degrees='-90'),
     ],
 )
-def test_a_box_of_any_form_is_left_top_width_height_in_pixels(found):
-    [one], _ = moved(found)
-    assert one.box == pytest.approx(BOX)
-    assert (one.form, one.relative, one.from_1) == ('xywh', False, False)
+def test_boxes_in_any_form_become_left_top_width_height_in_pixels(written):
+    [found], _ = converted(written)
+    assert found.box == pytest.approx(BOX)
+    assert (found.form, found.relative, found.from_1) == ('xywh', False, False)
 
 
-def test_polygons_come_into_pixels_too():
-    shares = [[0.5, 0.5, 1, 0.5, 1, 1]]
-    [one], _ = moved(Instance('a', (), shares, relative=True))
-    assert one.segmentation == [[32, 24, 64, 24, 64, 48]]
-    [one], _ = moved(Instance('a', (), [[5, 7, 25, 7, 25, 31]], from_1=True))
-    assert one.segmentation == [[4, 6, 24, 6, 24, 30]]
+def test_polygons_are_converted_to_pixels():
+    fractions = [[0.5, 0.5, 1, 0.5, 1, 1]]
+    [found], _ = converted(Instance('a', (), fractions, relative=True))
+    assert found.segmentation == [[32, 24, 64, 24, 64, 48]]
+    [found], _ = converted(Instance('a', (), [[5, 7, 25, 7, 25, 31]], from_1=True))
+    assert found.segmentation == [[4, 6, 24, 6, 24, 30]]
 
 
-def test_a_form_that_somebody_has_stated_is_not_judged():
+def test_form_that_is_certain_is_not_questioned():
     corners = [Instance('a', (30, 20, 40, 30 + i)) for i in range(10)]
     record, findings = ImageRecord(Path('0.jpg'), size=(64, 48), instances=corners), Findings()
     with rejects('seem to be left, top, right, bottom'):
@@ -61,31 +61,31 @@ def test_a_form_that_somebody_has_stated_is_not_judged():
 
 def test_pixels_are_counted_from_1_unless_a_corner_is_0():
     corners = (31, 41, 61, 45), (1, 5, 9, 9)
-    found, _ = moved(*(Instance('a', box, form='xyxy', from_1=True) for box in corners))
-    assert [one.box for one in found] == [(30, 40, 30, 4), (0, 4, 8, 4)]
+    found, _ = converted(*(Instance('a', box, form='xyxy', from_1=True) for box in corners))
+    assert [instance.box for instance in found] == [(30, 40, 30, 4), (0, 4, 8, 4)]
     corners = (31, 41, 61, 45), (0, 5, 9, 9)
-    found, _ = moved(*(Instance('a', box, form='xyxy', from_1=True) for box in corners))
-    assert [one.box for one in found] == [(31, 41, 30, 4), (0, 5, 9, 4)]
+    found, _ = converted(*(Instance('a', box, form='xyxy', from_1=True) for box in corners))
+    assert [instance.box for instance in found] == [(31, 41, 30, 4), (0, 5, 9, 4)]
 
 
-def test_pixels_that_are_stated_to_count_from_1_do_beside_a_corner_at_0():
+def test_pixels_that_certainly_count_from_1_may_have_a_corner_at_0():
     box = Instance('a', (0, 5, 9, 9), form='xyxy', from_1=True)
     record = ImageRecord(Path('0.jpg'), size=(64, 48), instances=[box])
     to_pixels([record], Findings(), is_certain=True)
     assert record.instances[0].box == (-1, 4, 9, 4)
 
 
-def test_a_turned_box_is_named():
-    _, findings = moved(Instance('a', BOX, degrees=30, origin='line 3'))
+def test_rotated_boxes_are_reported():
+    _, findings = converted(Instance('a', BOX, degrees=30, origin='line 3'))
     [(what, count, examples)] = findings.rows()
     assert what == 'rotated boxes, replaced by the upright rectangle around them'
     assert (count, examples) == (1, ['30 degrees of line 3'])
 
 
 @pytest.mark.parametrize('degrees', [0, 180, 360, 'nan', None, '', 'left'])
-def test_a_box_that_is_not_turned_stays(degrees):
-    [one], findings = moved(Instance('a', BOX, degrees=degrees))
-    assert one.box == BOX
+def test_boxes_without_a_rotation_stay(degrees):
+    [found], findings = converted(Instance('a', BOX, degrees=degrees))
+    assert found.box == BOX
     assert not findings.rows()
 
 
@@ -100,33 +100,33 @@ def test_a_box_that_is_not_turned_stays(degrees):
         (True, 2, 3, 4),
     ],
 )
-def test_what_is_no_box_is_rejected(box):
-    found, findings = moved(Instance('a', box, origin='line 3'), Instance('a', BOX))
+def test_invalid_boxes_are_rejected(box):
+    found, findings = converted(Instance('a', box, origin='line 3'), Instance('a', BOX))
     assert len(found) == 1
-    [((what, _), kind)] = findings.wrong.items()
+    [((what, _), kind)] = findings.errors.items()
     assert what == 'boxes are not 4 finite numbers'
     assert kind.examples == [f'{[*box]!r} of line 3']
 
 
 @pytest.mark.parametrize('polygons', [[], [[]], ['a'], [[1, 2, 'x', 4]], [[1, float('inf')]], None])
-def test_what_has_neither_a_box_nor_a_polygon_is_rejected(polygons):
-    found, findings = moved(Instance('a', (), polygons))
+def test_objects_without_a_valid_box_or_polygon_are_rejected(polygons):
+    found, findings = converted(Instance('a', (), polygons))
     assert not found
-    assert len(findings.wrong) == 1
+    assert len(findings.errors) == 1
 
 
-def test_shares_beyond_the_image_are_rejected():
-    fits = [Instance('a', (0.5, 0.5, 0.2, 0.2), form='center', relative=True) for _ in range(20)]
+def test_fractions_far_beyond_the_image_are_rejected():
+    valid = [Instance('a', (0.5, 0.5, 0.2, 0.2), form='center', relative=True) for _ in range(20)]
     wrong = Instance('a', (70.0, 0.5, 0.2, 0.2), form='center', relative=True, origin='line 3')
-    found, findings = moved(*fits, wrong)
+    found, findings = converted(*valid, wrong)
     assert len(found) == 20
-    [((what, remedy), kind)] = findings.wrong.items()
+    [((what, remedy), kind)] = findings.errors.items()
     assert 'values beyond 0 to 1' in what
     assert 'divide pixels' in remedy
     assert kind.examples == ['[70.0, 0.5, 0.2, 0.2], line 3']
 
 
 @pytest.mark.parametrize('value', [-0.04, 1.04])
-def test_shares_may_exceed_the_image_by_rounding(value):
-    found, _ = moved(Instance('a', (), [[0.5, 0.5, value, 0.2, 0.1, 0.1]], relative=True))
+def test_fractions_may_exceed_the_image_by_rounding(value):
+    found, _ = converted(Instance('a', (), [[0.5, 0.5, value, 0.2, 0.1, 0.1]], relative=True))
     assert len(found) == 1

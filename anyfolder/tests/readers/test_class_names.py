@@ -22,19 +22,19 @@ from anyfolder.readers.findings import Findings
         '\uff54raffic light',
     ],
 )
-def test_what_looks_the_same_is_the_same(name):
+def test_names_that_look_the_same_become_equal(name):
     assert class_name(name) == 'traffic light'
 
 
 @pytest.mark.parametrize(
     'name', ['caf\u00e9', 'm\u00b2', '\u0645\u200c\u062e', '\u732b', 'a-b', '\u2764\u200d\u2764']
 )
-def test_letters_of_a_name_stay(name):
+def test_letters_with_a_meaning_are_kept(name):
     assert class_name(name) == name
 
 
 @pytest.mark.parametrize(
-    ('one', 'other', 'twins'),
+    ('name', 'other', 'are_twins'),
     [
         ('Car', 'car', True),
         ('traffic_light', 'traffic light', True),
@@ -49,11 +49,12 @@ def test_letters_of_a_name_stay(name):
         ('\u043a\u043e\u0442', '\u043a\u0438\u0442', False),
     ],
 )
-def test_near_twins(one, other, twins):
-    assert (len({*near_twins([one, other]).values()}) == 1) == twins
+def test_near_twins_have_the_same_key(name, other, are_twins):
+    keys = {*near_twins([name, other]).values()}
+    assert (len(keys) == 1) == are_twins
 
 
-def test_merged_names_are_named():
+def test_merged_names_are_reported():
     findings = Findings()
     warn_merged(['car', 'car ', 'c\u00a0ar', 'c ar'], findings)
     assert findings.rows() == [

@@ -1,4 +1,4 @@
-"""Files are parsed once."""
+"""Files are parsed once, whatever reads them."""
 
 import pytest
 from foreign_data import cvat_voc, label_studio_yolo, roboflow_coco, roboflow_yolo, write
@@ -12,21 +12,21 @@ from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.file_contents import FileContents, reading
 from anyfolder.readers.image_tree import Tree
 
-READERS = ['read_json', 'read_yaml', 'read_xml', 'read_lines']
+PARSERS = ['read_json', 'read_yaml', 'read_xml', 'read_lines']
 
 
 @pytest.fixture
 def parsed(monkeypatch):
     """The files that were parsed."""
     files = []
-    for name in READERS:
+    for name in PARSERS:
         parse = getattr(file_contents, name)
 
-        def counted(file, *args, parse=parse, **options):
+        def recorded(file, *args, parse=parse, **options):
             files.append(file)
             return parse(file, *args, **options)
 
-        monkeypatch.setattr(file_contents, name, counted)
+        monkeypatch.setattr(file_contents, name, recorded)
     return files
 
 
@@ -38,11 +38,11 @@ def test_each_file_is_parsed_once(tmp_path, write_scene, parsed):
     assert len(parsed) == len({*parsed})
 
 
-def test_json_is_parsed_once_where_classes_are_asked_for(tmp_path, parsed):
+def test_json_is_parsed_once_for_boxes_and_class_folders(tmp_path, parsed):
     write_digits(tmp_path)
     write(tmp_path, 'test.json', '["digit 0/000.png"]')
     tree = Tree(tmp_path)
-    assert not formats_of(tree)
+    assert not formats_of(tree)  # asks the box readers first
     assert len(read_class_folders(tree).parts['test']) == 1
     assert parsed == [tmp_path / 'test.json']
 
@@ -57,7 +57,7 @@ def test_classes_in_yaml_stay_text(tmp_path):
     assert FileContents().yaml(tmp_path / 'a.yaml') == dict(names=['no', '007'])
 
 
-def test_what_is_not_complete_is_one_sentence():
+def test_incomplete_content_raises_one_sentence():
     with (
         rejects("'a.json' has a shape that is incomplete for the format LabelMe .KeyError: .*"),
         reading('a.json', 'a shape', 'LabelMe'),

@@ -15,7 +15,7 @@ def paths(text: str) -> list[Path]:
 
 
 def pairs_of(images: str, labels: str) -> tuple[dict[str, str], list[str]]:
-    """The image of each label file, and what was found to be unclear."""
+    """The image of each label file, and the findings."""
     findings = Findings()
     files = {file: [file.stem] for file in paths(labels)}
     found = Index(DATA, paths(images)).pair(files, findings)
@@ -29,7 +29,7 @@ def pairs_of(images: str, labels: str) -> tuple[dict[str, str], list[str]]:
 @pytest.mark.parametrize(
     ('images', 'labels', 'wanted'),
     [
-        # mirrored, beside, in one folder
+        # in folders of the same structure, next to each other, and in one folder
         ('images/a.jpg', 'labels/a.txt', 'images/a.jpg'),
         ('a.jpg', 'a.txt', 'a.jpg'),
         ('train/images/1.jpg valid/images/1.jpg', 'valid/labels/1.txt', 'valid/images/1.jpg'),
@@ -44,21 +44,21 @@ def pairs_of(images: str, labels: str) -> tuple[dict[str, str], list[str]]:
         ('2024/cam1/0.jpg 2025/cam1/0.jpg', 'labels/2025/cam1/0.txt', '2025/cam1/0.jpg'),
         ('VOC2007/JPEGImages/1.jpg VOC2012/JPEGImages/1.jpg', 'VOC2012/Annotations/1.xml',
          'VOC2012/JPEGImages/1.jpg'),
-        # masks of the same names, and one whose image is gone
+        # masks of the same names, and one whose image is missing
         ('JPEGImages/1.jpg SegmentationClass/1.png SegmentationObject/1.png', 'Annotations/1.xml',
          'JPEGImages/1.jpg'),
         ('images/1.jpg masks/1.png masks/2.png', 'labels/2.txt', ''),
         ('masks/1.png', 'labels/1.txt', 'masks/1.png'),
-        # images that are gone, and another of their name
+        # missing images, with another image of their name or in their folder
         ('train/images/1.jpg', 'valid/labels/1.txt', ''),
         ('train/1.jpg test/2.jpg', 'test/1.xml', ''),
         ('images/dogs/1.jpg images/not_dogs/4.jpg', 'labels/dogs/4.txt', ''),
         ('images/1.jpg images/more/1.jpg images/more/2.jpg', 'labels/2.txt', ''),
         ('train/1.jpg extra/2.jpg', 'train/labels/2.txt', ''),
         ('cam1/1.jpg cam2/1.jpg cam2/2.jpg', 'labels/cam1/2.txt', ''),
-        # but a folder that has names of its own is a part of the same
+        # but a folder without repeated names is a part of the outer one
         ('images/1.jpg images/more/2.jpg', 'labels/2.txt', 'images/more/2.jpg'),
-        # names with the suffix of the image, in other letters, and composed otherwise
+        # names with the suffix of the image, in another case, and in another Unicode form
         ('images/a.b.jpg', 'labels/a.b.txt', 'images/a.b.jpg'),
         ('images/a.jpg', 'labels/a.jpg.txt', 'images/a.jpg'),
         ('images/A.JPG', 'labels/a.txt', 'images/A.JPG'),
@@ -66,7 +66,7 @@ def pairs_of(images: str, labels: str) -> tuple[dict[str, str], list[str]]:
         ('images/A.jpg images/a.jpg', 'labels/a.txt', 'images/a.jpg'),
     ],
 )  # fmt: skip
-def test_a_label_belongs_to_the_image_of_the_most_specific_path(images, labels, wanted):
+def test_labels_belong_to_the_image_with_the_most_specific_path(images, labels, wanted):
     assert pairs_of(images, labels) == ({labels: wanted} if wanted else {}, [])
 
 
@@ -78,12 +78,13 @@ def test_a_label_belongs_to_the_image_of_the_most_specific_path(images, labels, 
         ('images/0.jpg images/0.png', 'labels/0.txt'),
     ],
 )
-def test_two_images_are_a_sentence_with_both_paths(images, label):
+def test_labels_that_match_two_images_are_reported_with_both(images, label):
     findings = Findings()
     pairs = Index(DATA, paths(images)).pair({DATA / label: [Path(label).stem]}, findings)
     assert not pairs.image_of
-    (what, count, examples) = findings.rows()[0]
-    assert ('labels match several images' in what, count) == (True, 1)
+    what, count, examples = findings.rows()[0]
+    assert 'labels match several images' in what
+    assert count == 1
     assert all(str(path) in examples[0] for path in paths(images))
 
 
@@ -97,10 +98,10 @@ def test_two_images_are_a_sentence_with_both_paths(images, label):
         ('json/0.json json_v2/0.json json_v1/0.json', 'json/0.json'),
     ],
 )
-def test_of_several_files_of_labels_the_nearest_is_read_and_all_are_named(labels, nearest):
-    found, said = pairs_of('images/0.jpg', labels)
-    assert found == {nearest: 'images/0.jpg'}
-    assert said == ['label files left out, since a nearer one exists for the image']
+def test_nearest_of_several_label_files_is_read(labels, nearest):
+    image_of, notes = pairs_of('images/0.jpg', labels)
+    assert image_of == {nearest: 'images/0.jpg'}
+    assert notes == ['label files left out, since a nearer one exists for the image']
 
 
 def write(folder: Path, name: str, text: str = '') -> Path:
@@ -110,21 +111,22 @@ def write(folder: Path, name: str, text: str = '') -> Path:
 
 
 @pytest.mark.parametrize(
-    'places', [('images', 'labels'), ('labels_v1', 'labels_v2'), ('one', 'two')]
+    'folders', [('images', 'labels'), ('labels_v1', 'labels_v2'), ('one', 'two')]
 )
-def test_two_equally_near_files_are_an_error_unless_they_are_equal(tmp_path, places):
-    files = [write(tmp_path, f'{place}/0.txt', place) for place in places]
+def test_equally_near_label_files_are_unclear_unless_they_are_equal(tmp_path, folders):
+    files = [write(tmp_path, f'{folder}/0.txt', folder) for folder in folders]
     index, findings = Index(tmp_path, [tmp_path / 'images/0.jpg']), Findings()
     pairs = index.pair({file: ['0'] for file in files}, findings)
-    assert (pairs.image_of, pairs.unclear) == ({}, {tmp_path / 'images/0.jpg'})
-    assert all(str(file) in findings.rows()[0][2][0] for file in files)
+    assert (pairs.image_of, pairs.conflicting) == ({}, {tmp_path / 'images/0.jpg'})
+    _, _, examples = findings.rows()[0]
+    assert all(str(file) in examples[0] for file in files)
     for file in files:
         file.write_text('the same')
     assert len(index.pair({file: ['0'] for file in files}, Findings()).image_of) == 1
 
 
 @pytest.mark.parametrize(
-    ('name', 'near', 'wanted'),
+    ('name', 'written_in', 'wanted'),
     [
         ('0.jpg', 'train/_annotations.coco.json', 'train/0.jpg'),
         ('../val/0.jpg', 'train/a.json', 'val/0.jpg'),
@@ -135,12 +137,12 @@ def test_two_equally_near_files_are_an_error_unless_they_are_equal(tmp_path, pla
         ('0.jpg', 'annotations/a.json', 'train/0.jpg val/0.jpg'),
     ],
 )
-def test_a_name_is_looked_up_from_where_it_is_written(name, near, wanted):
+def test_names_are_looked_up_from_the_file_that_has_them(name, written_in, wanted):
     index = Index(DATA, paths('train/0.jpg val/0.jpg'))
-    assert index.match(name, DATA / near) == paths(wanted)
+    assert index.match(name, DATA / written_in) == paths(wanted)
 
 
-def test_a_part_in_the_name_of_a_file_counts_where_images_are_in_parts():
+def test_stated_split_counts_if_images_are_in_split_folders():
     index = Index(DATA, paths('train/0.jpg val/0.jpg'))
     assert index.match('0.jpg', DATA / 'val.csv', 'val') == paths('val/0.jpg')
     assert index.match('1.jpg', DATA / 'val.csv', 'val') == []
@@ -149,5 +151,5 @@ def test_a_part_in_the_name_of_a_file_counts_where_images_are_in_parts():
 
 @pytest.mark.parametrize('name', ['https://x.org/a/1.jpg?size=1', 'http://x.org/1.jpg'])
 def test_a_url_names_its_file_without_the_query(name):
-    image = Path('data/images/1.jpg')
-    assert Index(Path('data'), [image]).match(name, Path('data/labels.csv')) == [image]
+    image = DATA / 'images/1.jpg'
+    assert Index(DATA, [image]).match(name, DATA / 'labels.csv') == [image]

@@ -1,4 +1,4 @@
-"""The files of a folder: what is data, and which split it is of."""
+"""The files of a folder: which are data, and of which split."""
 
 import shutil
 
@@ -20,7 +20,7 @@ def read(folder, **options):
 
 
 @pytest.mark.parametrize(
-    'leave',
+    'write_output',
     [
         lambda folder: write(folder, 'runs/detect/predict/labels/0.txt', '0 0.5 0.5 0.1 0.1'),
         lambda folder: write(folder, 'exp/args.yaml', 'data: x'),
@@ -29,37 +29,37 @@ def read(folder, **options):
         lambda folder: write(folder, 'mine/data_report.json', '{"images": [], "annotations": []}'),
     ],
 )
-def test_what_trainings_leave_is_no_data_and_named(tmp_path, leave):
+def test_output_of_trainings_is_left_out_and_reported(tmp_path, write_output):
     labelimg_yolo(tmp_path)
-    leave(tmp_path)
-    found = read(tmp_path)
-    assert boxes_of(found) == WANTED
-    assert notes_of(found) == [('folders of trainings left out', 1)]
+    write_output(tmp_path)
+    listing = read(tmp_path)
+    assert boxes_of(listing) == WANTED
+    assert notes_of(listing) == [('folders of trainings left out', 1)]
 
 
 @pytest.mark.parametrize('write_scene', [labelimg_yolo, cvat_coco, labelme, cvat_voc])
-def test_arrays_beside_images_are_caches(tmp_path, write_scene):
-    """ultralytics#17372."""
+def test_arrays_next_to_images_are_left_out(tmp_path, write_scene):
+    """They are caches: ultralytics#17372."""
     write_scene(tmp_path)
     for path in [*tmp_path.rglob('*.jpg'), *tmp_path.rglob('*.png')]:
         np.save(path.with_suffix('.npy'), np.asarray(Image.open(path)))
-    found = read(tmp_path)
-    assert boxes_of(found) == WANTED
-    assert ('files left out, .npy', 10) in notes_of(found)
+    listing = read(tmp_path)
+    assert boxes_of(listing) == WANTED
+    assert ('files left out, .npy', 10) in notes_of(listing)
 
 
-@pytest.mark.parametrize('parts', [('train', 'val'), ('images/train', 'images/valid')])
-def test_splits_that_are_one_folder_by_a_link_are_a_question(tmp_path, parts):
+@pytest.mark.parametrize(('train', 'val'), [('train', 'val'), ('images/train', 'images/valid')])
+def test_splits_that_link_to_the_same_folder_raise(tmp_path, train, val):
     """ultralytics#5036."""
     save(tmp_path, 'all/0.jpg', scenes(1)[0][0])
-    for part in parts:
-        (tmp_path / 'data' / part).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / 'data' / part).symlink_to(tmp_path / 'all')
-    with rejects(f'{parts[1]}.* and .*{parts[0]}.* are the same folder by a'):
+    for split in (train, val):
+        (tmp_path / 'data' / split).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / 'data' / split).symlink_to(tmp_path / 'all')
+    with rejects(f'{val}.* and .*{train}.* are the same folder by a'):
         Tree(tmp_path / 'data')
 
 
-def test_splits_that_are_links_to_a_folder_beside_them(tmp_path):
+def test_split_that_links_to_a_folder_next_to_it_raises(tmp_path):
     save(tmp_path, 'all/0.jpg', scenes(1)[0][0])
     (tmp_path / 'train').symlink_to('all')
     with rejects('train.* and .*all.* are the same folder by a link'):

@@ -1,4 +1,4 @@
-"""JSON of images and their classes."""
+"""JSON files with images and their classes."""
 
 import json
 
@@ -11,7 +11,7 @@ from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.image_tree import Tree
 
 NAMES = [f'{i}.jpg' for i in range(12)]
-KINDS = ['cat', 'dog'] * 6
+LABELS = ['cat', 'dog'] * 6
 COCO = dict(
     images=[dict(id=i, file_name=name) for i, name in enumerate(NAMES)],
     annotations=[dict(id=i, image_id=i, category_id=7 + i % 2) for i in range(12)],
@@ -27,50 +27,50 @@ COCO = dict(
             metainfo=dict(classes=['cat', 'dog']),
             data_list=[dict(img_path=name, gt_label=i % 2) for i, name in enumerate(NAMES)],
         ),  # MMPretrain
-        dict(zip(NAMES, KINDS, strict=True)),
-        dict(labels=[*zip(NAMES, KINDS, strict=True)]),  # StyleGAN
-        [dict(file=name, label=kind) for name, kind in zip(NAMES, KINDS, strict=True)],
-        dict(data=[dict(image=f'/up/{n}', choice=k) for n, k in zip(NAMES, KINDS, strict=True)]),
+        dict(zip(NAMES, LABELS, strict=True)),
+        dict(labels=[*zip(NAMES, LABELS, strict=True)]),  # StyleGAN
+        [dict(file=name, label=label) for name, label in zip(NAMES, LABELS, strict=True)],
+        dict(
+            data=[
+                dict(image=f'/up/{name}', choice=label)
+                for name, label in zip(NAMES, LABELS, strict=True)
+            ]
+        ),
     ],
 )
-def test_forms(tmp_path, content):
+def test_common_structures_are_read(tmp_path, content):
     write_flat(tmp_path, 12)
     (tmp_path / 'labels.json').write_text(json.dumps(content))
-    found = read_class_folders(Tree(tmp_path))
-    assert (found.classes, found.multi_label, sizes_of(found)) == (
-        ('cat', 'dog'),
-        False,
-        [10, 2, 0],
-    )
-    assert {(int(one.path.stem) % 2, *one.labels) for one in found.train} == {
-        (0, 'cat'),
-        (1, 'dog'),
-    }
+    listing = read_class_folders(Tree(tmp_path))
+    assert (listing.classes, listing.multi_label) == (('cat', 'dog'), False)
+    assert sizes_of(listing) == [10, 2, 0]
+    for record in listing.train:
+        assert record.labels == (LABELS[int(record.path.stem)],)
 
 
-def test_several_categories_of_an_image(tmp_path):
+def test_images_may_have_several_categories(tmp_path):
     write_flat(tmp_path, 12)
-    more = [dict(id=99 + i, image_id=i, category_id=7) for i in range(12)]
-    content = COCO | dict(annotations=COCO['annotations'] + more)
+    cats = [dict(id=99 + i, image_id=i, category_id=7) for i in range(12)]
+    content = COCO | dict(annotations=COCO['annotations'] + cats)
     (tmp_path / 'labels.json').write_text(json.dumps(content))
-    found = read_class_folders(Tree(tmp_path))
-    assert found.multi_label
-    assert {len(one.labels) for one in found.train} == {1, 2}
+    listing = read_class_folders(Tree(tmp_path))
+    assert listing.multi_label
+    assert {len(record.labels) for record in listing.train} == {1, 2}
 
 
 def test_keys_may_be_splits(tmp_path):
     write_flat(tmp_path, 12)
-    rows = [dict(file=name, label=kind) for name, kind in zip(NAMES, KINDS, strict=True)]
+    rows = [dict(file=name, label=label) for name, label in zip(NAMES, LABELS, strict=True)]
     content = dict(train=rows[:6], val=rows[6:8], test=rows[8:])
     (tmp_path / 'data.json').write_text(json.dumps(content))
-    found = read_class_folders(Tree(tmp_path))
-    assert (found.classes, sizes_of(found)) == (('cat', 'dog'), [6, 2, 4])
+    listing = read_class_folders(Tree(tmp_path))
+    assert (listing.classes, sizes_of(listing)) == (('cat', 'dog'), [6, 2, 4])
 
 
 @pytest.mark.parametrize(
     'content', [{'0': 'cat', '1': 'dog'}, dict(names=['cat', 'dog']), 3, [[1, 2, 3]], {}]
 )
-def test_json_of_something_else_is_no_table(tmp_path, content):
+def test_other_json_is_not_a_table(tmp_path, content):
     write_flat(tmp_path, 12)
     (tmp_path / 'names.json').write_text(json.dumps(content))
     with rejects(r"are not in folders of classes|one class to train on, 'train'"):

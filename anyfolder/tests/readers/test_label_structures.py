@@ -1,4 +1,4 @@
-"""Values of a column of labels that are JSON."""
+"""Label columns with JSON, lists or dictionaries in their cells."""
 
 import csv
 import json
@@ -13,17 +13,17 @@ from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 
 
-def read(folder, values, column: str = 'label') -> Listing:
+def read(folder, values) -> Listing:
     """Twelve images, and a table with these values in turn."""
     write_flat(folder, 12)
     with open(folder / 'labels.csv', 'w', newline='') as file:
         rows = [(f'{i}.jpg', values[i % len(values)]) for i in range(12)]
-        csv.writer(file).writerows([('file', column), *rows])
+        csv.writer(file).writerows([('file', 'label'), *rows])
     return read_class_folders(Tree(folder))
 
 
 @pytest.mark.parametrize(
-    ('values', 'classes', 'several'),
+    ('values', 'classes', 'is_multi_label'),
     [
         (['["cat"]', '["dog"]', '["cat", "dog"]'], ('cat', 'dog'), True),
         (['["cat"]', '["dog"]'], ('cat', 'dog'), False),
@@ -37,14 +37,14 @@ def read(folder, values, column: str = 'label') -> Listing:
         (['[3]', '[17, 3]'], ('17', '3'), True),
         (["{'cat'}", "{'dog'}", "{'cat', 'dog'}"], ('cat', 'dog'), True),
         (["('cat',)", "('dog',)"], ('cat', 'dog'), False),
-        (['{"choices": []}', 'cat', 'dog', 'cat', 'dog'] * 2, ('cat', 'dog'), False),
-        (['[cat', 'dog]'], ('cat', 'dog'), False),  # no JSON
-        (['<cat>', '<unknown>'], ('<cat>', '<unknown>'), False),  # no XML
+        (['{"choices": []}', 'cat', 'dog', 'cat', 'dog'], ('cat', 'dog'), False),
+        (['[cat', 'dog]'], ('cat', 'dog'), False),  # stray brackets are stripped
+        (['<cat>', '<unknown>'], ('<cat>', '<unknown>'), False),  # not XML
     ],
 )
-def test_structures_that_say_names(tmp_path, values, classes, several):
-    found = read(tmp_path, values)
-    assert (found.classes, found.multi_label) == (classes, several)
+def test_class_names_in_structures_are_read(tmp_path, values, classes, is_multi_label):
+    listing = read(tmp_path, values)
+    assert (listing.classes, listing.multi_label) == (classes, is_multi_label)
 
 
 BOX = dict(x=10, y=20, width=30, height=25, rotation=0, rectanglelabels=['Car'])
@@ -70,7 +70,7 @@ BOX = dict(x=10, y=20, width=30, height=25, rotation=0, rectanglelabels=['Car'])
         (['<object><name>cat</name></object>', '<object/>'], 'has XML such as <object'),
     ],
 )
-def test_structures_that_say_no_names_are_one_sentence(tmp_path, values, words):
+def test_structures_without_class_names_raise(tmp_path, values, words):
     with rejects(words):
         read(tmp_path, values)
 
@@ -79,12 +79,12 @@ def test_lines_of_json_keep_their_structure(tmp_path):
     write_flat(tmp_path, 12)
     rows = [dict(file=f'{i}.jpg', label={'name': ('cat', 'dog')[i % 2]}) for i in range(12)]
     (tmp_path / 'labels.jsonl').write_text('\n'.join(map(json.dumps, rows)))
-    found = read_class_folders(Tree(tmp_path))
-    assert found.classes == ('cat', 'dog')
-    assert notes_of(found) == []
+    listing = read_class_folders(Tree(tmp_path))
+    assert listing.classes == ('cat', 'dog')
+    assert notes_of(listing) == []
 
 
-def test_a_column_of_label_studio_is_one_of_labels(tmp_path):
+def test_choice_column_of_label_studio_holds_labels(tmp_path):
     write_flat(tmp_path, 12)
     rows = [f'{i},{("cat", "dog")[i % 2]},{i},3.5' for i in range(12)]
     (tmp_path / 'a.csv').write_text('\n'.join(['image,choice,annotation_id,lead_time', *rows]))

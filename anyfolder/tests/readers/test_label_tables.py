@@ -1,6 +1,7 @@
 """Images and tables of their classes."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ def read(folder: Path) -> Listing:
     return read_class_folders(Tree(folder))
 
 
+def write_table(path: Path, header: str, rows: Iterable[str]) -> None:
+    path.write_text('\n'.join([header, *rows]), encoding='utf-8')
+
+
 @pytest.mark.parametrize(
     ('name', 'header', 'row'),
     [
@@ -27,26 +32,28 @@ def read(folder: Path) -> Listing:
         ('train.tsv', 'label\tpath', '{c}\tC:\\photos\\{i}.jpg'),
         ('train.csv', 'id,picture,label', '{j},{i}.jpg,{c}'),
         ('train.csv', 'nr,photo,label', '{j},{i}.jpg,{c}'),
-        ('train.csv', 'Unnamed: 0,picture,y', '{j},{i},{c}'),  # another image's name is its index
+        # the index is also the name of another image
+        ('train.csv', 'Unnamed: 0,picture,y', '{j},{i},{c}'),
         ('train.csv', '"name";"labels";"weight"', '"{i}.jpg";"{c}";"1,5"'),
     ],
 )
-def test_a_table_says_the_classes(tmp_path, name, header, row):
+def test_classes_come_from_a_table(tmp_path, name, header, row):
+    """``row`` has the image's number ``i``, another number ``j`` and the class ``c``."""
     write_flat(tmp_path, 12)
     lines = [row.format(i=i, j=11 - i, c=('cat', 'dog')[i % 2]) for i in range(12)]
     (tmp_path / name).write_text('\r\n'.join([header, *lines]), encoding='utf-8')
-    found = read(tmp_path)
-    assert found.classes == ('cat', 'dog')
-    assert not found.multi_label
-    assert found.held_out
+    listing = read(tmp_path)
+    assert listing.classes == ('cat', 'dog')
+    assert not listing.multi_label
+    assert listing.held_out
     wanted = {(f'{i}.jpg', ('cat', 'dog')[i % 2]) for i in range(12)}
-    assert {(photo.path.name, *photo.labels) for photo in found.train + found.val} == wanted
+    assert {(record.path.name, *record.labels) for record in listing.train + listing.val} == wanted
 
 
-def test_a_column_says_the_part(tmp_path):
-    write_flat(tmp_path, 12, place='images')
+def test_split_column_is_read(tmp_path):
+    write_flat(tmp_path, 12, subfolder='images')
     rows = [f'{i}.jpg,{"ab"[i % 2]},{"train" if i < 8 else "test"}' for i in range(12)]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,split', *rows]))
+    write_table(tmp_path / 'labels.csv', 'file,label,split', rows)
     assert [len(part) for part in read(tmp_path).parts.values()] == [6, 2, 4]
 
 
@@ -57,34 +64,30 @@ def test_a_column_says_the_part(tmp_path):
         ('filename, red, green', '{i}.jpg, {red}, {green}'),
     ],
 )
-def test_an_image_may_have_several_classes(tmp_path, header, row):
+def test_images_may_have_several_classes(tmp_path, header, row):
     write_flat(tmp_path, 12)
-    values = [(i % 2, i % 3 == 0) for i in range(12)]
-    rows = [
-        row.format(
-            i=i, red=int(red), green=int(green), several='|'.join(['red'] * red + ['green'] * green)
-        )
-        for i, (red, green) in enumerate(values)
-    ]
+    rows, wanted = [], {}
+    for i in range(12):
+        flags = dict(red=i % 2, green=int(i % 3 == 0))
+        classes = [name for name, flag in flags.items() if flag]
+        rows.append(row.format(i=i, several='|'.join(classes), **flags))
+        wanted[str(i)] = {*classes}
     (tmp_path / 'train/_classes.csv').write_text('\n'.join([header, *rows]))
-    found = read(tmp_path)
-    assert found.multi_label
-    assert found.classes == ('green', 'red')
-    assert any('(multi-label)' in what for what, _, _ in found.findings.rows())
-    labels = {photo.path.stem: {*photo.labels} for photo in found.train + found.val}
-    assert labels == {
-        str(i): {name for name, on in (('red', red), ('green', green)) if on}
-        for i, (red, green) in enumerate(values)
-    }
+    listing = read(tmp_path)
+    assert listing.multi_label
+    assert listing.classes == ('green', 'red')
+    assert any('(multi-label)' in what for what, _, _ in listing.findings.rows())
+    labels = {record.path.stem: {*record.labels} for record in listing.train + listing.val}
+    assert labels == wanted
 
 
-@pytest.mark.parametrize('kind', [int, float, bool])
-def test_one_column_of_each_class_may_be_one_class_an_image(tmp_path, kind):
+@pytest.mark.parametrize('as_flag', [int, float, bool])
+def test_class_columns_with_one_class_per_image_are_not_multi_label(tmp_path, as_flag):
     write_flat(tmp_path, 12)
-    rows = [f'{i},{i}.jpg,{kind(i % 2)},{kind(1 - i % 2)}' for i in range(12)]
-    (tmp_path / 'train/_classes.csv').write_text('\n'.join([',filename,odd,even', *rows]))
-    found = read(tmp_path)
-    assert (found.classes, found.multi_label) == (('even', 'odd'), False)
+    rows = [f'{i},{i}.jpg,{as_flag(i % 2)},{as_flag(1 - i % 2)}' for i in range(12)]
+    write_table(tmp_path / 'train/_classes.csv', ',filename,odd,even', rows)
+    listing = read(tmp_path)
+    assert (listing.classes, listing.multi_label) == (('even', 'odd'), False)
 
 
 @pytest.mark.parametrize(
@@ -98,10 +101,10 @@ def test_one_column_of_each_class_may_be_one_class_an_image(tmp_path, kind):
         ('label', ['a;b', 'c'], {'a', 'b', 'c'}),
     ],
 )
-def test_what_separates_labels(tmp_path, header, values, classes):
+def test_labels_are_split_at_their_separators(tmp_path, header, values, classes):
     write_flat(tmp_path, 12)
     rows = [f'{i}.jpg,{values[i % len(values)]}' for i in range(12)]
-    (tmp_path / 'train.csv').write_text('\n'.join([f'image,{header}', *rows]))
+    write_table(tmp_path / 'train.csv', f'image,{header}', rows)
     assert {*read(tmp_path).classes} == classes
 
 
@@ -109,47 +112,52 @@ def test_what_separates_labels(tmp_path, header, values, classes):
 def test_a_row_without_a_label_is_left_out(tmp_path, value):
     write_flat(tmp_path, 12)
     rows = [f'{i}.jpg,{"ab"[i % 2] if i else value}' for i in range(12)]
-    (tmp_path / 'train.csv').write_text('\n'.join(['image,label', *rows]))
-    found = read(tmp_path)
-    assert (found.classes, found.multi_label) == (('a', 'b'), False)
-    assert ('images left out, since a table has no class for them, or two', 1) in notes_of(found)
+    write_table(tmp_path / 'train.csv', 'image,label', rows)
+    listing = read(tmp_path)
+    assert (listing.classes, listing.multi_label) == (('a', 'b'), False)
+    assert ('images left out, since a table has no class for them, or two', 1) in notes_of(listing)
 
 
-def test_a_table_without_a_header(tmp_path):
+def test_table_without_a_header_is_read(tmp_path):
     write_flat(tmp_path, 12)
     (tmp_path / 'train.csv').write_text('\n'.join(f'{i}.jpg,{"ab"[i % 2]}' for i in range(12)))
     assert len(read(tmp_path).train) == 10
 
 
-def test_a_column_of_true_and_false_says_the_part(tmp_path):
+def test_boolean_split_column_is_read(tmp_path):
     write_flat(tmp_path, 12)
     rows = [f'{i}.jpg,{"ab"[i % 2]},{i > 7}' for i in range(12)]
-    (tmp_path / 'train.csv').write_text('\n'.join(['image,label,is_valid', *rows]))
+    write_table(tmp_path / 'train.csv', 'image,label,is_valid', rows)
     assert [len(part) for part in read(tmp_path).parts.values()] == [8, 4, 0]
+
+
+def write_second_table(folder: Path, header: str, row: str) -> None:
+    """Images of the classes 0 and 1, and another table, with the numbers 0 and 1."""
+    write_flat(folder, 12)
+    write_table(folder / 'a.csv', 'id,label', (f'{i},{i % 2}' for i in range(12)))
+    write_table(folder / 'b.csv', header, (row.format(i=i) for i in range(2)))
+
+
+@pytest.mark.parametrize('header', ['label,name', 'id,name'])
+def test_table_of_class_names_is_not_taken_for_labels(tmp_path, header):
+    write_second_table(tmp_path, header, '{i},word')
+    assert read(tmp_path).classes == ('0', '1')
 
 
 @pytest.mark.parametrize(
     ('header', 'row', 'words'),
     [
-        ('label,name', '{i},word', None),  # names of the classes, whose numbers are no images
-        ('id,name', '{i},word', None),
         ('id,label', '{i},word', 'have different classes for'),
         ('filename,class,xmin,ymin,xmax,ymax', '{i}.jpg,a,1,1,5,5', 'has boxes in the column'),
     ],
 )
-def test_tables_of_something_else(tmp_path, header, row, words):
-    write_flat(tmp_path, 12)
-    rows = [f'{i},{i % 2}' for i in range(12)]
-    (tmp_path / 'a.csv').write_text('\n'.join(['id,label', *rows]))
-    (tmp_path / 'b.csv').write_text('\n'.join([header, *(row.format(i=i) for i in range(2))]))
-    if words is None:
-        assert read(tmp_path).classes == ('0', '1')
-        return
+def test_contradicting_tables_and_tables_of_boxes_raise(tmp_path, header, row, words):
+    write_second_table(tmp_path, header, row)
     with rejects(words):
         read(tmp_path)
 
 
-def test_lines_of_json(tmp_path):
+def test_lines_of_json_are_read(tmp_path):
     """Hugging Face's ``metadata.jsonl``."""
     write_flat(tmp_path, 12)
     rows = [json.dumps(dict(file_name=f'{i}.jpg', label='ab'[i % 2])) for i in range(12)]
@@ -160,62 +168,61 @@ def test_lines_of_json(tmp_path):
     assert read(tmp_path).multi_label
 
 
-@pytest.mark.parametrize('lacking', [0, 11])
-def test_lines_of_json_may_lack_a_key(tmp_path, lacking):
+@pytest.mark.parametrize('unlabeled', [0, 11])
+def test_lines_of_json_may_lack_a_key(tmp_path, unlabeled):
     write_flat(tmp_path, 12)
     rows = [{'file_name': f'train/{i}.jpg', 'label': 'ab'[i % 2]} for i in range(12)]
-    del rows[lacking]['label']
+    del rows[unlabeled]['label']
     (tmp_path / 'metadata.jsonl').write_text('\n'.join(map(json.dumps, rows)))
-    found = read(tmp_path)
-    assert len(found.train + found.val) == 11
-    assert found.classes == ('a', 'b')
+    listing = read(tmp_path)
+    assert len(listing.train + listing.val) == 11
+    assert listing.classes == ('a', 'b')
 
 
 @pytest.mark.parametrize('title', ['train_or_test', 'TRAIN'])
-def test_words_for_parts_count_below_any_title(tmp_path, title):
+def test_names_of_splits_count_in_a_column_of_any_title(tmp_path, title):
     write_flat(tmp_path, 12)
     rows = [f'{"train" if i < 8 else "test"},{i}.jpg,{"ab"[i % 2]}' for i in range(12)]
-    (tmp_path / 'labels.csv').write_text('\n'.join([f'{title},file,label', *rows]))
+    write_table(tmp_path / 'labels.csv', f'{title},file,label', rows)
     assert [len(part) for part in read(tmp_path).parts.values()] == [6, 2, 4]
 
 
-def test_rows_without_their_image_are_named(tmp_path):
+def test_rows_without_their_image_are_reported(tmp_path):
     write_flat(tmp_path, 12)
     rows = [f'{i},{"ab"[i % 2]}' for i in range(15)]
-    (tmp_path / 'train.csv').write_text('\n'.join(['id,label', *rows]))
+    write_table(tmp_path / 'train.csv', 'id,label', rows)
     assert read(tmp_path).findings.rows() == [
         ('rows of train.csv left out, since their image is missing', 3, ['12', '13', '14'])
     ]
 
 
-def test_a_row_with_more_values_than_the_header_is_an_error(tmp_path):
+def test_row_with_more_values_than_the_header_raises(tmp_path):
     write_flat(tmp_path, 12)
-    rows = [f'{i}.jpg,cat{",dog" * (i == 3)},' for i in range(12)]  # all end with an empty one
-    (tmp_path / 'train.csv').write_text('\n'.join(['file,label', *rows]))
+    rows = [f'{i}.jpg,cat,' for i in range(12)]  # a further value may be empty
+    rows[3] = '3.jpg,cat,dog,'
+    write_table(tmp_path / 'train.csv', 'file,label', rows)
     with rejects(r"row 5 of .*train\.csv' has more values than the header, such as 'dog'"):
         read(tmp_path)
 
 
-def test_a_table_without_labels_names_its_columns(tmp_path):
+def test_table_without_a_label_column_raises_with_its_columns(tmp_path):
     write_flat(tmp_path, 12)
-    (tmp_path / 'train.csv').write_text(
-        '\n'.join(['id,lens,place', *(f'{i},wide,home' for i in range(12))])
-    )
+    write_table(tmp_path / 'train.csv', 'id,lens,place', (f'{i},wide,home' for i in range(12)))
     with rejects('has the columns id, lens, place, but none of them is called label; rename'):
         read(tmp_path)
 
 
-def test_tables_of_kaggle_that_have_no_classes(tmp_path):
+def test_tables_of_kaggle_for_test_images_are_left_out(tmp_path):
     write_flat(tmp_path, 12)
-    write_flat(tmp_path, 12, place='test')
+    write_flat(tmp_path, 12, subfolder='test')
     rows = [f'train/{i}.jpg,{"ab"[i % 2]}' for i in range(12)]
-    (tmp_path / 'train.csv').write_text('\n'.join(['id,label', *rows]))
-    (tmp_path / 'test.csv').write_text('\n'.join(['id', *(f'test/{i}.jpg' for i in range(12))]))
+    write_table(tmp_path / 'train.csv', 'id,label', rows)
+    write_table(tmp_path / 'test.csv', 'id', (f'test/{i}.jpg' for i in range(12)))
     rows = [f'test/{i}.jpg,a' for i in range(12)]
-    (tmp_path / 'sample_submission.csv').write_text('\n'.join(['id,label', *rows]))
-    found = read(tmp_path)
-    assert sizes_of(found) == [10, 2, 0]
-    assert notes_of(found) == [
+    write_table(tmp_path / 'sample_submission.csv', 'id,label', rows)
+    listing = read(tmp_path)
+    assert sizes_of(listing) == [10, 2, 0]
+    assert notes_of(listing) == [
         ('files left out, .csv', 1),
         ('images left out, since they have no label or list entry', 12),
     ]
@@ -230,15 +237,17 @@ def test_tables_of_kaggle_that_have_no_classes(tmp_path):
         ('tags', ['clear', 'haze', 'clear haze', 'haze road', 'road', 'clear road'], 3),
     ],
 )
-def test_names_of_two_words_are_no_two_labels(tmp_path, header, values, classes):
+def test_names_of_two_words_are_not_two_labels(tmp_path, header, values, classes):
+    """Four values are four names, and six values are combinations of three labels."""
     write_flat(tmp_path, 12)
     rows = [f'{i}.jpg,{values[i % len(values)]}' for i in range(12)]
-    (tmp_path / 'train.csv').write_text('\n'.join([f'image,{header}', *rows]))
-    found = read(tmp_path)
-    assert len(found.classes) == classes
-    said = [what for what, _, _ in found.findings.rows()]
-    assert any('use | to be sure' in what for what in said) == found.multi_label == (classes == 3)
-    assert any('each taken as one name; use |' in what for what in said) == (classes == 4)
+    write_table(tmp_path / 'train.csv', f'image,{header}', rows)
+    listing = read(tmp_path)
+    assert len(listing.classes) == classes
+    assert listing.multi_label == (classes == 3)
+    notes = [what for what, _, _ in listing.findings.rows()]
+    assert any('use | to be sure' in what for what in notes) == listing.multi_label
+    assert any('each taken as one name; use |' in what for what in notes) != listing.multi_label
 
 
 @pytest.mark.parametrize('column', ['age', 'score', 'label'])
@@ -252,11 +261,11 @@ def test_names_of_two_words_are_no_two_labels(tmp_path, header, values, classes)
         lambda i: 20 + i,
     ],
 )
-def test_numbers_to_predict_are_no_classes(tmp_path, column, value):
+def test_numbers_to_predict_raise(tmp_path, column, value):
     """fastai#1417."""
     write_flat(tmp_path, 12)
     rows = [f'{i}.jpg,{value(i)}' for i in range(12)]
-    (tmp_path / 'train.csv').write_text('\n'.join([f'file,{column}', *rows]))
+    write_table(tmp_path / 'train.csv', f'file,{column}', rows)
     with rejects(f"the column '{column}' of .* has .* numbers such as"):
         read(tmp_path)
 
@@ -267,23 +276,22 @@ def test_numbers_to_predict_are_no_classes(tmp_path, column, value):
 def test_numbers_that_are_names_are_classes(tmp_path, values):
     write_flat(tmp_path, 12)
     rows = [f'{i}.jpg,{values[i % 2]}' for i in range(12)]
-    (tmp_path / 'train.csv').write_text('\n'.join(['file,label', *rows]))
+    write_table(tmp_path / 'train.csv', 'file,label', rows)
     assert read(tmp_path).classes == values
 
 
-def test_many_numbers_are_classes_if_the_column_says_so(tmp_path):
+def test_many_numbers_are_classes_only_in_a_label_column(tmp_path):
     write_flat(tmp_path, 24)
-    for column in ('label', 'number'):
-        rows = [f'{i}.jpg,{i // 2}' for i in range(24)]
-        (tmp_path / 'train.csv').write_text('\n'.join([f'file,{column}', *rows]))
-        if column == 'label':
-            assert len(read(tmp_path).classes) == 12
+    rows = [f'{i}.jpg,{i // 2}' for i in range(24)]
+    write_table(tmp_path / 'train.csv', 'file,label', rows)
+    assert len(read(tmp_path).classes) == 12
+    write_table(tmp_path / 'train.csv', 'file,number', rows)
     with rejects(r'has 12 numbers such as 0, .* classes, call it label'):
         read(tmp_path)
 
 
 @pytest.mark.parametrize(
-    'head',
+    'header',
     [
         '"sep=;"\nfile;label',
         '// by hand\nfile;label',
@@ -292,51 +300,47 @@ def test_many_numbers_are_classes_if_the_column_says_so(tmp_path):
         '"file, name";label',
     ],
 )
-def test_lines_before_the_header_and_commas_in_it(tmp_path, head):
+def test_lines_before_the_header_and_commas_in_it_are_read(tmp_path, header):
     write_flat(tmp_path, 12)
     rows = [f'{i}.jpg;{"ab"[i % 2]}' for i in range(12)]
-    (tmp_path / 'train.csv').write_text('\n'.join([head, *rows]))
+    write_table(tmp_path / 'train.csv', header, rows)
     assert read(tmp_path).classes == ('a', 'b')
 
 
-def test_rows_say_the_part_of_images_with_the_same_names(tmp_path):
+def test_split_column_tells_images_of_the_same_name_apart(tmp_path):
     write_flat(tmp_path, 6, 'train')
     write_flat(tmp_path, 4, 'test')
-    rows = [
-        f'{i}.jpg,{"ab"[i % 2]},{part}'
-        for part, count in (('train', 6), ('test', 4))
-        for i in range(count)
-    ]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,split', *rows]))
-    assert {photo.path.parent.name for photo in read(tmp_path).parts['test']} == {'test'}
-    (tmp_path / 'labels.csv').write_text(
-        '\n'.join(['file,label', *(row.rpartition(',')[0] for row in rows)])
-    )
+    rows = [f'{i}.jpg,{"ab"[i % 2]},train' for i in range(6)]
+    rows += [f'{i}.jpg,{"ab"[i % 2]},test' for i in range(4)]
+    write_table(tmp_path / 'labels.csv', 'file,label,split', rows)
+    assert {record.path.parent.name for record in read(tmp_path).parts['test']} == {'test'}
+    rows_without_split = [row.rpartition(',')[0] for row in rows]
+    write_table(tmp_path / 'labels.csv', 'file,label', rows_without_split)
     with rejects(r'labels match several images .*test/0\.jpg and .*train'):
         read(tmp_path)
 
 
 @pytest.mark.parametrize('title', ['Finding Labels', 'class_name', 'true label'])
-def test_titles_that_end_in_the_word(tmp_path, title):
+def test_label_column_may_have_a_title_that_ends_in_label_or_name(tmp_path, title):
     write_flat(tmp_path, 12)
     rows = [f'{i}.jpg,{"ab"[i % 2]},{i}' for i in range(12)]
-    (tmp_path / 'a.csv').write_text('\n'.join([f'Image Index,{title},class_id', *rows]))
+    write_table(tmp_path / 'a.csv', f'Image Index,{title},class_id', rows)
     assert read(tmp_path).classes == ('a', 'b')
 
 
-def test_a_text_has_a_name_and_a_label_on_each_line(tmp_path):
-    """As MMPretrain has them."""
+def test_text_may_have_a_name_and_a_label_on_each_line(tmp_path):
+    """As in MMPretrain."""
     write_flat(tmp_path, 12)
     (tmp_path / 'meta').mkdir()
-    (tmp_path / 'meta/train.txt').write_text(
-        ''.join(f'{i}.jpg {i // 2}{" or so" * (i > 9)}\n' for i in range(12))
-    )
-    # In no encoding, as notes may be.
+    labels = [*'0011223344', '5 or so', '5 or so']
+    lines = [f'{i}.jpg {label}' for i, label in enumerate(labels)]
+    (tmp_path / 'meta/train.txt').write_text('\n'.join(lines))
+    # Notes may be in no valid encoding.
     (tmp_path / 'README.txt').write_bytes('Six kinds é'.encode('utf-16-le') + b'\x81')
     assert read(tmp_path).classes == (*'01234', '5 or so')
 
 
-def test_a_table_of_which_nothing_is_read_is_named(tmp_path):
+def test_table_that_names_no_image_raises(tmp_path):
     write_flat(tmp_path, 12)
     (tmp_path / 'labels.csv').write_text('id,label\n' + '\n'.join(f'x{i},a' for i in range(12)))
     with rejects(r"labels.csv' is not read, .* such as '0.jpg'"):
@@ -352,7 +356,7 @@ def test_a_table_of_which_nothing_is_read_is_named(tmp_path):
         ('0.jpg,0,1', '{i}.jpg,0,1', 'none of them is called label'),
     ],
 )
-def test_what_is_no_column_of_classes_is_one_sentence(tmp_path, header, row, words):
+def test_tables_without_a_column_of_classes_raise(tmp_path, header, row, words):
     write_flat(tmp_path, 12)
     rows = '\n'.join([header, *(row.format(i=i) for i in range(12))])
     (tmp_path / 'a.csv').write_text(rows)
@@ -360,33 +364,34 @@ def test_what_is_no_column_of_classes_is_one_sentence(tmp_path, header, row, wor
         read(tmp_path)
 
 
-def test_a_column_of_flags_may_end_in_the_word(tmp_path):
+def test_class_columns_may_have_a_title_that_ends_in_class(tmp_path):
     write_flat(tmp_path, 12)
     rows = [f'{i}.jpg,{i % 2},{1 - i % 2}' for i in range(12)]
-    (tmp_path / 'a.csv').write_text('\n'.join(['file,red,other class', *rows]))
+    write_table(tmp_path / 'a.csv', 'file,red,other class', rows)
     assert read(tmp_path).classes == ('other class', 'red')
 
 
-def test_a_table_that_is_read_is_not_said_to_be_unread(tmp_path):
+def test_error_does_not_mention_a_table_that_was_read(tmp_path):
     write_flat(tmp_path, 4)
-    rows = [f'{i}.jpg,{"aabb"[i]},{("train", "test")[i > 1]}' for i in range(4)]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,split', *rows]))
+    rows = ['0.jpg,a,train', '1.jpg,a,train', '2.jpg,b,test', '3.jpg,b,test']
+    write_table(tmp_path / 'labels.csv', 'file,label,split', rows)
     with rejects('one class to train on') as error:
         read_class_folders(Tree(tmp_path))
     assert 'labels.csv' not in str(error.value)
 
 
-def test_a_table_of_splits_is_not_said_to_be_left_out(tmp_path):
+def test_table_of_splits_is_not_reported_as_left_out(tmp_path):
     write_flat(tmp_path, 9)
     rows = [f'{i}.jpg,{"ab"[i % 2]}' for i in range(9)]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label', *rows]))
+    write_table(tmp_path / 'labels.csv', 'file,label', rows)
     rows = [f'{i}.jpg,{i // 3}' for i in range(9)]
-    (tmp_path / 'list_eval_partition.csv').write_text('\n'.join(['image_id,partition', *rows]))
-    found = read_class_folders(Tree(tmp_path))
-    assert sizes_of(found) == [3, 3, 3]
-    assert notes_of(found) == []
+    write_table(tmp_path / 'list_eval_partition.csv', 'image_id,partition', rows)
+    listing = read_class_folders(Tree(tmp_path))
+    assert sizes_of(listing) == [3, 3, 3]
+    assert notes_of(listing) == []
 
 
+# The finding on numbers whose leading zeros were lost.
 ZEROS = 'numbers matched to images or folders whose names have other zeros'
 
 
@@ -394,66 +399,67 @@ ZEROS = 'numbers matched to images or folders whose names have other zeros'
     ('image', 'cell', 'count'),
     [('{i:04}', '{i}', 12), ('{i:04}', '{i}.0', 12), ('{i}', '{i}.0', 12), ('{i}', '{i}', 0)],
 )
-def test_numbers_that_a_table_program_has_changed_find_their_images(tmp_path, image, cell, count):
+def test_numbers_changed_by_a_spreadsheet_find_their_images(tmp_path, image, cell, count):
     write_flat(tmp_path, 12)
     for path in sorted((tmp_path / 'train').iterdir()):
         path.rename(path.with_stem(image.format(i=int(path.stem))))
     rows = [f'{cell.format(i=i)},{("cat", "dog")[i % 2]}' for i in range(12)]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['id,label', *rows]))
-    found = read(tmp_path)
+    write_table(tmp_path / 'labels.csv', 'id,label', rows)
+    listing = read(tmp_path)
     wanted = {(image.format(i=i), ('cat', 'dog')[i % 2]) for i in range(12)}
-    assert {(one.path.stem, *one.labels) for one in found.train + found.val} == wanted
-    assert dict(notes_of(found)).get(ZEROS, 0) == count
+    assert {(record.path.stem, *record.labels) for record in listing.train + listing.val} == wanted
+    assert dict(notes_of(listing)).get(ZEROS, 0) == count
 
 
-def patients(folder: Path, frame: str = 'frame_{i}', place: str = '') -> None:
-    """Three images of each of 10 patients in folders of four digits."""
+def write_patients(folder: Path, frame: str = 'frame_{i}', prefix: str = '') -> None:
+    """Three images of each of 10 patients, in folders ``<prefix>0000`` to ``<prefix>0009``."""
     for patient in range(10):
-        write_flat(folder, 3, place=f'{place}{patient:04}')
-        for path in [*(folder / f'{place}{patient:04}').iterdir()]:
+        write_flat(folder, 3, subfolder=f'{prefix}{patient:04}')
+        for path in [*(folder / f'{prefix}{patient:04}').iterdir()]:
             path.rename(path.with_stem(frame.format(i=int(path.stem))))
 
 
 @pytest.mark.parametrize('title', ['patient', 'PatientID', 'id', 'BraTS21ID'])
 @pytest.mark.parametrize('cell', ['{i}', '{i}.0'])
 @pytest.mark.parametrize('frame', ['frame_{i}', '{i:04}'])
-def test_numbers_of_patients_find_their_folders(tmp_path, title, cell, frame):
-    patients(tmp_path, frame, 'images/' * (title in ('id', 'BraTS21ID')))
+def test_patient_numbers_find_their_folders(tmp_path, title, cell, frame):
+    is_ambiguous = title in ('id', 'BraTS21ID')  # the folders could be classes
+    write_patients(tmp_path, frame, 'images/' if is_ambiguous else '')
     rows = [f'{cell.format(i=i)},{60 - i},{("cat", "dog")[i // 2 % 2]}' for i in range(10)]
-    (tmp_path / 'labels.csv').write_text('\n'.join([f'{title},age,label', *rows]))
-    found = read(tmp_path)
-    records = found.train + found.val
+    write_table(tmp_path / 'labels.csv', f'{title},age,label', rows)
+    listing = read(tmp_path)
+    records = listing.train + listing.val
     assert len(records) == 30
-    assert all(
-        one.labels == (('cat', 'dog')[int(one.path.parent.name) // 2 % 2],) for one in records
-    )
-    assert {one.path.parent for one in found.train}.isdisjoint(one.path.parent for one in found.val)
-    assert dict(notes_of(found))[ZEROS] == 10
+    for record in records:
+        patient = int(record.path.parent.name)
+        assert record.labels == (('cat', 'dog')[patient // 2 % 2],)
+    train, val = ({record.path.parent for record in part} for part in (listing.train, listing.val))
+    assert train.isdisjoint(val)
+    assert dict(notes_of(listing))[ZEROS] == 10
 
 
-def test_names_of_folders_with_images_of_these_names_are_of_the_folders(tmp_path):
-    patients(tmp_path, '{i:04}')
+def test_patient_numbers_name_folders_rather_than_images(tmp_path):
+    write_patients(tmp_path, '{i:04}')
     rows = [f'{i:04},{("cat", "dog")[i % 2]}' for i in range(10)]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['patient,label', *rows]))
-    found = read(tmp_path)
-    assert all(
-        one.labels == (('cat', 'dog')[int(one.path.parent.name) % 2],)
-        for one in found.train + found.val
-    )
+    write_table(tmp_path / 'labels.csv', 'patient,label', rows)
+    listing = read(tmp_path)
+    for record in listing.train + listing.val:
+        patient = int(record.path.parent.name)
+        assert record.labels == (('cat', 'dog')[patient % 2],)
 
 
-def test_folders_that_may_be_classes_beside_a_table_of_them_are_a_question(tmp_path):
-    patients(tmp_path)
+def test_folders_that_may_be_classes_next_to_a_table_of_them_raise(tmp_path):
+    write_patients(tmp_path)
     rows = [f'{i},{("cat", "dog")[i % 2]}' for i in range(10)]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['id,label', *rows]))
+    write_table(tmp_path / 'labels.csv', 'id,label', rows)
     with rejects("put these folders into a folder 'images' next to it"):
         read(tmp_path)
 
 
-def test_a_table_of_slices_that_names_only_patients_is_refused(tmp_path):
-    patients(tmp_path)
+def test_table_of_slices_that_names_only_patients_raises(tmp_path):
+    write_patients(tmp_path)
     rows = [f'{i // 3},{i % 3},{("cat", "dog")[i % 2]}' for i in range(30)]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['patient,slice,label', *rows]))
+    write_table(tmp_path / 'labels.csv', 'patient,slice,label', rows)
     with rejects("several rows of the folder '0'.*column file"):
         read(tmp_path)
 
@@ -466,69 +472,69 @@ def test_a_table_of_slices_that_names_only_patients_is_refused(tmp_path):
         ('names.txt', '0 cat\n1 dog\n'),
     ],
 )
-def test_numbers_of_classes_are_called_by_the_names_of_a_file(tmp_path, name, text):
+def test_class_numbers_get_their_names_from_a_file(tmp_path, name, text):
     write_flat(tmp_path, 12)
     rows = [f'{i}.jpg,{i % 2}' for i in range(12)]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label', *rows]))
+    write_table(tmp_path / 'labels.csv', 'file,label', rows)
     (tmp_path / name).write_text(text)
-    found = read(tmp_path)
-    assert found.classes == ('cat', 'dog')
+    listing = read(tmp_path)
+    assert listing.classes == ('cat', 'dog')
     wanted = {(f'{i}', ('cat', 'dog')[i % 2]) for i in range(12)}
-    assert {(one.path.stem, *one.labels) for one in found.train + found.val} == wanted
-    assert ('class numbers that a file names', 1) in notes_of(found)
+    assert {(record.path.stem, *record.labels) for record in listing.train + listing.val} == wanted
+    assert ('class numbers that a file names', 1) in notes_of(listing)
 
 
-def test_names_of_numbers_from_1_are_in_their_order(tmp_path):
+def test_class_names_are_in_the_order_of_their_numbers(tmp_path):
     for number in (1, 2, 10):
-        write_flat(tmp_path, 3, place=str(number))
+        write_flat(tmp_path, 3, subfolder=str(number))
     names = {str(number): f'flower {12 - number}' for number in range(1, 11)}
     (tmp_path / 'cat_to_name.json').write_text(json.dumps(names))
     assert read(tmp_path).classes == ('flower 11', 'flower 10', 'flower 2')
 
 
-def test_too_few_names_are_not_of_the_numbers(tmp_path):
+def test_too_few_class_names_are_ignored(tmp_path):
     write_flat(tmp_path, 12)
     rows = [f'{i}.jpg,{i % 3}' for i in range(12)]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label', *rows]))
+    write_table(tmp_path / 'labels.csv', 'file,label', rows)
     (tmp_path / 'classes.txt').write_text('cat\ndog\n')
     assert read(tmp_path).classes == ('0', '1', '2')
 
 
 @pytest.mark.parametrize('value', ['NaN', 'N/A', 'null', '<NA>'])
-def test_cells_without_a_value_are_no_class(tmp_path, value):
+def test_missing_values_are_not_classes(tmp_path, value):
     write_flat(tmp_path, 12)
     rows = [f'{i}.jpg,{["cat", "dog", value][i % 3]}' for i in range(12)]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label', *rows]))
-    found = read(tmp_path)
-    assert found.classes == ('cat', 'dog')
-    assert ('images left out, since a table has no class for them, or two', 4) in notes_of(found)
+    write_table(tmp_path / 'labels.csv', 'file,label', rows)
+    listing = read(tmp_path)
+    assert listing.classes == ('cat', 'dog')
+    assert ('images left out, since a table has no class for them, or two', 4) in notes_of(listing)
 
 
-def test_run_lengths_are_no_classes(tmp_path):
+def test_run_lengths_raise(tmp_path):
     write_flat(tmp_path, 12)
     rows = [f'{i}.jpg,{i + 1} 10 40 {i + 3}' for i in range(12)]
-    (tmp_path / 'train.csv').write_text('\n'.join(['ImageId,EncodedPixels', *rows]))
+    write_table(tmp_path / 'train.csv', 'ImageId,EncodedPixels', rows)
     with rejects('has run lengths of masks such as .* draw these as masks .*segmentation'):
         read(tmp_path)
 
 
-def test_a_number_with_two_images_finds_none(tmp_path):
+def test_number_that_matches_two_images_raises(tmp_path):
     write_flat(tmp_path, 12)
     for path in sorted((tmp_path / 'train').iterdir()):
         number = int(path.stem) // 2
         path.rename(path.with_stem(f'{number:04}' if int(path.stem) % 2 else f'{number:05}'))
     rows = [f'{i},{("cat", "dog")[i % 2]}' for i in range(6)]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['id,label', *rows]))
+    write_table(tmp_path / 'labels.csv', 'id,label', rows)
     with rejects('labels.csv'):
         read(tmp_path)
 
 
-def test_a_column_of_other_numbers_names_no_images(tmp_path):
+def test_numbers_in_a_column_of_ages_do_not_name_images(tmp_path):
     write_flat(tmp_path, 12)
     for path in sorted((tmp_path / 'train').iterdir()):
         path.rename(path.with_stem(f'{int(path.stem):04}'))
     rows = [f'{i},{("cat", "dog")[i % 2]}' for i in range(12)]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['age,label', *rows]))
+    write_table(tmp_path / 'labels.csv', 'age,label', rows)
     with rejects('labels.csv'):
         read(tmp_path)
 
@@ -537,36 +543,38 @@ def test_a_column_of_other_numbers_names_no_images(tmp_path):
 def test_images_of_one_patient_in_a_table_are_in_one_split(tmp_path, title):
     write_flat(tmp_path, 24)
     rows = [f'{i},p{i // 4},{("cat", "dog")[i % 2]}' for i in range(24)]
-    (tmp_path / 'labels.csv').write_text('\n'.join([f'image,{title},label', *rows]))
-    found = read(tmp_path)
-    train, val = ({int(one.path.stem) // 4 for one in part} for part in (found.train, found.val))
+    write_table(tmp_path / 'labels.csv', f'image,{title},label', rows)
+    listing = read(tmp_path)
+    train, val = (
+        {int(record.path.stem) // 4 for record in part} for part in (listing.train, listing.val)
+    )
     assert train.isdisjoint(val)
     assert len(val) == 1
-    assert ('columns by whose values images are kept in one split', 1) in notes_of(found)
+    assert ('columns by whose values images are kept in one split', 1) in notes_of(listing)
 
 
-def test_one_patient_of_all_images_is_divided(tmp_path):
+def test_images_of_a_single_patient_are_divided(tmp_path):
     write_flat(tmp_path, 24)
     rows = [f'{i},p,{("cat", "dog")[i % 2]}' for i in range(24)]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['image,patient,label', *rows]))
+    write_table(tmp_path / 'labels.csv', 'image,patient,label', rows)
     assert sizes_of(read(tmp_path)) == [22, 2, 0]
 
 
-def test_a_folder_of_a_numbered_class_is_no_line_of_a_list(tmp_path):
+def test_list_of_class_numbers_does_not_name_folders(tmp_path):
     for number in range(3):
-        write_flat(tmp_path, 4, place=str(number))
+        write_flat(tmp_path, 4, subfolder=str(number))
         for path in [*(tmp_path / str(number)).iterdir()]:
             path.rename(path.with_stem(f'x{path.stem}'))
     (tmp_path / 'classes.txt').write_text('ant\nbee\ncat\n')
     (tmp_path / 'val.txt').write_text('0\n1\n')
-    found = read(tmp_path)
-    assert found.classes == ('ant', 'bee', 'cat')
-    assert found.held_out
+    listing = read(tmp_path)
+    assert listing.classes == ('ant', 'bee', 'cat')
+    assert listing.held_out
 
 
-def test_images_without_any_class_are_a_sentence(tmp_path):
+def test_images_without_any_class_raise(tmp_path):
     write_flat(tmp_path, 12)
     rows = [f'{i}.jpg,0,0' for i in range(12)]
-    (tmp_path / 'labels.csv').write_text('\n'.join(['file,a,b', *rows]))
+    write_table(tmp_path / 'labels.csv', 'file,a,b', rows)
     with rejects('no image of .* to train on has a class'):
         read(tmp_path)

@@ -25,22 +25,23 @@ def read(folder, **options) -> Listing:
 
 
 def photograph(path, seed: int) -> None:
+    """Save noise, which is not taken for a mask."""
     path.parent.mkdir(parents=True, exist_ok=True)
     pixels = np.random.default_rng(seed).integers(60, 140, (48, 64, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(path)
 
 
-@pytest.mark.parametrize('write_form', MASKS, ids=lambda form: form.__name__)
-def test_every_form_has_the_same_masks(tmp_path, write_form):
-    write_form(tmp_path)
-    found = read(tmp_path)
-    assert found.classes == ('background', 'bar', 'square')
-    assert tuple(len(part) for part in found.parts.values()) == MASKS[write_form]
-    for photo in found.train:
-        labels = class_map(found, photo)
+@pytest.mark.parametrize('write_scenes', MASKS, ids=lambda write: write.__name__)
+def test_every_format_has_the_same_masks(tmp_path, write_scenes):
+    write_scenes(tmp_path)
+    listing = read(tmp_path)
+    assert listing.classes == ('background', 'bar', 'square')
+    assert tuple(len(part) for part in listing.parts.values()) == MASKS[write_scenes]
+    for record in listing.train:
+        labels = class_map(listing, record)
         assert labels.dtype == np.uint8
         assert labels.shape == (48, 64)
-        pixels = np.asarray(Image.open(photo.path).convert('L')).astype(int)
+        pixels = np.asarray(Image.open(record.path).convert('L')).astype(int)
         # JPEG and the drawing of polygons change pixels at the edges.
         assert (abs(pixels[labels == 2] - 255) < 60).mean() > 0.85
         assert (pixels[labels == 1] < 60).mean() > 0.75
@@ -48,7 +49,7 @@ def test_every_form_has_the_same_masks(tmp_path, write_form):
 
 
 def write_values(folder, values: list[int], names: str = '') -> None:
-    """Masks in which each of these values has some rows."""
+    """Masks with some rows of each value, and class names that are separated by blanks."""
     write_masks(folder)
     for i in range(6):
         mask = np.zeros((48, 64), np.uint8)
@@ -76,13 +77,14 @@ def write_values(folder, values: list[int], names: str = '') -> None:
         ([0, 2], 'ground cat dog', {0: 0, 2: 2}),
     ],
 )
-def test_values_are_numbers_of_classes_or_grays(tmp_path, values, names, numbers):
+def test_values_are_class_numbers_or_grays(tmp_path, values, names, numbers):
+    """``numbers`` are the classes of the values; 255 is ignored."""
     write_values(tmp_path, values, names)
-    found = read(tmp_path)
-    assert found.masks.numbers == numbers
-    assert np.unique(class_map(found, found.train[0])).tolist() == sorted({*numbers.values()})
+    listing = read(tmp_path)
+    assert listing.masks.numbers == numbers
+    assert np.unique(class_map(listing, listing.train[0])).tolist() == sorted({*numbers.values()})
     classes = {number for number in numbers.values() if number != 255}
-    assert len(found.classes) == (len(names.split()) or len(classes))
+    assert len(listing.classes) == (len(names.split()) or len(classes))
 
 
 @pytest.mark.parametrize(
@@ -99,49 +101,52 @@ def test_values_are_numbers_of_classes_or_grays(tmp_path, values, names, numbers
         ([0], 'a', 'all pixels of all masks have the value 0'),
     ],
 )
-def test_values_that_cannot_be_classes_are_one_sentence(tmp_path, values, names, words):
+def test_values_that_cannot_be_classes_raise(tmp_path, values, names, words):
     write_values(tmp_path, values, names)
     with rejects(words):
         read(tmp_path)
 
 
-def test_a_class_without_a_pixel_is_named(tmp_path):
+def test_classes_without_a_pixel_are_reported(tmp_path):
     write_values(tmp_path, [0, 2], 'ground cat dog')
     assert read(tmp_path).findings.rows()[-1:] == [
         ('classes without a pixel in any mask: no pixel of', 1, ['cat'])
     ]
 
 
-def test_what_is_held_out_is_the_same_each_time(tmp_path):
-    found, again = read(write_masks(tmp_path)), read(tmp_path)
-    assert (sizes_of(found), found.held_out) == ([5, 1, 0], True)
-    assert again == found
+def test_held_out_images_are_the_same_each_time(tmp_path):
+    first, again = read(write_masks(tmp_path)), read(tmp_path)
+    assert (sizes_of(first), first.held_out) == ([5, 1, 0], True)
+    assert again == first
 
 
 @pytest.mark.parametrize('outside', [True, False])
 @pytest.mark.parametrize('test', ['test', 'Testing'])
-def test_parts_are_folders_around_or_within(tmp_path, outside, test):
-    for part, count in (('train', 3), ('valid', 2), (test, 1), ('unlabeled_backup', 1)):
-        write_masks(tmp_path / part, count)
-        for name in ('images', 'masks') if not outside else ():
-            (tmp_path / name).mkdir(exist_ok=True)
-            (tmp_path / part / name).rename(tmp_path / name / part)
-    found = read(tmp_path)
-    assert sizes_of(found) == [3, 2, 1]
-    assert not found.held_out
-    assert ('images left out, since they are in no folder or list of a split', 1) in notes_of(found)
+def test_split_folders_may_be_outside_or_within(tmp_path, outside, test):
+    for split, count in (('train', 3), ('valid', 2), (test, 1), ('unlabeled_backup', 1)):
+        write_masks(tmp_path / split, count)
+        if not outside:
+            for name in ('images', 'masks'):
+                (tmp_path / name).mkdir(exist_ok=True)
+                (tmp_path / split / name).rename(tmp_path / name / split)
+    listing = read(tmp_path)
+    assert sizes_of(listing) == [3, 2, 1]
+    assert not listing.held_out
+    assert ('images left out, since they are in no folder or list of a split', 1) in notes_of(
+        listing
+    )
 
 
-def test_images_may_be_of_several_kinds(tmp_path):
+def test_images_may_have_several_suffixes(tmp_path):
     write_masks(tmp_path)
     Image.open(tmp_path / 'images/3.png').save(tmp_path / 'images/3.JPG')
     (tmp_path / 'images/3.png').unlink()
     (tmp_path / 'masks/3.png').rename(tmp_path / 'masks/3_mask.png')
-    found = read(tmp_path)
-    assert {photo.path.suffix for photo in found.train + found.val} == {'.png', '.JPG'}
+    listing = read(tmp_path)
+    assert {record.path.suffix for record in listing.train + listing.val} == {'.png', '.JPG'}
 
 
-def test_classes_called_mask_are_no_masks(tmp_path):
+def test_classes_called_mask_are_not_masks(tmp_path):
     write_masks(tmp_path)
     assert has_masks(Tree(tmp_path))
     (tmp_path / 'images').rename(tmp_path / 'no_mask')
@@ -149,14 +154,14 @@ def test_classes_called_mask_are_no_masks(tmp_path):
     assert not has_masks(Tree(tmp_path))
 
 
-def test_a_class_that_is_called_as_masks_are_makes_no_masks(tmp_path):
+def test_class_with_the_name_of_a_mask_folder_is_not_masks(tmp_path):
     for number, name in enumerate(('images', 'labels', 'other')):
         for i in range(3):
             photograph(tmp_path / f'{name}/{i}.png', 3 * number + i)
     assert not has_masks(Tree(tmp_path))
 
 
-def test_two_images_of_one_name_are_no_image_and_mask(tmp_path):
+def test_two_images_with_matching_names_are_not_image_and_mask(tmp_path):
     write_masks(tmp_path, 10)
     (tmp_path / 'masks/0.png').rename(tmp_path / 'images/0_label.png')
     (tmp_path / 'images').rename(tmp_path / 'cats')
@@ -169,8 +174,8 @@ def spoil_size(folder):
     cv2.imwrite(str(folder / 'masks/0.png'), np.zeros((3, 4), np.uint8))
 
 
-def turn(folder):
-    """A phone's image, with a mask drawn on the turned pixels or on the stored ones."""
+def rotate(folder):
+    """Give an image the EXIF orientation of a phone's, which its mask does not have."""
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.open(folder / 'images/0.png').save(folder / 'images/0.png', exif=exif)
@@ -190,28 +195,28 @@ def turn(folder):
         ),
         (lambda folder: (folder / 'masks/0.png').write_text('no'), 'masks cannot be read'),
         (spoil_size, '0.png with 4 x 3 pixels, and .* with 64 x 48'),
-        (turn, '0.png with 64 x 48 pixels, and .* with 48 x 64'),
+        (rotate, '0.png with 64 x 48 pixels, and .* with 48 x 64'),
     ],
 )
-def test_what_does_not_fit_is_one_sentence(tmp_path, spoil, words):
+def test_invalid_folders_raise(tmp_path, spoil, words):
     spoil(write_masks(tmp_path))
     with rejects(words):
         read(tmp_path)
 
 
-def test_what_does_not_fit_can_be_left_out(tmp_path):
+def test_invalid_masks_can_be_left_out(tmp_path):
     spoil_size(write_masks(tmp_path))
-    found = read(tmp_path, skip_invalid=True)
-    assert len(found.train + found.val) == 5
+    listing = read(tmp_path, skip_invalid=True)
+    assert len(listing.train + listing.val) == 5
 
 
-def test_boxes_are_no_polygons(tmp_path):
+def test_boxes_without_polygons_raise(tmp_path):
     ultralytics_yolo(tmp_path)
     with rejects(r'objects have a box but no polygon \(10, '):
         read(tmp_path)
 
 
-def test_polygons_of_two_forms_are_not_guessed_about(tmp_path):
+def test_polygons_in_two_formats_raise(tmp_path):
     ultralytics_yolo(tmp_path)
     write(tmp_path, 'all.json', coco_json([f'{i}.jpg' for i in range(6)], [[]] * 6))
     with rejects('has boxes as COCO and YOLO'):
@@ -223,18 +228,18 @@ def test_smaller_objects_are_in_front(tmp_path):
     for i, (image, _) in enumerate(scenes(2)):
         save(tmp_path, f'{i}.png', image)
     write(tmp_path, 'all.json', coco_json(['0.png', '1.png'], [boxes, boxes]))
-    found = read(tmp_path)
-    labels = class_map(found, found.train[0])
-    assert [found.classes[labels[y, x]] for y, x in ((15, 15), (30, 30), (45, 60))] == [
+    listing = read(tmp_path)
+    labels = class_map(listing, listing.train[0])
+    assert [listing.classes[labels[y, x]] for y, x in ((15, 15), (30, 30), (45, 60))] == [
         'bar',
         'square',
         'background',
     ]
 
 
-def test_what_labelme_exports_as_voc(tmp_path):
-    """mmsegmentation#2146: the first name is of pixels without a class; pictures of masks are in
-    another folder.
+def test_voc_folders_of_labelme_are_read(tmp_path):
+    """The first name stands for pixels without a class, and a further folder has pictures of the
+    masks (mmsegmentation#2146).
     """
     write_masks(tmp_path)
     (tmp_path / 'images').rename(tmp_path / 'JPEGImages')
@@ -243,21 +248,21 @@ def test_what_labelme_exports_as_voc(tmp_path):
     for i in range(6):
         Image.new('RGB', (64, 48)).save(tmp_path / f'SegmentationClassVisualization/{i}.jpg')
     (tmp_path / 'class_names.txt').write_text('__ignore__\n_background_\nbar\nsquare\n')
-    found = read(tmp_path)
-    assert found.classes == ('_background_', 'bar', 'square')
-    assert len(found.train + found.val) == 6
+    listing = read(tmp_path)
+    assert listing.classes == ('_background_', 'bar', 'square')
+    assert len(listing.train + listing.val) == 6
 
 
-def test_names_for_more_classes_than_the_masks_have(tmp_path):
-    """mmsegmentation#2081: most rows of the table of scores are nan."""
+def test_names_of_unused_classes_are_reported(tmp_path):
+    """Their scores would be NaN: mmsegmentation#2081."""
     write_values(tmp_path, [0, 1], 'back valve extinguisher handle')
     assert read(tmp_path).findings.rows()[-1:] == [
         ('classes without a pixel in any mask: no pixel of', 2, ['extinguisher', 'handle'])
     ]
 
 
-def test_masks_saved_as_jpeg_are_named(tmp_path):
-    """mmsegmentation#2111: a gray of 255 with the values of JPEG around it."""
+def test_masks_saved_as_jpeg_raise(tmp_path):
+    """JPEG adds values around those of 255: mmsegmentation#2111."""
     write_masks(tmp_path, 12)
     for i in range(12):
         mask = cv2.imread(str(tmp_path / f'masks/{i}.png'), cv2.IMREAD_GRAYSCALE)
@@ -275,21 +280,21 @@ def test_masks_saved_as_jpeg_are_named(tmp_path):
     ('images', 'masks'),
     [('{}', '{}annot'), ('{}', '{}_labels'), ('{}', '{}_masks'), ('{}_images', '{}_masks')],
 )
-def test_folders_that_say_the_part_and_the_kind(tmp_path, images, masks):
-    """As CamVid, Carvana and others on Kaggle have them."""
-    for part, count in (('train', 3), ('val', 2)):
+def test_folder_names_may_state_the_split_and_the_content(tmp_path, images, masks):
+    """As in CamVid, Carvana and others on Kaggle."""
+    for split, count in (('train', 3), ('val', 2)):
         write_masks(tmp_path / 'in', count)
-        (tmp_path / 'in/images').rename(tmp_path / images.format(part))
-        (tmp_path / 'in/masks').rename(tmp_path / masks.format(part))
+        (tmp_path / 'in/images').rename(tmp_path / images.format(split))
+        (tmp_path / 'in/masks').rename(tmp_path / masks.format(split))
         shutil.rmtree(tmp_path / 'in')
     assert [len(part) for part in read(tmp_path).parts.values()] == [3, 2, 0]
 
 
-def renamed(folder, image: str, mask: str) -> None:
-    """Images and masks with other names, in which {} is that of today."""
+def write_renamed(folder, image: str, mask: str) -> None:
+    """The images and masks of :func:`write_masks`; ``{}`` in the new names is the original stem."""
     write_masks(folder)
-    for place, name in (('images', image), ('masks', mask)):
-        for path in [*(folder / place).iterdir()]:
+    for subfolder, name in (('images', image), ('masks', mask)):
+        for path in [*(folder / subfolder).iterdir()]:
             path.rename(path.with_name(name.format(path.stem) + path.suffix))
 
 
@@ -297,24 +302,25 @@ def renamed(folder, image: str, mask: str) -> None:
     ('image', 'mask'),
     [('{}', '{}.png'), ('img_{}', 'mask_{}'), ('{}_sat', '{}_mask'), ('{}_training', '{}_manual1')],
 )
-def test_names_of_masks_differ_by_what_all_have(tmp_path, image, mask):
-    renamed(tmp_path, image, mask)
-    found = read(tmp_path)
-    numbers = [
-        tuple(re.search(r'\d', path.stem)[0] for path in (photo.path, photo.mask))
-        for photo in found.train + found.val
-    ]
-    assert len(numbers) == 6
-    assert all(number == other for number, other in numbers)
+def test_names_of_images_and_masks_may_differ_by_common_words(tmp_path, image, mask):
+    write_renamed(tmp_path, image, mask)
+    listing = read(tmp_path)
+    records = listing.train + listing.val
+    assert len(records) == 6
+    for record in records:
+        number, mask_number = (
+            re.search(r'\d', path.stem)[0] for path in (record.path, record.mask)
+        )
+        assert number == mask_number
 
 
-def test_images_and_masks_of_other_names_are_named(tmp_path):
-    renamed(tmp_path, '{}', '1{}')
+def test_images_without_a_mask_of_their_name_raise(tmp_path):
+    write_renamed(tmp_path, '{}', '1{}')
     with rejects(r'images have no mask of their name \(6, the first is'):
         read(tmp_path)
 
 
-def test_a_table_names_the_colors(tmp_path):
+def test_class_names_come_from_a_table_of_colors(tmp_path):
     write_masks(tmp_path)
     for path in (tmp_path / 'masks').iterdir():
         colors = np.zeros((*np.array(Image.open(path)).shape, 3), np.uint8)
@@ -324,14 +330,14 @@ def test_a_table_names_the_colors(tmp_path):
     assert set(read(tmp_path).classes) == {'road', 'void'}
 
 
-COLORED = {0: (0, 0, 0), 1: (64, 128, 64), 2: (255, 0, 0)}
+COLORS = (0, 0, 0), (64, 128, 64), (255, 0, 0)  # of void, road and car
 
 
-def write_colored(folder, colors=COLORED):
+def write_colored(folder):
+    """The scenes of :func:`write_masks`, with :data:`COLORS` in place of the values 0, 1 and 2."""
     write_masks(folder)
     for path in (folder / 'masks').iterdir():
-        table = np.array([colors[value] for value in range(3)], np.uint8)
-        Image.fromarray(table[np.array(Image.open(path))]).save(path)
+        Image.fromarray(np.array(COLORS, np.uint8)[np.array(Image.open(path))]).save(path)
 
 
 @pytest.mark.parametrize(
@@ -356,16 +362,17 @@ def write_colored(folder, colors=COLORED):
         ),
     ],
 )
-def test_tables_of_colors_as_people_write_them(tmp_path, name, table):
+def test_tables_of_colors_in_many_styles_are_read(tmp_path, name, table):
     """Semantic-Segmentation-Suite#187."""
     write_colored(tmp_path)
     (tmp_path / name).write_text(table)
-    found = read(tmp_path)
-    assert found.classes == ('void', 'road', 'car')
-    photo = found.train[0]
-    seen = np.asarray(Image.open(photo.mask))
-    numbers = class_map(found, photo)
-    assert all((numbers[(seen == COLORED[i]).all(-1)] == i).all() for i in range(3))
+    listing = read(tmp_path)
+    assert listing.classes == ('void', 'road', 'car')
+    record = listing.train[0]
+    pixels = np.asarray(Image.open(record.mask))
+    numbers = class_map(listing, record)
+    for number, color in enumerate(COLORS):
+        assert (numbers[(pixels == color).all(-1)] == number).all()
 
 
 @pytest.mark.parametrize(
@@ -381,7 +388,7 @@ def test_tables_of_colors_as_people_write_them(tmp_path, name, table):
         ('classes.txt', 'void\ncar\nroad', 'names without colors'),
     ],
 )
-def test_tables_that_do_not_name_the_colors_are_one_sentence(tmp_path, name, table, words):
+def test_incomplete_and_invalid_tables_of_colors_raise(tmp_path, name, table, words):
     write_colored(tmp_path)
     (tmp_path / name).write_text(table)
     with rejects(words):
@@ -398,18 +405,18 @@ def test_tables_that_do_not_name_the_colors_are_one_sentence(tmp_path, name, tab
         ([0, 255], 'id,name\n0,void\n1,car', {0: 0, 255: 1}),
     ],
 )
-def test_a_table_names_the_numbers(tmp_path, values, table, numbers):
+def test_class_names_come_from_a_table_of_values(tmp_path, values, table, numbers):
     write_values(tmp_path, values)
     (tmp_path / 'classes.csv').write_text(table)
-    found = read(tmp_path)
-    assert found.masks.numbers == numbers
-    assert {'void', 'car'} <= {*found.classes}
+    listing = read(tmp_path)
+    assert listing.masks.numbers == numbers
+    assert {'void', 'car'} <= {*listing.classes}
 
 
-@pytest.mark.parametrize('part', ['val', 'test'])
-def test_a_class_that_is_only_validated_or_tested_is_an_error(tmp_path, part):
+@pytest.mark.parametrize('split', ['val', 'test'])
+def test_class_without_training_masks_raises(tmp_path, split):
     write_masks(tmp_path / 'train')
-    write_masks(tmp_path / part, 2)
+    write_masks(tmp_path / split, 2)
     for path in (tmp_path / 'train/masks').iterdir():
         Image.fromarray(np.array(Image.open(path)) % 2).save(path)
     with rejects("has the class 'class 2', which has no training data"):
@@ -418,8 +425,8 @@ def test_a_class_that_is_only_validated_or_tested_is_an_error(tmp_path, part):
 
 @pytest.mark.parametrize('values', [[0, 1, 2], [0, 60, 120], [0, 255]])
 @pytest.mark.parametrize('quality', [60, 95])
-def test_masks_saved_as_jpeg_never_gain_a_class(tmp_path, values, quality):
-    """glasses-detector#23."""
+def test_masks_saved_as_jpeg_do_not_gain_classes(tmp_path, values, quality):
+    """Squares as large as JPEG's blocks: glasses-detector#23."""
     write_masks(tmp_path)
     generator = np.random.default_rng(0)
     for path in [*(tmp_path / 'masks').iterdir()]:
@@ -427,38 +434,44 @@ def test_masks_saved_as_jpeg_never_gain_a_class(tmp_path, values, quality):
         cv2.imwrite(str(path.with_suffix('.jpg')), np.kron(mask, np.ones((8, 8), np.uint8)),
                     [cv2.IMWRITE_JPEG_QUALITY, quality])  # fmt: skip
         path.unlink()
-    if values == [0, 255]:  # blocks of JPEG have no edges
+    if values == [0, 255]:  # blocks of black and white are kept
         assert len(read(tmp_path).classes) == 2
         return
     with rejects('is a JPEG file, which changes the values of masks'):
         read(tmp_path)
 
 
-@pytest.mark.parametrize('kind', ['JPEG', 'WebP', 'AVIF'])
-def test_masks_that_are_no_png_by_their_content_are_named(tmp_path, kind):
+@pytest.mark.parametrize('file_format', ['JPEG', 'WebP', 'AVIF'])
+def test_masks_in_lossy_formats_raise_whatever_their_suffix(tmp_path, file_format):
     write_masks(tmp_path)
     for path in (tmp_path / 'masks').iterdir():
-        Image.open(path).save(path, kind, quality=60)
-    with rejects(f'is a {kind}.* file, which changes the values of masks'):
+        Image.open(path).save(path, file_format, quality=60)
+    with rejects(f'is a {file_format}.* file, which changes the values of masks'):
         read(tmp_path)
 
 
-@pytest.mark.parametrize(('share', 'fits'), [(1, True), (0.5, False)])
-def test_masks_of_fractions_are_no_classes(tmp_path, share, fits):
-    write_masks(tmp_path)
-    for path in [*(tmp_path / 'masks').iterdir()]:
-        values = share * np.asarray(Image.open(path))
+def write_float_masks(folder, factor: float) -> None:
+    """Masks with the values 0, 1 and 2 times a factor, as 32-bit floats."""
+    write_masks(folder)
+    for path in [*(folder / 'masks').iterdir()]:
+        values = factor * np.asarray(Image.open(path))
         Image.fromarray(values.astype('float32')).save(path.with_suffix('.tif'))
         path.unlink()
-    if fits:
-        assert len(read(tmp_path).classes) == 3
-        return
+
+
+def test_float_masks_of_integers_are_read(tmp_path):
+    write_float_masks(tmp_path, 1)
+    assert len(read(tmp_path).classes) == 3
+
+
+def test_float_masks_of_fractions_raise(tmp_path):
+    write_float_masks(tmp_path, 0.5)
     with rejects('masks cannot be read .*its values are not integers'):
         read(tmp_path)
 
 
 @pytest.mark.parametrize('lines', ['2 cat|0 ground|1 dog', 'cat: 2|ground: 0|dog: 1'])
-def test_names_have_numbers_in_a_text(tmp_path, lines):
+def test_text_may_have_names_with_numbers(tmp_path, lines):
     write_values(tmp_path, [0, 1, 2])
     (tmp_path / 'classes.txt').write_text(lines.replace('|', '\n'))
     assert read(tmp_path).classes == ('ground', 'dog', 'cat')
@@ -466,22 +479,22 @@ def test_names_have_numbers_in_a_text(tmp_path, lines):
 
 def test_images_and_masks_in_one_folder(tmp_path):
     """DeepGlobe's roads."""
-    renamed(tmp_path, '{}_sat', '{}_mask')
+    write_renamed(tmp_path, '{}_sat', '{}_mask')
     for path in (tmp_path / 'masks').iterdir():
         path.rename(tmp_path / 'images' / path.name)
     assert len(read(tmp_path).train) == 5
 
 
-def test_lists_say_the_part_of_images_with_masks(tmp_path):
+def test_lists_give_the_split_of_images_with_masks(tmp_path):
     write_masks(tmp_path)
     (tmp_path / 'splits').mkdir()
     (tmp_path / 'splits/test.txt').write_text('images/0.png masks/0.png\nimages/3.png\n')
-    found = read(tmp_path)
-    assert [photo.path.stem for photo in found.parts['test']] == ['0', '3']
-    assert len(found.train + found.val) == 4
+    listing = read(tmp_path)
+    assert [record.path.stem for record in listing.parts['test']] == ['0', '3']
+    assert len(listing.train + listing.val) == 4
 
 
-def with_orientation(path, value: int) -> None:
+def set_orientation(path, value: int) -> None:
     exif = Image.Exif()
     exif[0x0112] = value
     image = Image.open(path)
@@ -490,35 +503,38 @@ def with_orientation(path, value: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ('orientation', 'square', 'masks', 'said'),
+    ('orientation', 'square', 'folders', 'is_reported'),
     [
-        (6, True, False, True),
-        (8, True, False, True),
-        (3, False, False, True),
-        (2, False, False, True),
-        (6, True, True, False),
-        (6, False, True, False),
-        (1, True, False, False),
-        (6, True, None, True),  # of the masks alone
+        (6, True, ['images'], True),
+        (8, True, ['images'], True),
+        (3, False, ['images'], True),
+        (2, False, ['images'], True),
+        (6, True, ['images', 'masks'], False),
+        (6, False, ['images', 'masks'], False),
+        (1, True, ['images'], False),
+        (6, True, ['masks'], True),
     ],
 )
-def test_what_no_size_can_tell_is_compared_by_exif(tmp_path, orientation, square, masks, said):
+def test_different_orientations_of_image_and_mask_are_reported(
+    tmp_path, orientation, square, folders, is_reported
+):
+    """The sizes agree if an image is square, rotated by 180 degrees or mirrored."""
     write_masks(tmp_path)
     for path in tmp_path.rglob('*.png'):
         if square:
             Image.open(path).resize((48, 48), Image.Resampling.NEAREST).save(path)
-        if masks or (path.parent.name == 'images') == (masks is not None):
-            with_orientation(path, orientation)
-    found = read(tmp_path)
-    notes = [what for what, _, _ in found.findings.rows()]
-    assert any('without the EXIF orientation' in what for what in notes) == said
-    if masks:  # both are turned
-        photo = found.train[0]
-        stored = np.array(Image.open(photo.mask))
-        assert (class_map(found, photo) == np.rot90(stored, -1)).all()
+        if path.parent.name in folders:
+            set_orientation(path, orientation)
+    listing = read(tmp_path)
+    notes = [what for what, _, _ in listing.findings.rows()]
+    assert any('without the EXIF orientation' in what for what in notes) == is_reported
+    if 'masks' in folders and 'images' in folders:
+        record = listing.train[0]
+        stored = np.array(Image.open(record.mask))
+        assert (class_map(listing, record) == np.rot90(stored, -1)).all()
 
 
-def test_no_image_has_the_mask_of_another_part(tmp_path):
+def test_images_do_not_take_masks_of_another_split(tmp_path):
     """coco-minitrain#13."""
     write_masks(tmp_path / 'train')
     write_masks(tmp_path / 'val', 4)
@@ -526,13 +542,13 @@ def test_no_image_has_the_mask_of_another_part(tmp_path):
     (tmp_path / 'val/images/3.png').unlink()
     with rejects(r'no mask of their name \(1, the first is .*train.*5'):
         read(tmp_path)
-    found = read(tmp_path, skip_invalid=True)
-    photos = found.train + found.val
-    assert len(photos) == 5 + 3
-    assert all(photo.path.parts[-3] == photo.mask.parts[-3] for photo in photos)
+    listing = read(tmp_path, skip_invalid=True)
+    records = listing.train + listing.val
+    assert len(records) == 5 + 3
+    assert all(record.path.parts[-3] == record.mask.parts[-3] for record in records)
 
 
-def test_two_masks_of_an_image_are_named(tmp_path):
+def test_two_masks_of_an_image_raise(tmp_path):
     write_masks(tmp_path)
     shutil.copytree(tmp_path / 'masks', tmp_path / 'masks_old')
     shutil.copytree(tmp_path / 'masks', tmp_path / 'gt')
@@ -544,7 +560,7 @@ def test_two_masks_of_an_image_are_named(tmp_path):
         read(tmp_path)
     shutil.copytree(tmp_path / 'masks', tmp_path / 'masks_old')
     shutil.rmtree(tmp_path / 'gt')
-    assert {photo.mask.parent.name for photo in read(tmp_path).train} == {'masks'}
+    assert {record.mask.parent.name for record in read(tmp_path).train} == {'masks'}
 
 
 def test_transparent_pixels_are_black_whatever_their_hidden_color(tmp_path):
@@ -556,31 +572,33 @@ def test_transparent_pixels_are_black_whatever_their_hidden_color(tmp_path):
     assert read(tmp_path).classes == ('class 0', 'class #00ff00', 'class #ff0000')
 
 
-def test_palettes_that_give_one_number_two_colors_are_an_error(tmp_path):
+def test_palettes_that_disagree_raise_without_a_table_of_colors(tmp_path):
     write_masks(tmp_path)
     for i, path in enumerate(sorted((tmp_path / 'masks').iterdir())):
         mask = Image.open(path)
-        mask.putpalette([0, 0, 0, *((255, 0, 0, 0, 255, 0) if i else (0, 255, 0, 255, 0, 0))])
+        red, green = (255, 0, 0), (0, 255, 0)
+        colors = (red, green) if i else (green, red)
+        mask.putpalette([0, 0, 0, *colors[0], *colors[1]])
         mask.save(path)
     with rejects(r'different colors for one number .*0\.png and .*1\.png'):
         read(tmp_path)
-    colors = 'name,r,g,b\nvoid,0,0,0\nroad,255,0,0\ncar,0,255,0\n'
-    (tmp_path / 'class_dict.csv').write_text(colors)  # then these count, not the numbers
+    table = 'name,r,g,b\nvoid,0,0,0\nroad,255,0,0\ncar,0,255,0\n'
+    (tmp_path / 'class_dict.csv').write_text(table)  # so colors count, not numbers
     assert read(tmp_path).classes == ('void', 'road', 'car')
 
 
-def test_names_of_two_parts_agree(tmp_path):
-    """Roboflow writes a table into the folder of each part."""
+def test_splits_with_different_class_names_raise(tmp_path):
+    """Roboflow writes a table into the folder of each split."""
     write_masks(tmp_path)
-    for part, names in (('train', 'road car'), ('valid', 'car road')):
-        (tmp_path / part).mkdir()
-        rows = [f'{i}, {name}' for i, name in enumerate(['void', *names.split()])]
-        (tmp_path / part / '_classes.csv').write_text('\n'.join(['Pixel Value, Class', *rows]))
+    for split, names in (('train', ('void', 'road', 'car')), ('valid', ('void', 'car', 'road'))):
+        (tmp_path / split).mkdir()
+        rows = [f'{i}, {name}' for i, name in enumerate(names)]
+        (tmp_path / split / '_classes.csv').write_text('\n'.join(['Pixel Value, Class', *rows]))
     with rejects(r'train/_classes\.csv.*valid/_classes\.csv.* order'):
         read(tmp_path)
 
 
-def test_masks_that_number_their_objects_are_named(tmp_path):
+def test_masks_that_number_their_objects_are_reported(tmp_path):
     """Penn-Fudan."""
     write_masks(tmp_path)
     for i, path in enumerate((tmp_path / 'masks').iterdir()):
@@ -592,43 +610,42 @@ def test_masks_that_number_their_objects_are_named(tmp_path):
     ('images', 'masks'),
     [('img', 'masks_machine'), ('images_png', 'masks_png'), ('JPEGImages', 'SegmentationClassAug')],
 )
-def test_folders_of_supervisely_and_of_public_sets(tmp_path, images, masks):
+def test_folder_names_of_supervisely_and_public_data_sets(tmp_path, images, masks):
     write_masks(tmp_path)
     (tmp_path / 'images').rename(tmp_path / images)
     (tmp_path / 'masks').rename(tmp_path / masks)
     assert len(read(tmp_path).train) == 5
 
 
-def test_a_list_of_images_to_train_on_says_nothing_of_another_part(tmp_path):
+def test_training_list_leaves_the_validation_folder_alone(tmp_path):
     write_masks(tmp_path)
-    for kind in ('images', 'masks'):
-        (tmp_path / kind / 'val').mkdir()
-        (tmp_path / kind / '5.png').rename(tmp_path / kind / 'val/5.png')
+    for folder in (tmp_path / 'images', tmp_path / 'masks'):
+        (folder / 'val').mkdir()
+        (folder / '5.png').rename(folder / 'val/5.png')
     (tmp_path / 'train.txt').write_text(''.join(f'{i}\n' for i in range(4)))
-    found = read(tmp_path)
-    assert sizes_of(found) == [4, 1, 0]
+    listing = read(tmp_path)
+    assert sizes_of(listing) == [4, 1, 0]
 
 
-@pytest.mark.parametrize(('interpolated', 'own'), [(True, 0), (True, 1), (False, 1)])
-def test_values_at_edges_alone_are_named(tmp_path, interpolated, own):
-    """Of two classes 0 and 2 that were resized; or of a third one with pixels of its own."""
+@pytest.mark.parametrize(('interpolated', 'area_value'), [(True, 0), (True, 1), (False, 1)])
+def test_interpolated_values_at_edges_are_reported(tmp_path, interpolated, area_value):
+    """Between the classes 0 and 2 there is a 1 at edges, in an area of its own, or in both."""
     for i in range(8):
         mask = np.zeros((24, 32), np.uint8)
         mask[4:16, 8 : 20 + i] = 2
         method = cv2.INTER_LINEAR if interpolated else cv2.INTER_NEAREST
         mask = cv2.resize(mask, (64, 48), interpolation=method)
-        mask[40:, :20] = own
-        for place, pixels in (('images', np.full((48, 64, 3), 20 * i, np.uint8)), ('masks', mask)):
-            (tmp_path / place).mkdir(exist_ok=True)
-            cv2.imwrite(str(tmp_path / f'{place}/{i}.png'), pixels)
-    found = read_mask_folder(Tree(tmp_path))
-    assert found.classes == ('class 0', 'class 1', 'class 2')
-    said = [(what, examples) for what, _, examples in found.findings.rows() if 'at edges' in what]
-    assert [examples for _, examples in said] == [['1']] * interpolated
+        mask[40:, :20] = area_value
+        save_map(tmp_path / f'images/{i}.png', np.full((48, 64, 3), 20 * i, np.uint8))
+        save_map(tmp_path / f'masks/{i}.png', mask)
+    listing = read(tmp_path)
+    assert listing.classes == ('class 0', 'class 1', 'class 2')
+    reported = [examples for what, _, examples in listing.findings.rows() if 'at edges' in what]
+    assert reported == ([['1']] if interpolated else [])
 
 
 def region(shape: tuple[int, int], seed: int) -> np.ndarray:
-    """A mask (H, W) of one region somewhere."""
+    """A mask (H, W) with a rectangle at a random position."""
     mask = np.zeros(shape, np.uint8)
     top, left = np.random.default_rng(seed).integers(0, 24, 2)
     mask[top : top + 16, left : left + 24] = 255
@@ -644,8 +661,8 @@ FIELD = np.zeros((48, 64), np.uint8)
 FIELD[4:-4, 6:-6] = 255
 
 
-def retina(folder, labels: str, count: int = 8) -> None:
-    """Photographs, their labels, and the camera's field of view, as DRIVE and HRF have them."""
+def write_retina(folder, labels: str, count: int = 8) -> None:
+    """Photographs, their labels, and the camera's field of view, as in DRIVE and HRF."""
     for i in range(count):
         photograph(folder / f'images/{i:02}_test.tif', i)
         save_map(folder / f'{labels}/{i:02}_manual1.gif', region((48, 64), i))
@@ -653,29 +670,29 @@ def retina(folder, labels: str, count: int = 8) -> None:
 
 
 @pytest.mark.parametrize('labels', ['1st_manual', 'manual1', 'vessels'])
-def test_a_field_of_view_is_not_what_is_learned(tmp_path, labels):
+def test_field_of_view_is_not_taken_for_labels(tmp_path, labels):
     """BCDU-Net#7, VGN#15."""
-    retina(tmp_path / 'training', labels)
-    retina(tmp_path / 'test', labels, 3)
-    shutil.rmtree(tmp_path / 'test' / labels)  # as DRIVE is published today
+    write_retina(tmp_path / 'training', labels)
+    write_retina(tmp_path / 'test', labels, count=3)
+    shutil.rmtree(tmp_path / 'test' / labels)  # DRIVE's test labels are not published
     assert has_masks(Tree(tmp_path))
-    found = read(tmp_path)
-    assert {one.mask.parent.name for one in found.train + found.val} == {labels}
-    assert sizes_of(found) == [7, 1, 0]
-    notes = dict(notes_of(found))
+    listing = read(tmp_path)
+    assert {record.mask.parent.name for record in listing.train + listing.val} == {labels}
+    assert sizes_of(listing) == [7, 1, 0]
+    notes = dict(notes_of(listing))
     assert notes['images to test without masks, left out'] == 3
     assert any('nearly the same for all images' in what for what in notes)
 
 
-def test_masks_that_are_nearly_the_same_for_all_images_are_named(tmp_path):
-    retina(tmp_path, 'vessels')
+def test_masks_that_are_nearly_the_same_for_all_images_are_reported(tmp_path):
+    write_retina(tmp_path, 'vessels')
     shutil.rmtree(tmp_path / 'vessels')
     what = 'masks that are nearly the same for all images, like a field of view'
     assert (what, 1) in notes_of(read(tmp_path))
 
 
-def test_maps_of_objects_are_not_those_of_classes(tmp_path):
-    """KITTI: an object of each image has another number."""
+def test_object_maps_next_to_class_maps_raise(tmp_path):
+    """As in KITTI: objects have different numbers, and their class one."""
     for i in range(6):
         photograph(tmp_path / f'image_2/{i}.jpg', i)
         save_map(tmp_path / f'semantic/{i}.png', region((48, 64), i) // 255)
@@ -684,50 +701,48 @@ def test_maps_of_objects_are_not_those_of_classes(tmp_path):
         read(tmp_path)
 
 
-def test_which_of_several_maps_are_the_labels_is_a_question(tmp_path):
+def test_several_maps_of_an_image_raise_unless_they_repeat(tmp_path):
     for i in range(6):
         photograph(tmp_path / f'rgb/{i}.jpg', i)
-        for place, seed in (('semantic', i), ('instance', i + 50)):
-            save_map(tmp_path / f'{place}/{i}.png', region((48, 64), seed))
+        save_map(tmp_path / f'semantic/{i}.png', region((48, 64), i))
+        save_map(tmp_path / f'instance/{i}.png', region((48, 64), i + 50))
     with rejects(r'which maps are the labels of .*rgb/0.jpg.: .*instance/0.png. or .*semantic/0'):
         read(tmp_path)
     shutil.rmtree(tmp_path / 'instance')
-    for i in range(6):  # the same in colors
+    for i in range(6):  # the same maps in colors
         colors = np.stack([region((48, 64), i)] * 3, -1) // [1, 2, 3]
         save_map(tmp_path / f'semantic_rgb/{i}.png', colors.astype(np.uint8))
-    found = read(tmp_path)
-    assert {one.mask.parent.name for one in found.train} == {'semantic'}
+    listing = read(tmp_path)
+    assert {record.mask.parent.name for record in listing.train} == {'semantic'}
     what = 'maps left out, since they repeat the others'
-    assert (what, 6) in notes_of(found)
+    assert (what, 6) in notes_of(listing)
 
 
 @pytest.mark.parametrize(
-    ('image', 'mask'),
+    ('image', 'mask', 'frames'),
     [
-        ('PNGImages/FudanPed0000{}.png', 'PedMasks/FudanPed0000{}_mask.png'),
-        ('701_StillsRaw_full/0001TP_00{}.png', 'LabeledApproved_full/0001TP_00{}_L.png'),
-        ('RGB/clip{}/000.png', 'GroundTruths/clip{}/000.png'),
+        ('PNGImages/FudanPed0000{i}.png', 'PedMasks/FudanPed0000{i}_mask.png', 1),
+        ('701_StillsRaw_full/0001TP_00{i}.png', 'LabeledApproved_full/0001TP_00{i}_L.png', 1),
+        ('RGB/clip{i}/00{j}.png', 'GroundTruths/clip{i}/00{j}.png', 2),
     ],
 )
-def test_maps_are_known_by_their_pixels_where_no_name_says_it(tmp_path, image, mask):
+def test_masks_in_folders_of_unknown_names_are_recognized_by_pixels(tmp_path, image, mask, frames):
     for i in range(6):
-        for j in range(2) if 'clip' in image else (0,):
-            photograph(tmp_path / image.replace('000.', f'00{j}.').format(i), 2 * i + j)
-            save_map(tmp_path / mask.replace('000.', f'00{j}.').format(i), region((48, 64), i))
+        for j in range(frames):
+            photograph(tmp_path / image.format(i=i, j=j), 2 * i + j)
+            save_map(tmp_path / mask.format(i=i, j=j), region((48, 64), i))
     assert has_masks(Tree(tmp_path))
-    found = read(tmp_path)
-    assert len(found.classes) == 2
-    assert all(re.findall(r'\d+', str(one.path))[-1:] for one in found.train)
+    assert len(read(tmp_path).classes) == 2
 
 
-def test_classes_with_files_of_the_same_names_are_no_images_and_masks(tmp_path):
+def test_classes_with_files_of_the_same_names_are_not_images_and_masks(tmp_path):
     for name in ('cat', 'dog', 'mask'):
         for i in range(4):
             photograph(tmp_path / f'{name}/{i}.png', ord(name[0]) + i)
     assert not has_masks(Tree(tmp_path))
 
 
-def test_several_maps_of_an_image_are_images_and_masks(tmp_path):
+def test_images_with_several_maps_have_masks(tmp_path):
     """CelebAMask-HQ."""
     for i in range(6):
         photograph(tmp_path / f'CelebA-HQ-img/{i}.jpg', i)
@@ -736,42 +751,46 @@ def test_several_maps_of_an_image_are_images_and_masks(tmp_path):
     assert has_masks(Tree(tmp_path))
 
 
-def test_the_lists_of_segmentation_count_in_voc(tmp_path):
-    """VOC 2012 has masks of some images, and lists of all in ImageSets/Main."""
+def test_voc_is_divided_by_the_lists_of_segmentation(tmp_path):
+    """VOC 2012 has masks of some images, and lists of all images in ImageSets/Main."""
     for i in range(6):
         photograph(tmp_path / f'JPEGImages/{i}.jpg', i)
         if i < 4:
             save_map(tmp_path / f'SegmentationClass/{i}.png', region((48, 64), i))
-    for name, numbers in (('Main', (4, 2)), ('Segmentation', (3, 1))):
-        (tmp_path / 'ImageSets' / name).mkdir(parents=True)
-        train, val = numbers
-        for split, group in (('train', range(train)), ('val', range(train, train + val))):
-            file = tmp_path / f'ImageSets/{name}/{split}.txt'
-            file.write_text(''.join(f'{i}\n' for i in group))
+    lists = {
+        'Main/train': range(4),
+        'Main/val': range(4, 6),
+        'Segmentation/train': range(3),
+        'Segmentation/val': range(3, 4),
+    }
+    for name, numbers in lists.items():
+        file = tmp_path / f'ImageSets/{name}.txt'
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(''.join(f'{i}\n' for i in numbers))
     assert sizes_of(read(tmp_path)) == [3, 1, 0]
 
 
 @pytest.mark.parametrize(('split', 'purpose'), [('valid', 'validate'), ('test', 'test')])
 def test_images_of_a_split_without_any_mask_are_left_out(tmp_path, split, purpose):
-    """DeepGlobe publishes masks of the images to train on alone."""
+    """DeepGlobe publishes masks of its training images only."""
     for i in range(8):
         photograph(tmp_path / f'train/{i}_sat.jpg', i)
         save_map(tmp_path / f'train/{i}_mask.png', region((48, 64), i))
     for i in range(3):
         photograph(tmp_path / f'{split}/{i + 20}_sat.jpg', i + 20)
-    found = read(tmp_path)
-    assert sizes_of(found) == [7, 1, 0]
-    assert dict(notes_of(found))[f'images to {purpose} without masks, left out'] == 3
+    listing = read(tmp_path)
+    assert sizes_of(listing) == [7, 1, 0]
+    assert dict(notes_of(listing))[f'images to {purpose} without masks, left out'] == 3
 
 
 @pytest.mark.parametrize(
     'labels', [dict(background=0, road=1, tree=2), {'0': 'background', '1': 'road', '2': 'tree'}]
 )
-def test_names_of_nnunet(tmp_path, labels):
+def test_class_names_of_nnunet_are_read(tmp_path, labels):
     for i in range(8):
         photograph(tmp_path / f'imagesTr/case_{i:03}_0000.png', i)
         save_map(tmp_path / f'labelsTr/case_{i:03}.png', region((48, 64), i) // 255 * (1 + i % 2))
     (tmp_path / 'dataset.json').write_text(json.dumps(dict(labels=labels, numTraining=8)))
-    found = read(tmp_path)
-    assert found.classes == ('background', 'road', 'tree')
-    assert 'files left out, .json' not in dict(notes_of(found))
+    listing = read(tmp_path)
+    assert listing.classes == ('background', 'road', 'tree')
+    assert 'files left out, .json' not in dict(notes_of(listing))

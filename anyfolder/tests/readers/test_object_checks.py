@@ -16,7 +16,7 @@ BOX = 30.0, 40.0, 30.0, 4.0
 
 
 def checked(*objects: Instance, with_masks: bool = False) -> tuple[list[Instance], Findings]:
-    """Objects of an image of 64 x 48 pixels that stay, and what is noted."""
+    """The objects of an image of 64 x 48 pixels that are kept, and the findings."""
     record, findings = ImageRecord(Path('0.jpg'), size=(64, 48), instances=[*objects]), Findings()
     check_instances([record], findings, with_masks)
     return record.instances, findings
@@ -29,7 +29,7 @@ def test_a_box_that_stays_lies_within_its_image(corner, sides):
     assert 0 <= left < left + width <= 64 + 1e-9
     assert 0 <= top < top + height <= 48 + 1e-9
     assert min(width, height) >= 1 - SLACK
-    assert (len(found) == 2) != bool(findings.wrong)
+    assert (len(found) == 2) != bool(findings.errors)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_box_that_stays_lies_within_its_image(corner, sides):
         ((70, 40, 30, 4), r'boxes lie outside of their image'),
     ],
 )
-def test_a_box_that_cannot_be_right_is_one_sentence(box, words):
+def test_invalid_boxes_raise(box, words):
     found, findings = checked(*[Instance('a', box, origin='line 3')] * 2)
     assert not found
     with rejects(rf'{words} .*of line 3, an image of 64 x 48\); correct them, or leave them out'):
@@ -48,13 +48,13 @@ def test_a_box_that_cannot_be_right_is_one_sentence(box, words):
 
 
 @pytest.mark.parametrize('box', [(0.0, 1.113281, 1.0, 1.0), (3.2, 4, 4.2 - 3.2, 3)])
-def test_a_side_of_a_pixel_stays_whatever_its_sums_are_rounded_to(box):
+def test_boxes_of_one_pixel_are_kept_despite_rounding(box):
     found, findings = checked(Instance('a', box))
     assert len(found) == 1
-    assert not findings.wrong
+    assert not findings.errors
 
 
-def test_what_exceeds_an_edge_is_cut_and_named():
+def test_boxes_beyond_an_edge_are_clipped_and_reported():
     [found], findings = checked(Instance('a', (50, -4, 30, 20), origin='line 3'))
     assert found.box == (50, 0, 14, 16)
     assert findings.rows() == [
@@ -63,35 +63,35 @@ def test_what_exceeds_an_edge_is_cut_and_named():
 
 
 @pytest.mark.parametrize('area', [0, -1, None, '120', 'large', float('nan'), 1e9, 130.0])
-def test_an_area_that_cannot_be_right_is_computed(area):
+def test_missing_and_invalid_areas_are_computed(area):
     [found], findings = checked(Instance('a', BOX, area=area))
     assert float(found.area) == pytest.approx(120)
-    assert bool(findings.rows()) == (area not in (None, '120'))
+    assert bool(findings.rows()) == (area not in (None, '120'))  # text is accepted
 
 
 @pytest.mark.parametrize('area', [70, 121])
-def test_an_area_of_at_most_the_box_is_believed(area):
+def test_area_that_fits_the_box_is_kept(area):
     [found], _ = checked(Instance('a', BOX, area=area))
     assert found.area == area
 
 
-def test_the_area_is_that_of_the_polygon_where_there_is_one():
+def test_area_is_that_of_the_polygon_if_there_is_one():
     triangle = Instance.of_polygons('a', [[30, 40, 60, 40, 60, 44]])
     assert checked(triangle, with_masks=True)[0][0].area == 60
 
 
-def test_polygons_are_dropped_where_only_boxes_are_needed():
+def test_polygons_are_dropped_if_only_boxes_are_needed():
     [found], _ = checked(Instance('a', BOX, [[1, 2]]))
     assert found.segmentation is None
 
 
-def test_a_box_that_is_there_twice_is_named():
+def test_repeated_boxes_are_left_out_and_reported():
     """yolov5#5210."""
     found, findings = checked(Instance('a', BOX), Instance('b', BOX), Instance('a', BOX))
-    assert [one.name for one in found] == ['a', 'b']
-    assert [row[:2] for row in findings.rows()] == [
-        ('objects left out, since the class has the same box twice', 1)
-    ]
+    assert [instance.name for instance in found] == ['a', 'b']
+    [(what, count, _)] = findings.rows()
+    assert what == 'objects left out, since the class has the same box twice'
+    assert count == 1
 
 
 def test_the_first_of_equal_objects_is_kept():
@@ -101,15 +101,14 @@ def test_the_first_of_equal_objects_is_kept():
     assert repeated[0] is again
 
 
-def test_crowds_are_kept_and_named():
+def test_crowds_are_kept_and_reported():
     found, findings = checked(Instance('a', BOX, crowd=True))
     assert len(found) == 1
-    assert findings.rows()[0][0] == (
-        'objects marked as crowd, ignored or difficult, neither trained on nor counted'
-    )
+    what, *_ = findings.rows()[0]
+    assert what == 'objects marked as crowd, ignored or difficult, neither trained on nor counted'
 
 
-def test_masks_are_needed_where_they_are_asked_for():
+def test_boxes_without_a_polygon_raise_if_masks_are_needed():
     objects = Instance('a', BOX, origin='line 3'), Instance.of_polygons('a', [[1, 1, 9, 1, 9, 9]])
     found, findings = checked(*objects, with_masks=True)
     assert len(found) == 1

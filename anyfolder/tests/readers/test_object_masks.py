@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from anyfolder.readers.findings import Findings
-from anyfolder.readers.object_masks import is_mask
+from anyfolder.readers.object_masks import check_mask
 from anyfolder.readers.records import Instance
 
 BOX = 30, 40, 30, 4
@@ -12,7 +12,7 @@ OUTLINE = [30, 40, 60, 40, 60, 44, 30, 44]
 
 
 def runs(box=BOX, size=(64, 48), order='F') -> dict:
-    """Run lengths of a box, down the columns or as programs without COCO's library write them."""
+    """Run lengths of a box: down the columns (F), or along the rows (C), as some programs do."""
     left, top, width, height = box
     mask = np.zeros(size[::-1], np.uint8)
     mask[top : top + height, left : left + width] = 1
@@ -20,9 +20,9 @@ def runs(box=BOX, size=(64, 48), order='F') -> dict:
     return dict(size=[*size[::-1]], counts=np.diff([0, *ends, mask.size]).tolist())
 
 
-def compressed(box=BOX) -> dict:
+def compressed() -> dict:
     mask = pytest.importorskip('pycocotools.mask')
-    counts = mask.frPyObjects(runs(box), 48, 64)['counts']
+    counts = mask.frPyObjects(runs(), 48, 64)['counts']
     return dict(size=[48.0, 64.0], counts=counts.decode())
 
 
@@ -39,14 +39,15 @@ def compressed(box=BOX) -> dict:
 )
 def test_polygons_and_run_lengths_fit_their_box(mask):
     found, findings = Instance('a', BOX, mask()), Findings()
-    assert is_mask(found, (64, 48), findings)
-    assert not findings.wrong
+    assert check_mask(found, (64, 48), findings)
+    assert not findings.errors
     if isinstance(found.segmentation, dict):
         assert found.segmentation['size'] == [48, 64]
     else:
         assert all(len(part) >= 6 for part in found.segmentation)
 
 
+# The fault if the box of a mask is not the stated box.
 APART = 'polygons and boxes of objects are in different places'
 
 
@@ -68,19 +69,19 @@ APART = 'polygons and boxes of objects are in different places'
         (runs((0, 0, 3, 3)), APART),
     ],
 )
-def test_masks_that_cannot_be_right_are_one_sentence(mask, words):
+def test_invalid_masks_are_rejected(mask, words):
     findings = Findings()
-    assert not is_mask(Instance('a', BOX, mask, origin='line 3'), (64, 48), findings)
-    [((what, remedy), kind)] = findings.wrong.items()
+    assert not check_mask(Instance('a', BOX, mask, origin='line 3'), (64, 48), findings)
+    [((what, remedy), kind)] = findings.errors.items()
     assert words in what
     assert remedy
     assert 'line 3' in kind.examples[0]
 
 
-@pytest.mark.parametrize(('order', 'kept'), [('F', True), ('C', False)])
-def test_run_lengths_by_rows_of_a_square_image(order, kept):
-    """Their box lies near the right one, mirrored at the diagonal."""
+@pytest.mark.parametrize(('order', 'is_kept'), [('F', True), ('C', False)])
+def test_run_lengths_by_rows_of_a_square_image_are_rejected(order, is_kept):
+    """Their box is the right one mirrored at the diagonal, and so overlaps it."""
     box, findings = (20, 10, 24, 20), Findings()
     found = Instance('a', box, runs(box, (64, 64), order))
-    assert is_mask(found, (64, 64), findings) == kept
-    assert (not kept) == any('read by rows' in what for what, _ in findings.wrong)
+    assert check_mask(found, (64, 64), findings) == is_kept
+    assert any('read by rows' in what for what, _ in findings.errors) == (not is_kept)

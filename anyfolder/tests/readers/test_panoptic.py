@@ -1,4 +1,4 @@
-"""COCO's panoptic form: things, stuff, and the pixels that say where they are."""
+"""COCO's panoptic format: things, stuff, and the PNGs with their pixels."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def folder(tmp_path) -> Path:
     return write_panoptic(tmp_path / 'scenes')
 
 
-def changed(folder: Path, split: str, change) -> None:
+def change_annotations(folder: Path, split: str, change) -> None:
     file = folder / f'annotations/panoptic_{split}.json'
     content = json.loads(file.read_text())
     change(content)
@@ -35,24 +35,25 @@ def test_things_come_first_and_boxes_are_of_the_pixels(folder):
     assert [len(listing.parts[split]) for split in ('train', 'val', 'test')] == [4, 2, 0]
     for record in listing.train:
         numbers = numbers_in(record.mask)
-        assert [found.name for found in record.instances] == ['floor', 'square', 'bar']
-        for found in record.instances[1:]:
-            left, top, width, height = found.box
-            assert (numbers[top : top + height, left : left + width] == found.number).any()
-            assert found.area == (numbers == found.number).sum()
-        assert record.instances[0].area < 44 * 64
+        assert [instance.name for instance in record.instances] == ['floor', 'square', 'bar']
+        for instance in record.instances[1:]:
+            left, top, width, height = instance.box
+            assert (numbers[top : top + height, left : left + width] == instance.number).any()
+            assert instance.area == (numbers == instance.number).sum()
+        assert record.instances[0].area < 44 * 64  # the floor, below four unlabeled rows
     written = as_panoptic(listing, listing.val)
-    assert [one['isthing'] for one in written['categories']] == [1, 1, 0]
-    assert {one['category_id'] for one in written['annotations'][0]['segments_info']} == {1, 2, 3}
+    assert [category['isthing'] for category in written['categories']] == [1, 1, 0]
+    segments = written['annotations'][0]['segments_info']
+    assert {segment['category_id'] for segment in segments} == {1, 2, 3}
     assert not listing.findings.rows()
 
 
-def test_segments_without_pixels_and_pixels_without_segments_are_named(folder):
+def test_segments_without_pixels_and_pixels_without_segments_are_reported(folder):
     def change(content):
         segments = content['annotations'][0]['segments_info']
-        segments[1]['id'] = 4
+        segments[1]['id'] = 4  # of no pixel
 
-    changed(folder, 'train', change)
+    change_annotations(folder, 'train', change)
     listing = read_panoptic_folder(Tree(folder))
     assert [what for what, *_ in listing.findings.rows()] == [
         'segments left out, since they have no pixel',
@@ -61,7 +62,7 @@ def test_segments_without_pixels_and_pixels_without_segments_are_named(folder):
     assert len(listing.train[0].instances) == 2
 
 
-def test_what_does_not_fit_together_is_one_sentence(folder, tmp_path):
+def test_invalid_panoptic_folders_raise(folder, tmp_path):
     png = folder / 'annotations/panoptic_train/1.png'
     cv2.imwrite(str(png), np.zeros((10, 12, 3), np.uint8))
     with rejects(r'another size than .* \(1, the first is .*1\.png with 12'):
@@ -70,7 +71,7 @@ def test_what_does_not_fit_together_is_one_sentence(folder, tmp_path):
     with rejects(r'PNGs of segments are missing .*panoptic_train/1\.png'):
         read_panoptic_folder(Tree(folder))
     assert len(read_panoptic_folder(Tree(folder), skip_invalid=True).train) == 3
-    changed(folder, 'val', lambda content: content['categories'][0].update(isthing=1))
+    change_annotations(folder, 'val', lambda content: content['categories'][0].update(isthing=1))
     with rejects("'floor' is both a thing and stuff"):
         read_panoptic_folder(Tree(folder))
     (tmp_path / 'empty').mkdir()
@@ -78,19 +79,19 @@ def test_what_does_not_fit_together_is_one_sentence(folder, tmp_path):
         read_panoptic_folder(Tree(tmp_path / 'empty'))
 
 
-def test_nothing_is_written_for_a_folder_without_a_segment_to_train_on(folder):
+def test_folder_without_training_segments_raises(folder):
     def change(content):
-        for one in content['annotations']:
-            one['segments_info'] = []
+        for annotation in content['annotations']:
+            annotation['segments_info'] = []
 
-    changed(folder, 'train', change)
-    changed(folder, 'val', change)
+    change_annotations(folder, 'train', change)
+    change_annotations(folder, 'val', change)
     with rejects('no image of .* to train on has a segment'):
         read_panoptic_folder(Tree(folder))
 
 
-def test_a_list_takes_images_from_training(folder):
-    """The names in it are those of the images and of their PNGs."""
+def test_list_of_test_images_takes_them_from_training(folder):
+    """A name in the list is that of an image and of its PNG."""
     (folder / 'test.txt').write_text('train/3\n')
     listing = read_panoptic_folder(Tree(folder))
     assert [len(listing.parts[split]) for split in ('train', 'val', 'test')] == [3, 2, 1]

@@ -30,26 +30,27 @@ DRAWN = {
 def test_pixels_whose_center_is_inside_are_set(polygon, rows):
     mask = np.zeros((4, 5), np.uint8)
     draw_polygon(mask, polygon, 7)
-    drawn = [''.join('.#'[value // 7] for value in row) for row in mask.tolist()]
+    drawn = [''.join('#' if value == 7 else '.' for value in row) for row in mask.tolist()]
     assert drawn == [*rows, *['.....'] * (4 - len(rows))]
 
 
-@pytest.mark.parametrize('most', [1 << 22, 10])
-def test_as_many_pixels_are_inside_as_by_pycocotools(most, monkeypatch):
+@pytest.mark.parametrize('crossings_at_once', [1 << 22, 10])
+def test_as_many_pixels_are_inside_as_by_pycocotools(crossings_at_once, monkeypatch):
     coco = pytest.importorskip('pycocotools.mask')
-    monkeypatch.setattr(polygon_masks, 'MOST_CROSSINGS', most)
+    monkeypatch.setattr(polygon_masks, 'MAX_CROSSINGS', crossings_at_once)
     random, pixels = np.random.default_rng(0), []
     for corners in random.integers(3, 20, 200):
         polygon = (random.random((corners, 2)) * [80, 60] - [10, 5]).ravel().tolist()
         mask = object_mask(Object('a', (0, 0, 1, 1), [polygon]), (60, 50))
         [runs] = coco.frPyObjects([polygon], 50, 60)
-        other = mask_of(runs['counts'], (60, 50))
-        pixels.append((mask.sum(), other.sum(), (mask ^ other).sum()))
-    own, others, apart = np.sum(pixels, axis=0)
-    assert abs(own - others) < 0.003 * others  # with the outline there are 15 % more
-    assert apart < 0.03 * others
+        coco_mask = mask_of(runs['counts'], (60, 50))
+        pixels.append((mask.sum(), coco_mask.sum(), (mask ^ coco_mask).sum()))
+    inside, inside_by_coco, different = np.sum(pixels, axis=0)
+    # with the pixels of the outline, there would be 15 % more
+    assert abs(inside - inside_by_coco) < 0.003 * inside_by_coco
+    assert different < 0.03 * inside_by_coco
 
 
-def test_parts_of_an_object_that_overlap_are_one():
+def test_overlapping_parts_of_an_object_are_one_mask():
     parts = [[0, 0, 3, 0, 3, 3, 0, 3], [2, 2, 4, 2, 4, 4, 2, 4]]
     assert object_mask(Object('a', (0, 0, 4, 4), parts), (5, 4)).sum() == 9 + 4 - 1

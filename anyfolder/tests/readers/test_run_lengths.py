@@ -1,4 +1,4 @@
-"""Masks by COCO's run lengths."""
+"""Masks from COCO's run lengths."""
 
 import numpy as np
 import pytest
@@ -14,16 +14,16 @@ MASK[1:3, 1:3] = True
 
 
 @pytest.mark.parametrize('counts', [[5, 2, 2, 2, 5], '52203', b'52203'])
-def test_numbers_and_text(counts):
+def test_counts_may_be_numbers_or_text(counts):
     assert (mask_of(counts, (4, 4)) == MASK).all()
 
 
-def test_a_mask_that_is_not_square():
+def test_mask_that_is_not_square_has_its_shape():
     assert (mask_of([1, 1, 4], (2, 3)) == [[0, 0], [1, 0], [0, 0]]).all()
 
 
-def test_differences_from_two_before():
-    # pycocotools.mask.encode of two objects on a large image: long runs, and a negative difference
+def test_numbers_in_text_are_differences_from_two_runs_before():
+    """Two objects in a large image have long runs, and a negative difference."""
     mask = np.zeros((100, 70), bool)
     mask[10:60, 5:9], mask[70:72, 30:60] = True, True
     assert (mask_of(pycocotools_text(mask), mask.shape[::-1]) == mask).all()
@@ -40,12 +40,12 @@ def pycocotools_text(mask: np.ndarray) -> str:
         while more:
             bits, value = value & 0x1F, value >> 5
             more = value != -1 if bits & 0x10 else value != 0
-            letters.append(chr(48 + (bits | 0x20 * more)))
+            letters.append(chr(48 + (bits | 0x20 if more else bits)))
     return ''.join(letters)
 
 
 @pytest.mark.parametrize('counts', [[5, 2, 2, 2, 4], [20, -4], '5220', '5220o'])
-def test_what_is_no_mask_of_this_size(counts):
+def test_counts_that_do_not_fit_the_size_raise(counts):
     with pytest.raises(ValueError, match='run lengths'):
         mask_of(counts, (4, 4))
 
@@ -60,10 +60,10 @@ def test_the_box_is_that_of_the_mask(mask):
     'counts',
     [
         'o' * 1_000_000,  # one number of five million bits
-        [2**62, 2**62, 2**62, 2**62 + 16],  # 16 as the sum of 64 bits
-        [0, 2**31, 0, 16],
+        [2**62, 2**62, 2**62, 2**62 + 16],  # the sum is 16 in 64 bits
+        [0, 2**31, 0, 16],  # overflows 32 bits
     ],
 )
-def test_runs_of_absurd_lengths_are_refused_at_once(counts):
+def test_absurd_run_lengths_raise(counts):
     with pytest.raises((ValueError, OverflowError), match='run length'):
         box_of_runs(counts, (4, 4))

@@ -17,26 +17,38 @@ def read(folder: Path) -> Listing:
     return read_class_folders(Tree(folder))
 
 
+def write_split_column(folder: Path, column: str, first: object, second: object) -> None:
+    """Twelve images of two classes, and a column with one value for eight and another for four."""
+    write_flat(folder, 12, subfolder='images')
+    rows = [f'{i}.jpg,{"ab"[i % 2]},{first if i < 8 else second}' for i in range(12)]
+    (folder / 'labels.csv').write_text('\n'.join([f'file,label,{column}', *rows]))
+
+
 @pytest.mark.parametrize(
-    ('column', 'words', 'counts'),
+    ('column', 'values', 'sizes'),
     [
         ('Usage', ('Training', 'PublicTest'), [6, 2, 4]),  # FER2013
         ('data set', ('train', 'valid'), [8, 4, 0]),
-        ('split', ('learn', 'check'), "column 'split' of .* such as 'learn', none of which is"),
-        ('subset', (0, 2), 'use these, or rename the column'),
         ('partition', (0, 2), [6, 2, 4]),  # CelebA
         ('fold', (0, 1), [10, 2, 0]),
     ],
 )
-def test_parts_are_known_by_the_values_of_a_column(tmp_path, column, words, counts):
-    write_flat(tmp_path, 12, place='images')
-    rows = [f'{i}.jpg,{"ab"[i % 2]},{words[i > 7]}' for i in range(12)]
-    (tmp_path / 'labels.csv').write_text('\n'.join([f'file,label,{column}', *rows]))
-    if isinstance(counts, str):
-        with rejects(counts):
-            read(tmp_path)
-        return
-    assert [len(part) for part in read(tmp_path).parts.values()] == counts
+def test_splits_come_from_the_values_of_a_column(tmp_path, column, values, sizes):
+    write_split_column(tmp_path, column, *values)
+    assert sizes_of(read(tmp_path)) == sizes
+
+
+@pytest.mark.parametrize(
+    ('column', 'values', 'words'),
+    [
+        ('split', ('learn', 'check'), "column 'split' of .* such as 'learn', none of which is"),
+        ('subset', (0, 2), 'use these, or rename the column'),
+    ],
+)
+def test_split_columns_with_unknown_values_raise(tmp_path, column, values, words):
+    write_split_column(tmp_path, column, *values)
+    with rejects(words):
+        read(tmp_path)
 
 
 FOLDS = (
@@ -48,17 +60,17 @@ FOLDS = (
 @pytest.mark.parametrize('title', ['fold', 'kfold', 'Fold_ID'])
 @pytest.mark.parametrize('cell', ['{}', '{}.0', 'fold{}', 'fold_{}'])
 @pytest.mark.parametrize('first', [0, 1])
-def test_the_first_fold_validates(tmp_path, title, cell, first):
+def test_first_fold_validates(tmp_path, title, cell, first):
     write_flat(tmp_path, 20)
     rows = [f'{i}.jpg,{"ab"[i % 2]},{cell.format(first + i // 4)}' for i in range(20)]
     (tmp_path / 'labels.csv').write_text('\n'.join([f'file,label,{title}', *rows]))
-    found = read(tmp_path)
-    assert {int(one.path.stem) for one in found.val} == {0, 1, 2, 3}
-    assert sizes_of(found) == [16, 4, 0]
-    assert dict(notes_of(found))[FOLDS] == 1
+    listing = read(tmp_path)
+    assert {int(record.path.stem) for record in listing.val} == {0, 1, 2, 3}
+    assert sizes_of(listing) == [16, 4, 0]
+    assert dict(notes_of(listing))[FOLDS] == 1
 
 
-def test_another_fold_validates_by_the_lines_of_the_note(tmp_path):
+def test_another_fold_validates_with_a_layout(tmp_path):
     write_flat(tmp_path, 20)
     rows = [f'{i}.jpg,{"ab"[i % 2]},{i // 4}' for i in range(20)]
     (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,fold', *rows]))
@@ -68,46 +80,46 @@ def test_another_fold_validates_by_the_lines_of_the_note(tmp_path):
         "splits: {train: ['0', '1', '2', '3'], val: ['4']}",
     )  # fmt: skip
     (tmp_path / 'anyfolder.yaml').write_text('\n'.join(lines))
-    found = anyfolder.read(tmp_path)
-    assert {int(one.path.stem) for one in found.splits['val']} == {16, 17, 18, 19}
+    data = anyfolder.read(tmp_path)
+    assert {int(image.path.stem) for image in data.splits['val']} == {16, 17, 18, 19}
 
 
 @pytest.mark.parametrize('values', [('0', '0'), ('a', 'b'), ('-1', '0')])
-def test_what_is_no_fold_says_no_split(tmp_path, values):
+def test_other_values_in_a_fold_column_are_ignored(tmp_path, values):
     write_flat(tmp_path, 20)
     rows = [f'{i}.jpg,{"ab"[i // 2 % 2]},{values[i % 2]}' for i in range(20)]
     (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,fold', *rows]))
-    found = read(tmp_path)
-    assert found.held_out
-    assert sizes_of(found) == [18, 2, 0]
+    listing = read(tmp_path)
+    assert listing.held_out
+    assert sizes_of(listing) == [18, 2, 0]
 
 
-def test_two_folds_are_not_read_but_by_the_lines_of_the_note(tmp_path):
+def test_two_folds_are_only_read_with_the_layout_of_the_note(tmp_path):
     write_flat(tmp_path, 20)
     rows = [f'{i}.jpg,{"ab"[i // 2 % 2]},{i % 2}' for i in range(20)]
     (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,fold', *rows]))
     [note] = [note for note in anyfolder.read(tmp_path).notes if 'folds' in note.what]
     assert note.what.startswith('columns of two folds, not read')
-    said = "columns: {split: fold}, splits: {'train': ['1'], 'val': ['0']} of "
-    assert [example.startswith(said) for example in note.examples] == [True]
+    [example] = note.examples
+    assert example.startswith("columns: {split: fold}, splits: {'train': ['1'], 'val': ['0']} of ")
     assert sizes_of(read(tmp_path)) == [18, 2, 0]
     lines = (
         'format: table', "images: 'train/*.jpg'", 'labels: labels.csv',
         'columns: {image: file, class: label, split: fold}', "splits: {train: ['1'], val: ['0']}",
     )  # fmt: skip
     (tmp_path / 'anyfolder.yaml').write_text('\n'.join(lines))
-    found = anyfolder.read(tmp_path)
-    assert [len(images) for images in found.splits.values()][:2] == [10, 10]
+    data = anyfolder.read(tmp_path)
+    assert [len(images) for images in data.splits.values()][:2] == [10, 10]
 
 
-def test_two_folds_are_no_class_beside_columns_of_classes(tmp_path):
+def test_two_folds_are_not_a_class_next_to_class_columns(tmp_path):
     write_flat(tmp_path, 20)
     rows = [f'{i}.jpg,{i % 2},{1 - i % 2},{i // 2 % 2}' for i in range(20)]
     (tmp_path / 'labels.csv').write_text('\n'.join(['file,cat,dog,fold', *rows]))
     assert read(tmp_path).classes == ('cat', 'dog')
 
 
-def test_a_column_of_folds_is_no_column_of_classes(tmp_path):
+def test_fold_column_is_not_a_class_column(tmp_path):
     write_flat(tmp_path, 20)
     rows = [f'{i}.jpg,{i // 4}' for i in range(20)]
     (tmp_path / 'labels.csv').write_text('\n'.join(['file,fold', *rows]))

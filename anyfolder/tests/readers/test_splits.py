@@ -40,7 +40,7 @@ from anyfolder.readers.splits import hold_out, split_in, split_of
         ('unlabeled_backup', None),
     ],
 )
-def test_folders_of_parts(name, split):
+def test_split_of_folder_names(name, split):
     assert split_of(name) == split
 
 
@@ -56,7 +56,7 @@ def test_folders_of_parts(name, split):
         ('trainval', 'train'),
     ],
 )
-def test_files_of_parts(stem, split):
+def test_split_in_file_names(stem, split):
     assert split_in(stem) == split
 
 

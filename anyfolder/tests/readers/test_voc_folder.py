@@ -16,16 +16,16 @@ def read(folder: Path) -> Listing:
     return read_annotated_folder(Tree(folder))
 
 
-def write(folder: Path, name: str, lines) -> None:
+def write_list(folder: Path, name: str, lines) -> None:
     (folder / 'ImageSets/Main' / name).write_text(''.join(f'{line}\n' for line in lines))
 
 
-def test_names_in_lists_may_have_spaces_and_a_number_behind_them(tmp_path):
+def test_names_in_lists_may_have_spaces_and_be_followed_by_a_number(tmp_path):
     write_voc(tmp_path)
     for old, new in (('000', 'img 0'), ('001', 'an image')):
-        for place in ('Annotations/{}.xml', 'JPEGImages/{}.jpg'):
-            (tmp_path / place.format(old)).rename(tmp_path / place.format(new))
-    write(tmp_path, 'train.txt', ['img 0', 'an image  1', '002 -1', '003'])
+        for path in ('Annotations/{}.xml', 'JPEGImages/{}.jpg'):
+            (tmp_path / path.format(old)).rename(tmp_path / path.format(new))
+    write_list(tmp_path, 'train.txt', ['img 0', 'an image  1', '002 -1', '003'])
     assert [record.path.stem for record in read(tmp_path).train] == [
         '002',
         '003',
@@ -34,48 +34,48 @@ def test_names_in_lists_may_have_spaces_and_a_number_behind_them(tmp_path):
     ]
 
 
-def test_lists_are_of_the_annotations_beside_them(tmp_path):
+def test_lists_apply_to_the_annotations_next_to_them(tmp_path):
     """VOC2007 and VOC2012, unpacked in one folder."""
-    for year, folder in enumerate(('VOC2007', 'VOC2012')):
-        write_voc(tmp_path / folder, train=4 - 2 * year, val=2 + 2 * year)
-    found = read(tmp_path)
-    assert sizes_of(found) == [6, 6, 0]
-    of_2012 = [record.path.stem for record in found.train if 'VOC2012' in record.path.parts]
+    write_voc(tmp_path / 'VOC2007', train=4, val=2)
+    write_voc(tmp_path / 'VOC2012', train=2, val=4)
+    listing = read(tmp_path)
+    assert sizes_of(listing) == [6, 6, 0]
+    of_2012 = [record.path.stem for record in listing.train if 'VOC2012' in record.path.parts]
     assert of_2012 == ['000', '001']
 
 
-def test_images_to_test_may_have_no_annotation(tmp_path):
+def test_test_images_may_have_no_annotation(tmp_path):
     """As VOC2012 was published."""
     write_voc(tmp_path)
-    write(tmp_path, 'test.txt', ['900', '901'])
-    write(tmp_path, 'trainval.txt', [f'{i:03d}' for i in range(6)])
-    found = read(tmp_path)
-    assert sizes_of(found) == [4, 2, 0]
-    assert ('lines of test.txt left out, since they have no annotation', 2) in notes_of(found)
-    write(tmp_path, 'trainval.txt', ['800', '801'])
+    write_list(tmp_path, 'test.txt', ['900', '901'])
+    write_list(tmp_path, 'trainval.txt', [f'{i:03d}' for i in range(6)])
+    listing = read(tmp_path)
+    assert sizes_of(listing) == [4, 2, 0]
+    assert ('lines of test.txt left out, since they have no annotation', 2) in notes_of(listing)
+    write_list(tmp_path, 'trainval.txt', ['800', '801'])
     with rejects(r"no line of .*trainval\.txt' has an annotation, such as '800'; correct the list"):
         read(tmp_path)
 
 
-def test_annotations_in_no_list_are_left_out_and_named(tmp_path):
+def test_annotations_in_no_list_are_left_out_and_reported(tmp_path):
     write_voc(tmp_path)
-    write(tmp_path, 'train.txt', ['000', '001', '002'])
-    found = read(tmp_path)
-    assert sizes_of(found) == [3, 2, 0]
-    assert ('annotations left out, since they are in no list', 1) in notes_of(found)
+    write_list(tmp_path, 'train.txt', ['000', '001', '002'])
+    listing = read(tmp_path)
+    assert sizes_of(listing) == [3, 2, 0]
+    assert ('annotations left out, since they are in no list', 1) in notes_of(listing)
 
 
-@pytest.mark.parametrize('place', ['', 'ImageSets', 'ImageSets/Layout'])
-def test_lists_elsewhere_say_the_splits_where_main_has_none(tmp_path, place):
+@pytest.mark.parametrize('subfolder', ['', 'ImageSets', 'ImageSets/Layout'])
+def test_lists_in_other_folders_give_the_splits_if_main_has_none(tmp_path, subfolder):
     write_voc(tmp_path)
     for path in [*(tmp_path / 'ImageSets/Main').iterdir()]:
-        (tmp_path / place).mkdir(exist_ok=True)
-        path.rename(tmp_path / place / path.name)
+        (tmp_path / subfolder).mkdir(exist_ok=True)
+        path.rename(tmp_path / subfolder / path.name)
     assert sizes_of(read(tmp_path)) == [4, 2, 0]
 
 
 @pytest.mark.parametrize('encoding', ['gb2312', 'GBK', 'gb18030', 'utf-16'])
-def test_xml_in_the_encoding_that_it_says(tmp_path, encoding):
+def test_xml_is_read_in_its_declared_encoding(tmp_path, encoding):
     write_voc(tmp_path)
     for path in tmp_path.rglob('*.xml'):
         text = path.read_text().replace('bar', '条')
@@ -83,24 +83,24 @@ def test_xml_in_the_encoding_that_it_says(tmp_path, encoding):
     assert read(tmp_path).classes == ('square', '条')
 
 
-def test_xml_in_chinese_that_says_no_encoding_shows_what_it_may_be(tmp_path):
+def test_chinese_xml_without_a_declared_encoding_raises_with_the_likely_one(tmp_path):
     path = write_voc(tmp_path) / 'Annotations/000.xml'
     path.write_bytes(path.read_text().replace('bar', '方块').encode('gbk'))
     with rejects(r"000\.xml' is not UTF-8, and may contain .*方块.*gb18030"):
         read(tmp_path)
 
 
-def test_xml_in_utf_8_that_says_gb2312(tmp_path):
+def test_xml_in_utf_8_that_declares_gb2312_is_read(tmp_path):
     write_voc(tmp_path)
     for path in tmp_path.rglob('*.xml'):
         text = path.read_text().replace('bar', '方块')
         path.write_text(f'\n<?xml version="1.0" encoding="gb2312"?>{text}', encoding='utf-8')
-    found = read(tmp_path)
-    assert found.classes == ('square', '方块')
-    assert any('declare another encoding, read as UTF-8' in what for what, _ in notes_of(found))
+    listing = read(tmp_path)
+    assert listing.classes == ('square', '方块')
+    assert any('declare another encoding, read as UTF-8' in what for what, _ in notes_of(listing))
 
 
-def test_xml_that_is_damaged_is_one_sentence(tmp_path):
+def test_damaged_xml_raises(tmp_path):
     (write_voc(tmp_path) / 'Annotations/001.xml').write_text('<annotation>')
     with rejects(r'001\.xml. is not XML \('):
         read(tmp_path)

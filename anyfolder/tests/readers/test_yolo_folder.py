@@ -1,4 +1,4 @@
-"""YOLO's folders: labels, class names, and the places of the splits."""
+"""YOLO's folders: labels, class names, and the paths of the splits."""
 
 import json
 from pathlib import Path
@@ -31,16 +31,15 @@ def test_images_without_labels_have_no_object(tmp_path):
     (tmp_path / 'train/labels/1_jpg.rf.abc.txt').unlink()
     write(tmp_path, 'train/labels/stray.txt', '0 0.5 0.5 0.1 0.1\n')
     write(tmp_path, 'train/stray.txt', '0 0.5 0.5 0.1 0.1\n')
-    found = read(tmp_path)
-    assert len(found.train) == 6
-    notes = dict(notes_of(found))
+    listing = read(tmp_path)
+    assert len(listing.train) == 6
+    notes = dict(notes_of(listing))
     assert notes['images without a label file, taken as empty'] == 1
     assert notes['label files left out, since no image has their name'] == 2
     assert notes['images without an object'] == 1
 
 
-def test_texts_beside_images_are_no_labels_without_boxes(tmp_path):
-    """Captions, or notes."""
+def test_captions_next_to_images_are_not_labels(tmp_path):
     labelimg_yolo(tmp_path)
     for path in (tmp_path / 'labels').iterdir():
         path.write_text('a bright square\n')
@@ -49,7 +48,7 @@ def test_texts_beside_images_are_no_labels_without_boxes(tmp_path):
     assert label_files(Tree(tmp_path)) == {}
 
 
-def test_labels_beside_their_images_are_known_by_their_lines(tmp_path):
+def test_labels_next_to_images_are_recognized_by_their_lines(tmp_path):
     labelimg_yolo(tmp_path)
     for path in (tmp_path / 'labels').iterdir():
         path.rename(tmp_path / 'images' / path.name)
@@ -60,7 +59,7 @@ def test_labels_beside_their_images_are_known_by_their_lines(tmp_path):
         read(tmp_path)
 
 
-def test_a_folder_of_labels_within_a_folder_of_that_name(tmp_path):
+def test_folder_may_lie_within_a_folder_called_labels(tmp_path):
     folder = tmp_path / 'labels/images'
     folder.mkdir(parents=True)
     labelimg_yolo(folder)
@@ -82,7 +81,7 @@ def test_a_folder_of_labels_within_a_folder_of_that_name(tmp_path):
         ('data.yaml', 'names:', 'names: [', 'is not YAML'),
     ],
 )
-def test_what_is_wrong_is_one_sentence(tmp_path, name, old, new, words):
+def test_invalid_labels_and_settings_raise(tmp_path, name, old, new, words):
     roboflow_yolo(tmp_path)
     replace(tmp_path / name, old, new)
     with rejects(words):
@@ -104,19 +103,19 @@ def test_classes_must_have_names(tmp_path):
         ('names: {1: square, "0": bar}', ('bar', 'square')),
     ],
 )
-def test_names_are_text_and_each_is_one_class(tmp_path, settings, classes):
+def test_class_names_are_text_and_repeated_names_are_one_class(tmp_path, settings, classes):
     labelimg_yolo(tmp_path)
     (tmp_path / 'labels/classes.txt').unlink()
     write(tmp_path, 'data.yaml', settings)
-    found = read(tmp_path)
-    assert found.classes == classes
-    numbers = [row['id'] for row in json.loads(found.as_coco(found.train))['categories']]
+    listing = read(tmp_path)
+    assert listing.classes == classes
+    numbers = [row['id'] for row in json.loads(listing.as_coco(listing.train))['categories']]
     assert numbers == [1, 2]
-    repeated = ('categories with the same name, taken as one class', 1) in notes_of(found)
+    repeated = ('categories with the same name, taken as one class', 1) in notes_of(listing)
     assert repeated == (settings.count('bar') == 2)
 
 
-def test_a_number_that_yaml_leaves_out_is_no_class(tmp_path):
+def test_class_number_without_a_name_raises(tmp_path):
     labelimg_yolo(tmp_path)
     (tmp_path / 'labels/classes.txt').unlink()
     write(tmp_path, 'data.yaml', 'names: {1: bar, 2: square}\n')
@@ -125,7 +124,7 @@ def test_a_number_that_yaml_leaves_out_is_no_class(tmp_path):
 
 
 @pytest.mark.parametrize('form', ['{} {}', '{}: {}', '{},{}'])
-def test_names_with_numbers_before_them_are_in_the_order_of_these(tmp_path, form):
+def test_numbered_class_names_are_in_the_order_of_their_numbers(tmp_path, form):
     labelimg_yolo(tmp_path)
     known = read(tmp_path).classes
     lines = [form.format(i, name) for i, name in enumerate(known)]
@@ -133,18 +132,18 @@ def test_names_with_numbers_before_them_are_in_the_order_of_these(tmp_path, form
     assert read(tmp_path).classes == known
 
 
-def test_names_in_latin_1(tmp_path):
+def test_class_names_in_latin_1_are_decoded(tmp_path):
     labelimg_yolo(tmp_path)
     write(tmp_path, 'labels/classes.txt', 'bär\nsquare\n', encoding='latin-1')
-    found = read(tmp_path)
-    assert found.classes == ('bär', 'square')
-    [(what, _, [line])] = found.findings.rows()
+    listing = read(tmp_path)
+    assert listing.classes == ('bär', 'square')
+    [(what, _, [example])] = listing.findings.rows()
     assert 'read as Windows-1252' in what
-    assert line.startswith("'bär' in ")
+    assert example.startswith("'bär' in ")
 
 
 @pytest.mark.parametrize('names', ['old.yaml', 'images/classes.txt', 'data.yaml'])
-def test_files_that_name_other_classes_are_a_question(tmp_path, names):
+def test_files_with_different_class_names_raise(tmp_path, names):
     labelimg_yolo(tmp_path)
     if names == 'old.yaml':
         write(tmp_path, 'data.yaml', 'names: [bar, square]')
@@ -153,8 +152,8 @@ def test_files_that_name_other_classes_are_a_question(tmp_path, names):
         read(tmp_path)
 
 
-def test_the_shape_of_keypoints_tells_boxes_from_polygons(tmp_path):
-    """ultralytics#20138: with a visibility of 2, which is no share."""
+def test_kpt_shape_tells_boxes_from_polygons(tmp_path):
+    """A visibility of 2 is not a fraction: ultralytics#20138."""
     roboflow_yolo(tmp_path)
     for path in tmp_path.rglob('labels/*.txt'):
         lines = path.read_text().splitlines()
@@ -169,19 +168,19 @@ def test_the_shape_of_keypoints_tells_boxes_from_polygons(tmp_path):
         read(tmp_path)
 
 
-def test_scores_before_boxes_are_named(tmp_path):
+def test_scores_before_boxes_are_reported(tmp_path):
     labelimg_yolo(tmp_path)
     for path in (tmp_path / 'labels').glob('[0-9].txt'):
         rows = [row.split(maxsplit=1) for row in path.read_text().splitlines()]
-        path.write_text('\n'.join(f'{c} 0.9 {box}' for c, box in rows))
-    found = read(tmp_path)
-    assert boxes_of(found) == WANTED
+        path.write_text('\n'.join(f'{label} 0.9 {box}' for label, box in rows))
+    listing = read(tmp_path)
+    assert boxes_of(listing) == WANTED
     what = 'lines with a score before the box, read as class, score, x, y, width, height'
-    assert (what, 20) in notes_of(found)
+    assert (what, 20) in notes_of(listing)
 
 
-def test_an_object_may_be_all_of_an_image_of_one_pixel(tmp_path):
-    """A box of 1 x 1 pixels is no share of the image then."""
+def test_object_may_cover_an_image_of_one_pixel(tmp_path):
+    """Its box has the same numbers in pixels and in fractions."""
     for i, (image, _) in enumerate(scenes(4)):
         save(tmp_path, f'images/{i}.png', image[:1, :1] // (i + 1))
         write(tmp_path, f'labels/{i}.txt', '0 0.5 0.5 1 1')
@@ -189,31 +188,31 @@ def test_an_object_may_be_all_of_an_image_of_one_pixel(tmp_path):
     assert boxes_of(read(tmp_path)) == {('dot', 0, 0, 1, 1): 4}
 
 
-# Places of the splits.
+# Paths of the splits.
 
 
-def test_the_same_images_to_train_and_to_validate_are_held_out_instead(tmp_path):
-    """As coco128 has them."""
+def test_images_are_held_out_if_both_splits_are_the_same(tmp_path):
+    """As in coco128."""
     labelimg_yolo(tmp_path)
     write(tmp_path, 'data.yaml', 'train: images\nval: images\nnames: [bar, square]\n')
-    found = read(tmp_path)
-    assert (sizes_of(found), found.held_out) == ([9, 1, 0], True)
-    assert ('images listed in two splits, assigned to the first', 10) in notes_of(found)
+    listing = read(tmp_path)
+    assert (sizes_of(listing), listing.held_out) == ([9, 1, 0], True)
+    assert ('images listed in two splits, assigned to the first', 10) in notes_of(listing)
 
 
-def test_lists_say_the_split(tmp_path):
+def test_lists_give_the_splits(tmp_path):
     """As darknet and CVAT write them, without a YAML file."""
     cvat_yolo(tmp_path)
     lines = (tmp_path / 'train.txt').read_text().splitlines()
     write(tmp_path, 'train.txt', '\n'.join(lines[:7]))
     write(tmp_path, 'valid.txt', '\n'.join(lines[7:]))
-    found = read(tmp_path)
-    assert (sizes_of(found), found.held_out) == ([7, 3, 0], False)
-    assert notes_of(found) == [('files left out, .data', 1)]
+    listing = read(tmp_path)
+    assert (sizes_of(listing), listing.held_out) == ([7, 3, 0], False)
+    assert notes_of(listing) == [('files left out, .data', 1)]
 
 
 @pytest.mark.parametrize('names', ['data.yaml', 'classes.txt'])
-def test_lists_say_the_split_where_no_settings_do(tmp_path, names):
+def test_lists_give_the_splits_if_settings_do_not(tmp_path, names):
     labelimg_yolo(tmp_path)
     text = 'names: [bar, square]\n' if names == 'data.yaml' else 'bar\nsquare\n'
     write(tmp_path, names, text)
@@ -221,24 +220,24 @@ def test_lists_say_the_split_where_no_settings_do(tmp_path, names):
     assert sizes_of(read(tmp_path)) == [7, 1, 2]
 
 
-def test_places_of_another_machine_and_those_that_are_not_there(tmp_path):
+def test_paths_of_another_machine_are_matched_and_missing_ones_reported(tmp_path):
     labelimg_yolo(tmp_path)
     settings = (
         'train: /home/me/ds/images\nval: D:\\ds\\list.txt\ntest: ../none\nnames: [bar, square]'
     )
     write(tmp_path, 'data.yaml', settings)
     write(tmp_path, 'list.txt', '/home/me/ds/images/1.jpg\n/home/me/ds/images/x.jpg\n')
-    found = read(tmp_path)
-    assert (sizes_of(found), found.held_out) == ([9, 1, 0], False)
-    notes = notes_of(found)
+    listing = read(tmp_path)
+    assert (sizes_of(listing), listing.held_out) == ([9, 1, 0], False)
+    notes = notes_of(listing)
     assert ('lines of list.txt left out, since their image is missing', 1) in notes
     assert ('paths in data.yaml that do not exist', 1) in notes
     assert ('images listed in two splits, assigned to the last', 1) in notes
 
 
-@pytest.mark.parametrize('place', ['{a: 1}', '[[a]]'])
-def test_places_are_texts(tmp_path, place):
+@pytest.mark.parametrize('path', ['{a: 1}', '[[a]]'])
+def test_split_paths_that_are_not_text_raise(tmp_path, path):
     labelimg_yolo(tmp_path)
-    write(tmp_path, 'data.yaml', f'train: {place}\nnames: [bar, square]')
+    write(tmp_path, 'data.yaml', f'train: {path}\nnames: [bar, square]')
     with rejects('train of .* must be a folder or a list of images'):
         read(tmp_path)

@@ -5,14 +5,14 @@ import zlib
 
 
 def bomb() -> bytes:
-    """A PNG that claims 60,000 x 60,000 pixels, and has none."""
+    """A PNG whose header states 60,000 x 60,000 pixels, and which holds none."""
 
-    def chunk(kind: bytes, content: bytes) -> bytes:
+    def chunk(name: bytes, content: bytes) -> bytes:
         return (
             struct.pack('>I', len(content))
-            + kind
+            + name
             + content
-            + struct.pack('>I', zlib.crc32(kind + content))
+            + struct.pack('>I', zlib.crc32(name + content))
         )
 
     header = struct.pack('>IIBBBBB', 60000, 60000, 8, 2, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""The scenes of :mod:`foreign_data` in lists of images and tables, and all scenes with boxes."""
+"""The scenes of :mod:`foreign_data` in more formats, and a table of all formats with boxes."""
 
 import json
 from collections import Counter
@@ -10,14 +10,14 @@ from foreign_data import BOXES, CLASSES, Boxes, save, write
 from image_folders import scenes
 
 
-def saved(folder: Path, place: str, suffix: str = 'png') -> Iterator[tuple[str, Boxes]]:
-    """The names of ten images in a folder, and their boxes."""
+def save_scenes(folder: Path, subfolder: str, suffix: str = 'png') -> Iterator[tuple[str, Boxes]]:
+    """Save ten scenes, and yield the name and the boxes of each."""
     for i, (image, boxes) in enumerate(scenes(10)):
-        save(folder, f'{place}/{i}.{suffix}', image)
+        save(folder, f'{subfolder}/{i}.{suffix}', image)
         yield f'{i}.{suffix}', boxes
 
 
-def around(left: int, top: int, right: int, bottom: int) -> list[int]:
+def outline_of(left: int, top: int, right: int, bottom: int) -> list[int]:
     return [left, top, right, top, right, bottom, left, bottom]
 
 
@@ -26,12 +26,12 @@ def bdd(folder: Path) -> None:
         dict(
             name=name,
             labels=[
-                dict(category=kind, box2d=dict(zip(('x1', 'y1', 'x2', 'y2'), box, strict=True)))
-                for kind, box in boxes
+                dict(category=label, box2d=dict(zip(('x1', 'y1', 'x2', 'y2'), box, strict=True)))
+                for label, box in boxes
             ]
             + [dict(category='lane', poly2d=[])],
         )
-        for name, boxes in saved(folder, 'images/100k/train', 'jpg')
+        for name, boxes in save_scenes(folder, 'images/100k/train', 'jpg')
     ]
     write(folder, 'labels/bdd100k_labels_images_train.json', json.dumps(rows))
 
@@ -45,23 +45,23 @@ def hugging_face(folder: Path) -> None:
                     [left, top, right - left, bottom - top]
                     for _, (left, top, right, bottom) in boxes
                 ],
-                category=[kind for kind, _ in boxes],
+                category=[label for label, _ in boxes],
             ),
         )
-        for name, boxes in saved(folder, 'train')
+        for name, boxes in save_scenes(folder, 'train')
     ]
     write(folder, 'train/metadata.jsonl', '\n'.join(map(json.dumps, rows)))
 
 
 def datumaro(folder: Path) -> None:
     items = []
-    for name, boxes in saved(folder, 'images/default'):
+    for name, boxes in save_scenes(folder, 'images/default'):
         shapes: list[dict[str, Any]] = []
-        for kind, (left, top, right, bottom) in boxes:
+        for label, (left, top, right, bottom) in boxes:
             shape = dict(type='bbox', bbox=[left, top, right - left, bottom - top])
-            if kind == 'square':
-                shape = dict(type='polygon', points=around(left, top, right, bottom))
-            shapes.append(dict(shape, id=len(shapes), label_id=CLASSES.index(kind)))
+            if label == 'square':
+                shape = dict(type='polygon', points=outline_of(left, top, right, bottom))
+            shapes.append(dict(shape, id=len(shapes), label_id=CLASSES.index(label)))
         shapes.append(dict(id=2, type='polyline', label_id=0, points=[1, 2, 3, 4]))
         image = dict(path=name, size=[48, 64])
         items.append(dict(id=Path(name).stem, annotations=shapes, attr={}, image=image))
@@ -71,14 +71,15 @@ def datumaro(folder: Path) -> None:
 
 
 def supervisely(folder: Path) -> None:
-    for name, boxes in saved(folder, 'ds0/img', 'jpg'):
+    for name, boxes in save_scenes(folder, 'ds0/img', 'jpg'):
         figures = []
-        for kind, (left, top, right, bottom) in boxes:
+        for label, (left, top, right, bottom) in boxes:
             points = [[left, top], [right, bottom]]
-            if is_polygon := kind == 'square':
+            shape = 'rectangle'
+            if label == 'square':
                 points = [[left, top], [right, top], [right, bottom], [left, bottom]]
-            shape = 'polygon' if is_polygon else 'rectangle'
-            figure = dict(classTitle=kind, geometryType=shape)
+                shape = 'polygon'
+            figure = dict(classTitle=label, geometryType=shape)
             figures.append(dict(figure, points=dict(exterior=points, interior=[])))
         content = dict(size=dict(height=48, width=64), tags=[], objects=figures)
         write(folder, f'ds0/ann/{name}.json', json.dumps(content))
@@ -87,12 +88,12 @@ def supervisely(folder: Path) -> None:
 
 
 def darwin(folder: Path) -> None:
-    for name, boxes in saved(folder, 'images'):
+    for name, boxes in save_scenes(folder, 'images'):
         rows: list[dict[str, Any]] = [dict(name='a tag', tag={})]
-        for kind, (left, top, right, bottom) in boxes:
-            row = dict(name=kind, bounding_box=dict(x=left, y=top, w=right - left, h=bottom - top))
-            if kind == 'square':
-                corners = around(left, top, right, bottom)
+        for label, (left, top, right, bottom) in boxes:
+            row = dict(name=label, bounding_box=dict(x=left, y=top, w=right - left, h=bottom - top))
+            if label == 'square':
+                corners = outline_of(left, top, right, bottom)
                 path = [dict(x=x, y=y) for x, y in zip(corners[::2], corners[1::2], strict=True)]
                 row['polygon'] = dict(paths=[path])
             rows.append(row)
@@ -103,27 +104,27 @@ def darwin(folder: Path) -> None:
 
 def cvat(folder: Path) -> None:
     rows = ['<annotations><version>1.1</version>']
-    for number, (name, boxes) in enumerate(saved(folder, 'images')):
+    for number, (name, boxes) in enumerate(save_scenes(folder, 'images')):
         rows.append(f'<image id="{number}" name="{name}" width="64" height="48">')
-        for kind, (left, top, right, bottom) in boxes:
+        for label, (left, top, right, bottom) in boxes:
             corners = f'xtl="{left}" ytl="{top}" xbr="{right}" ybr="{bottom}"'
-            if kind == 'square':
+            if label == 'square':
                 points = f'{left},{top};{right},{top};{right},{bottom};{left},{bottom}'
-                rows.append(f'<polygon label="{kind}" points="{points}" z_order="0"></polygon>')
+                rows.append(f'<polygon label="{label}" points="{points}" z_order="0"></polygon>')
             else:
-                rows.append(f'<box label="{kind}" occluded="0" {corners} z_order="0"></box>')
+                rows.append(f'<box label="{label}" occluded="0" {corners} z_order="0"></box>')
         rows.append('</image>')
     write(folder, 'annotations.xml', '\n'.join([*rows, '</annotations>']))
 
 
 def label_studio(folder: Path) -> None:
     tasks = []
-    for number, (name, boxes) in enumerate(saved(folder, 'images')):
+    for number, (name, boxes) in enumerate(save_scenes(folder, 'images')):
         results = []
-        for kind, (left, top, right, bottom) in boxes:
+        for label, (left, top, right, bottom) in boxes:
             x, y, x2, y2 = 100 * left / 64, 100 * top / 48, 100 * right / 64, 100 * bottom / 48
-            shape = 'polygon' if kind == 'square' else 'rectangle'
-            value: dict[str, Any] = {f'{shape}labels': [kind]}
+            shape = 'polygon' if label == 'square' else 'rectangle'
+            value: dict[str, Any] = {f'{shape}labels': [label]}
             if shape == 'polygon':
                 value['points'] = [[x, y], [x2, y], [x2, y2], [x, y2]]
             else:
@@ -137,16 +138,16 @@ def label_studio(folder: Path) -> None:
 
 
 def via_images(folder: Path) -> dict[str, dict[str, Any]]:
-    """What VIA exports, of images in the same folder."""
+    """VIA's regions of images that are in the folder of its project, by the keys that VIA uses."""
     images = {}
-    for name, boxes in saved(folder, '.', 'jpg'):
+    for name, boxes in save_scenes(folder, '.', 'jpg'):
         regions = []
-        for kind, (left, top, right, bottom) in boxes:
+        for label, (left, top, right, bottom) in boxes:
             shape = dict(name='rect', x=left, y=top, width=right - left, height=bottom - top)
-            if kind == 'square':
-                corners = around(left, top, right, bottom)
+            if label == 'square':
+                corners = outline_of(left, top, right, bottom)
                 shape = dict(name='polygon', all_points_x=corners[::2], all_points_y=corners[1::2])
-            regions.append(dict(shape_attributes=shape, region_attributes=dict(kind=kind)))
+            regions.append(dict(shape_attributes=shape, region_attributes=dict(kind=label)))
         size = (folder / name).stat().st_size
         images[f'{name}{size}'] = dict(
             filename=name, size=size, regions=regions, file_attributes={}
@@ -169,26 +170,29 @@ def via_table(folder: Path) -> None:
     write(folder, 'via_export_csv.csv', '\n'.join(lines))
 
 
+CODES = dict(bar='/m/0b', square='/m/0s')  # of classes, as in Open Images
+
+
 def open_images(folder: Path) -> None:
     lines = ['ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsGroupOf']
-    for name, boxes in saved(folder, 'train'):
-        for kind, (left, top, right, bottom) in boxes:
+    for name, boxes in save_scenes(folder, 'train'):
+        for label, (left, top, right, bottom) in boxes:
             shares = f'{left / 64},{right / 64},{top / 48},{bottom / 48}'
-            lines.append(f'{Path(name).stem},xclick,/m/0{kind[:1]},1,{shares},0')
+            lines.append(f'{Path(name).stem},xclick,{CODES[label]},1,{shares},0')
     write(folder, 'train-annotations-bbox.csv', '\n'.join(lines))
     write(folder, 'classes.csv', '/m/0b,bar\n/m/0s,square\n/m/0x,circle')
 
 
 def tensorflow(folder: Path) -> None:
     lines = ['sep=;', 'filename;width;height;class;xmin;ymin;xmax;ymax']
-    for name, boxes in saved(folder, 'images'):
-        lines += [f'{name};64;48;{kind};{";".join(map(str, box))}' for kind, box in boxes]
+    for name, boxes in save_scenes(folder, 'images'):
+        lines += [f'{name};64;48;{label};{";".join(map(str, box))}' for label, box in boxes]
     write(folder, 'labels.csv', '\n'.join(lines))
 
 
 # The boxes of ten scenes.
 WANTED = Counter((name, *box) for _, boxes in scenes(10) for name, box in boxes)
-# Writes ten scenes; the format that it is, and whether it says the splits.
+# By the function that writes ten scenes: the format, and whether the folder states the splits.
 BOX_SCENES: dict[Callable[[Path], None], tuple[str, bool]] = {
     **BOXES,
     bdd: ('BDD100K', False),

@@ -1,4 +1,4 @@
-"""Data sets in the layouts that labeling programs and public sets have, of the same scenes."""
+"""The same ten scenes as labeling programs and public data sets lay them out."""
 
 import json
 from collections.abc import Callable
@@ -24,6 +24,7 @@ def write(folder: Path, name: str, text: str, encoding: str = 'utf-8') -> None:
 
 
 def yolo_lines(boxes: Boxes, outlines: bool = False) -> str:
+    """A line for each box, as center and size, or as its four corners."""
     lines = []
     for name, (left, top, right, bottom) in boxes:
         values = [
@@ -47,33 +48,39 @@ def yolo_lines(boxes: Boxes, outlines: bool = False) -> str:
     return '\n'.join(lines) + '\n'
 
 
-def voc_xml(name: str, boxes: Boxes) -> str:
+def voc_xml(name: str, boxes: Boxes, size: tuple[int, int] = SIZE) -> str:
+    width, height = size
     objects = ''.join(
-        f'<object><name>{kind}</name><bndbox><xmin>{left + 1}</xmin><ymin>{top + 1}</ymin>'
+        f'<object><name>{label}</name><bndbox><xmin>{left + 1}</xmin><ymin>{top + 1}</ymin>'
         f'<xmax>{right + 1}</xmax><ymax>{bottom + 1}</ymax></bndbox></object>'
-        for kind, (left, top, right, bottom) in boxes
+        for label, (left, top, right, bottom) in boxes
     )
-    size = '<size><width>64</width><height>48</height><depth>3</depth></size>'
-    return f'<annotation><filename>{name}</filename>{size}{objects}</annotation>'
+    header = f'<size><width>{width}</width><height>{height}</height><depth>3</depth></size>'
+    return f'<annotation><filename>{name}</filename>{header}{objects}</annotation>'
 
 
 def coco_json(
-    names: list[str], found: list[Boxes], first: int = 1, categories: list[dict] | None = None
+    names: list[str],
+    boxes_of_images: list[Boxes],
+    first_id: int = 1,
+    categories: list[dict] | None = None,
 ) -> str:
+    """COCO's annotations, with ``first_id`` as the category id of the first class."""
     content = dict(
         images=[],
         annotations=[],
-        categories=categories or [dict(id=first + i, name=name) for i, name in enumerate(CLASSES)],
+        categories=categories
+        or [dict(id=first_id + i, name=name) for i, name in enumerate(CLASSES)],
     )
-    for number, (name, boxes) in enumerate(zip(names, found, strict=True)):
+    for number, (name, boxes) in enumerate(zip(names, boxes_of_images, strict=True)):
         content['images'].append(dict(id=number, file_name=name, width=64, height=48))
-        for kind, (left, top, right, bottom) in boxes:
+        for label, (left, top, right, bottom) in boxes:
             outline = [left, top, right, top, right, bottom, left, bottom]
             content['annotations'].append(
                 dict(
                     id=len(content['annotations']),
                     image_id=number,
-                    category_id=first + CLASSES.index(kind),
+                    category_id=first_id + CLASSES.index(label),
                     iscrowd=0,
                     bbox=[left, top, right - left, bottom - top],
                     segmentation=[outline],
@@ -89,9 +96,9 @@ def split_of_number(i: int) -> str:
 
 def roboflow_yolo(folder: Path) -> None:
     for i, (image, boxes) in enumerate(scenes(10)):
-        place = split_of_number(i)
-        save(folder, f'{place}/images/{i}_jpg.rf.abc.jpg', image)
-        write(folder, f'{place}/labels/{i}_jpg.rf.abc.txt', yolo_lines(boxes))
+        split = split_of_number(i)
+        save(folder, f'{split}/images/{i}_jpg.rf.abc.jpg', image)
+        write(folder, f'{split}/labels/{i}_jpg.rf.abc.txt', yolo_lines(boxes))
     write(
         folder,
         'data.yaml',
@@ -103,9 +110,9 @@ def roboflow_yolo(folder: Path) -> None:
 
 def ultralytics_yolo(folder: Path) -> None:
     for i, (image, boxes) in enumerate(scenes(10)):
-        place = dict(train='train', valid='val', test='test')[split_of_number(i)]
-        save(folder, f'images/{place}/{i}.jpg', image)
-        write(folder, f'labels/{place}/{i}.txt', yolo_lines(boxes, outlines=i % 2 == 0))
+        split = dict(train='train', valid='val', test='test')[split_of_number(i)]
+        save(folder, f'images/{split}/{i}.jpg', image)
+        write(folder, f'labels/{split}/{i}.txt', yolo_lines(boxes, outlines=i % 2 == 0))
     write(
         folder,
         'data.yaml',
@@ -183,7 +190,7 @@ def label_studio_coco(folder: Path) -> None:
         coco_json(
             [f'images\\a1b2-{i}.jpg' for i in range(10)],
             [boxes for _, boxes in scenes(10)],
-            first=0,
+            first_id=0,
         ),
     )
 
@@ -210,17 +217,17 @@ def labelme(folder: Path) -> None:
     for i, (image, boxes) in enumerate(scenes(10)):
         save(folder, f'{i}.jpg', image)
         shapes = []
-        for kind, (left, top, right, bottom) in boxes:
+        for label, (left, top, right, bottom) in boxes:
             points = [[right, bottom], [left, top]]
-            if kind == 'square':
+            if label == 'square':
                 points = [[left, top], [right, top], [right, bottom], [left, bottom]]
             shapes.append(
                 dict(
-                    label=kind,
+                    label=label,
                     points=points,
                     group_id=None,
                     flags={},
-                    shape_type='polygon' if kind == 'square' else 'rectangle',
+                    shape_type='polygon' if label == 'square' else 'rectangle',
                 )
             )
         write(
@@ -251,7 +258,7 @@ def createml(folder: Path) -> None:
                         image=f'{i}.jpg',
                         annotations=[
                             dict(
-                                label=kind,
+                                label=label,
                                 coordinates=dict(
                                     x=(left + right) / 2,
                                     y=(top + bottom) / 2,
@@ -259,14 +266,14 @@ def createml(folder: Path) -> None:
                                     height=bottom - top,
                                 ),
                             )
-                            for kind, (left, top, right, bottom) in boxes
+                            for label, (left, top, right, bottom) in boxes
                         ],
                     )
                 )
         write(folder, f'{split}/_annotations.createml.json', json.dumps(rows))
 
 
-# Writes ten scenes; the form that it is, and whether it says the parts.
+# By the function that writes ten scenes: the format, and whether the folder states the splits.
 BOXES: dict[Callable[[Path], None], tuple[str, bool]] = {
     roboflow_yolo: ('YOLO', True),
     ultralytics_yolo: ('YOLO', True),
@@ -283,7 +290,8 @@ BOXES: dict[Callable[[Path], None], tuple[str, bool]] = {
 }
 
 
-def mask_of(boxes: Boxes) -> np.ndarray:
+def class_mask(boxes: Boxes) -> np.ndarray:
+    """A mask (H, W) of 0, or the number of the class from 1; squares cover bars."""
     mask = np.zeros(SIZE[::-1], np.uint8)
     for name, (left, top, right, bottom) in sorted(boxes):
         mask[top:bottom, left:right] = 1 + CLASSES.index(name)
@@ -296,15 +304,15 @@ COLORS = np.array([[0, 0, 0], [250, 50, 83], [51, 221, 255]], np.uint8)
 def plain_masks(folder: Path) -> None:
     for i, (image, boxes) in enumerate(scenes(10)):
         save(folder, f'images/{i}.jpg', image)
-        save(folder, f'masks/{i}.png', mask_of(boxes))
+        save(folder, f'masks/{i}.png', class_mask(boxes))
     write(folder, 'classes.txt', 'background\nbar\nsquare\n')
 
 
 def cvat_masks(folder: Path) -> None:
     for i, (image, boxes) in enumerate(scenes(10)):
         save(folder, f'JPEGImages/{i}.jpg', image)
-        save(folder, f'SegmentationClass/{i}.png', COLORS[mask_of(boxes)])
-        save(folder, f'SegmentationObject/{i}.png', COLORS[mask_of(boxes)[:, ::-1]])
+        save(folder, f'SegmentationClass/{i}.png', COLORS[class_mask(boxes)])
+        save(folder, f'SegmentationObject/{i}.png', COLORS[class_mask(boxes)[:, ::-1]])
     write(folder, 'ImageSets/Segmentation/default.txt', ''.join(f'{i}\n' for i in range(10)))
     write(
         folder,
@@ -317,7 +325,7 @@ def cvat_masks(folder: Path) -> None:
 def roboflow_masks(folder: Path) -> None:
     for i, (image, boxes) in enumerate(scenes(10)):
         save(folder, f'{split_of_number(i)}/{i}_jpg.rf.abc.jpg', image)
-        save(folder, f'{split_of_number(i)}/{i}_jpg.rf.abc_mask.png', mask_of(boxes))
+        save(folder, f'{split_of_number(i)}/{i}_jpg.rf.abc_mask.png', class_mask(boxes))
         write(
             folder,
             f'{split_of_number(i)}/_classes.csv',
@@ -328,8 +336,8 @@ def roboflow_masks(folder: Path) -> None:
 def voc_masks(folder: Path) -> None:
     for i, (image, boxes) in enumerate(scenes(10)):
         save(folder, f'JPEGImages/{i}.jpg', image)
-        mask = Image.fromarray(mask_of(boxes)).convert('P')
-        mask.putpalette([0, 0, 0, 128, 0, 0, 0, 128, 0, *[7] * 759])
+        mask = Image.fromarray(class_mask(boxes)).convert('P')
+        mask.putpalette([0, 0, 0, 128, 0, 0, 0, 128, 0, *[7] * 759])  # three colors are in use
         (folder / 'SegmentationClass').mkdir(exist_ok=True)
         mask.save(folder / f'SegmentationClass/{i}.png')
     write(folder, 'classes.txt', 'background\nbar\nsquare\n')
@@ -337,7 +345,7 @@ def voc_masks(folder: Path) -> None:
         write(folder, f'ImageSets/Segmentation/{name}.txt', ''.join(f'{i}\n' for i in chosen))
 
 
-MASKS: dict[Callable[[Path], None], tuple[int, int, int]] = {  # the images of each part
+MASKS: dict[Callable[[Path], None], tuple[int, int, int]] = {  # images of each split
     plain_masks: (9, 1, 0),
     cvat_masks: (9, 1, 0),
     roboflow_masks: (6, 2, 2),

@@ -1,22 +1,22 @@
-"""Public data sets of MATLAB files and archives, which a layout says how to rewrite."""
+"""Public data sets in MATLAB files and archives, whose layouts state how to convert them."""
 
 import h5py
 import numpy as np
 import scipy.io
-from public_maps import OBJECTS, depth_of, mask_of
-from public_scene import Public, Scene
+from public_maps import VOC_CLASSES, depth_of, mask_of
+from public_scene import PublicDataSet, Scene
 
 
 def sbd(scene: Scene) -> None:
-    place = 'benchmark_RELEASE/dataset'
+    root = 'benchmark_RELEASE/dataset'
     for i in range(6):
         name = f'2008_{i:06}'
-        scene.images(f'{place}/img/{name}.jpg')
+        scene.images(f'{root}/img/{name}.jpg')
         for folder, key in (('cls', 'GTcls'), ('inst', 'GTinst')):
             content = {key: dict(Segmentation=mask_of(0, 8), Categories=[8])}
-            scipy.io.savemat(scene.path(f'{place}/{folder}/{name}.mat'), content)
+            scipy.io.savemat(scene.path(f'{root}/{folder}/{name}.mat'), content)
     for split, numbers in (('train', range(4)), ('val', range(4, 6))):
-        scene.text(f'{place}/{split}.txt', *(f'2008_{i:06}' for i in numbers))
+        scene.text(f'{root}/{split}.txt', *(f'2008_{i:06}' for i in numbers))
 
 
 def flowers(scene: Scene) -> None:
@@ -27,16 +27,13 @@ def flowers(scene: Scene) -> None:
 
 
 def stanford_cars(scene: Scene) -> None:
-    kinds = 'AM General Hummer SUV 2000', 'Acura RL Sedan 2012'
     names = [f'{i:05}.jpg' for i in range(1, 7)]
     scene.images(*(f'cars_train/{name}' for name in names), 'cars_test/00001.jpg')
-    keys = 'bbox_x1', 'bbox_y1', 'bbox_x2', 'bbox_y2', 'class', 'fname'
+    columns = 'bbox_x1', 'bbox_y1', 'bbox_x2', 'bbox_y2', 'class', 'fname'
     rows = [(6, 7, 26, 17, 1 + i % 2, name) for i, name in enumerate(names)]
-    boxes = np.array([rows], [(key, object) for key in keys])
+    boxes = np.array([rows], [(column, object) for column in columns])
     scipy.io.savemat(scene.path('devkit/cars_train_annos.mat'), dict(annotations=boxes))
-    scipy.io.savemat(
-        scene.path('devkit/cars_meta.mat'), dict(class_names=np.array([kinds], object))
-    )
+    scipy.io.savemat(scene.path('devkit/cars_meta.mat'), dict(class_names=np.array([CARS], object)))
 
 
 def nyu_labeled(scene: Scene) -> None:
@@ -62,14 +59,17 @@ ORGANS = (
     'spleen', 'stomach',
 )  # fmt: skip
 CARS = 'AM General Hummer SUV 2000', 'Acura RL Sedan 2012'
+# Layout, writer, task, classes, numbers of training, validation and test images, and the rest.
 PUBLIC_MATLAB = [
-    Public('SBD', sbd, 'segmentation', OBJECTS, (4, 2, 0)),
-    Public('Flowers-102', flowers, 'classification', ('5', '77'), (4, 2, 2)),
-    Public('Stanford-Cars', stanford_cars, 'classification', CARS, (4, 2, 0), held_out=True),
-    Public(
+    PublicDataSet('SBD', sbd, 'segmentation', VOC_CLASSES, (4, 2, 0)),
+    PublicDataSet('Flowers-102', flowers, 'classification', ('5', '77'), (4, 2, 2)),
+    PublicDataSet('Stanford-Cars', stanford_cars, 'classification', CARS, (4, 2, 0), held_out=True),
+    PublicDataSet(
         'Stanford-Cars', stanford_cars, 'detection', CARS, (5, 1, 0), held_out=True,
         boxes={CARS[0]: (5, 6, 20, 10)},
     ),
-    Public('NYU-Depth-V2-labeled', nyu_labeled, 'depth', (), (4, 1, 0), held_out=True, farthest=4),
-    Public('Synapse', synapse, 'segmentation', ORGANS, (6, 2, 0), held_out=True),
+    PublicDataSet(
+        'NYU-Depth-V2-labeled', nyu_labeled, 'depth', (), (4, 1, 0), held_out=True, farthest=4
+    ),
+    PublicDataSet('Synapse', synapse, 'segmentation', ORGANS, (6, 2, 0), held_out=True),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What writes scenes of public data sets, and what is right of each."""
+"""Writes public data sets in miniature, and states what reading each must give."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -8,32 +8,33 @@ import numpy as np
 from PIL import Image
 
 SIZE = 40, 30
-Sizes = tuple[int, int, int]  # the images to train on, to validate and to test
+Sizes = tuple[int, int, int]  # number of training, validation and test images
 
 
 class Scene:
-    """Writes files below a folder.
+    """Writes files into a folder.
 
     Attributes:
-        folder: where they are.
+        folder: the root, to which the names of files are relative.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._random = folder, np.random.default_rng(0)
 
     def path(self, name: str) -> Path:
+        """The path of a file, in a folder that now exists."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
     def images(self, *names: str, size: tuple[int, int] = SIZE) -> None:
-        """Noise, so that no image is a copy of another."""
+        """Write noise, so that no image is a copy of another."""
         for name in names:
             pixels = self._random.integers(0, 255, (size[1], size[0], 3), np.uint8)
             Image.fromarray(pixels).save(self.path(name))
 
     def array(self, name: str, values: np.ndarray) -> None:
-        """A mask or a depth map."""
+        """Write a mask or a depth map as ``.npy`` or as an image."""
         if name.endswith('.npy'):
             np.save(self.path(name), values)
         else:
@@ -44,21 +45,21 @@ class Scene:
 
 
 @dataclass
-class Public:
-    """A scene of a public data set, and what is right.
+class PublicDataSet:
+    """A public data set in miniature, and what reading it must give.
 
     Attributes:
-        layout: the known layout that it has.
-        write: writes the scene.
-        task: that it is read for.
-        classes: in the order of their numbers.
-        sizes: the images of each split.
-        held_out: whether those to validate were held out.
-        boxes: of objects in the images to train on, with their class, among others.
-        labels: the classes of images, or in their masks, by the ends of their paths, among others.
-        ignored: the number of objects that are neither trained on nor counted.
-        notes: words of what is said of it.
-        farthest: the largest depth in meters.
+        layout: the name of its known layout.
+        write: writes its files.
+        task: the task that it is read for.
+        classes: the class names in the order of their numbers.
+        sizes: the number of images of each split.
+        held_out: whether the validation images are held out from the training images.
+        boxes: left, top, width and height of some objects in the training images, by class.
+        labels: the class or classes of some images or their masks, by the end of the image path.
+        ignored: the number of training objects that are ignored, in the loss and in scores.
+        notes: words that occur in the examples of the findings.
+        farthest: the largest depth in meters, or 0 without depth maps.
     """
 
     layout: str

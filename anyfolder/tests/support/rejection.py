@@ -6,5 +6,5 @@ from anyfolder.errors import InputError
 
 
 def rejects(words: str) -> AbstractContextManager[pytest.ExceptionInfo[InputError]]:
-    """The block raises an ``InputError`` with this pattern in its sentence."""
+    """Expect an ``InputError`` whose message matches the pattern ``words``."""
     return pytest.raises(InputError, match=words)

@@ -1,4 +1,4 @@
-"""Folders that leave open what is meant, each with what its answer gives."""
+"""Ambiguous folders, each with what the layout file that its error suggests must give."""
 
 import json
 from collections.abc import Callable
@@ -11,14 +11,14 @@ from public_scene import Scene
 
 
 class Unclear(NamedTuple):
-    """A folder that is refused, and what is read by the lines that the error ends in.
+    """A folder that is rejected, and what is read with the layout file that its error suggests.
 
     Attributes:
-        write: writes it.
-        task: that it is read for.
-        words: of the sentence.
-        classes: that are read.
-        images: how many are read.
+        write: writes the folder.
+        task: the task that it is read for.
+        words: part of the error's sentence.
+        classes: the class names that are read.
+        images: the number of images that are read.
     """
 
     write: Callable[[Scene], None]
@@ -29,41 +29,42 @@ class Unclear(NamedTuple):
 
 
 def split_words(scene: Scene) -> None:
-    for part in ('seg_train', 'seg_test'):
-        for kind in ('sea', 'street'):
-            scene.images(*(f'{part}/{part}/{kind}/{part}{i}.jpg' for i in range(3)))
+    for folder in ('seg_train', 'seg_test'):
+        for name in ('sea', 'street'):
+            scene.images(*(f'{folder}/{folder}/{name}/{folder}{i}.jpg' for i in range(3)))
 
 
 def shared_folders(scene: Scene) -> None:
-    for part in ('part1', 'part2'):
-        for kind in ('sea', 'street'):
-            scene.images(*(f'{part}/{kind}/{part}{i}.jpg' for i in range(3)))
+    for folder in ('part1', 'part2'):
+        for name in ('sea', 'street'):
+            scene.images(*(f'{folder}/{name}/{folder}{i}.jpg' for i in range(3)))
 
 
 def classes_again(scene: Scene) -> None:
-    """More images of all classes, beside the folders of these."""
+    """More images of both classes in a folder next to the class folders."""
     for part in ('', 'more/'):
-        for kind in ('sea', 'street'):
-            scene.images(*(f'{part}{kind}/{part[:1]}{i}.jpg' for i in range(4)))
+        for name in ('sea', 'street'):
+            scene.images(*(f'{part}{name}/{part[:1]}{i}.jpg' for i in range(4)))
 
 
 def only_test(scene: Scene) -> None:
-    for kind in ('sea', 'street'):
-        scene.images(*(f'test/{kind}/{kind}{i}.jpg' for i in range(4)))
+    for name in ('sea', 'street'):
+        scene.images(*(f'test/{name}/{name}{i}.jpg' for i in range(4)))
     scene.text('notes/about.md', 'The test')
 
 
 def only_test_by_list(scene: Scene) -> None:
-    for kind in ('sea', 'street'):
-        scene.images(*(f'{kind}/{kind}{i}.jpg' for i in range(4)))
+    for name in ('sea', 'street'):
+        scene.images(*(f'{name}/{name}{i}.jpg' for i in range(4)))
     scene.text(
-        'test.txt', *(f'{kind}/{kind}{i}.jpg' for kind in ('sea', 'street') for i in range(4))
+        'test.txt', *(f'{name}/{name}{i}.jpg' for name in ('sea', 'street') for i in range(4))
     )
 
 
-def table(scene: Scene, header: str, row: Callable[[int], str], name: str = 'data.csv') -> None:
+def table(scene: Scene, header: str, row: Callable[[int], str]) -> None:
+    """24 images, and a table; ``row`` gives the cells after the file name."""
     scene.images(*(f'images/{i}.jpg' for i in range(24)))
-    scene.text(name, header, *(f'{i}.jpg,{row(i)}' for i in range(24)))
+    scene.text('data.csv', header, *(f'{i}.jpg,{row(i)}' for i in range(24)))
 
 
 def no_label_column(scene: Scene) -> None:
@@ -72,13 +73,13 @@ def no_label_column(scene: Scene) -> None:
 
 def label_of_dicts(scene: Scene, name: str = 'data.csv') -> None:
     scene.images(*(f'images/{i}.jpg' for i in range(24)))
-    kinds = [dict(kind='b' if i % 2 else 'a', seen='day') for i in range(24)]
+    labels = [dict(kind='b' if i % 2 else 'a', seen='day') for i in range(24)]
     if name.endswith('.jsonl'):
         scene.text(
-            name, *(json.dumps(dict(file=f'{i}.jpg', label=one)) for i, one in enumerate(kinds))
+            name, *(json.dumps(dict(file=f'{i}.jpg', label=row)) for i, row in enumerate(labels))
         )
     else:
-        scene.text(name, 'file,label', *(f'{i}.jpg,"{one}"' for i, one in enumerate(kinds)))
+        scene.text(name, 'file,label', *(f'{i}.jpg,"{row}"' for i, row in enumerate(labels)))
 
 
 def label_of_objects(scene: Scene) -> None:
@@ -100,7 +101,7 @@ def two_tables(scene: Scene) -> None:
     scene.text('other.csv', 'file,label', *(f'{i}.jpg,{"a" if i % 3 else "b"}' for i in range(24)))
 
 
-def table_beside_folders(scene: Scene) -> None:
+def table_next_to_folders(scene: Scene) -> None:
     names = [f'p{i // 3}/{i}.jpg' for i in range(12)]
     scene.images(*names)
     rows = (f'{name},{"benign" if i // 3 % 2 else "malignant"}' for i, name in enumerate(names))
@@ -125,7 +126,7 @@ def lines_with_boxes(scene: Scene) -> None:
 
 
 def box_table(scene: Scene) -> None:
-    """The left upper corner and size, in columns that other tables have for the center."""
+    """The upper left corner and size, in columns that other tables use for the center."""
     scene.images(*(f'images/{i}.jpg' for i in range(12)))
     rows = (f'{i},{i},{i},20,15,{("car", "bus")[i % 2]}' for i in range(12))
     scene.text('boxes.csv', 'image_id,x,y,width,height,label', *rows)
@@ -138,19 +139,19 @@ def box_table_without_header(scene: Scene) -> None:
     scene.text('boxes.csv', *rows)
 
 
-def boxes_beside_folders(scene: Scene) -> None:
-    """A table of boxes without a header beside folders that may be classes."""
+def boxes_next_to_folders(scene: Scene) -> None:
+    """A table of boxes without a header, next to folders that may be classes."""
     names = [f'{("sea", "street")[i // 6]}/{i}.jpg' for i in range(12)]
     scene.images(*names)
-    kinds = 'car', 'bus'
-    rows = (f'{name},{i},{i},{i + 20},{i + 15},{kinds[i % 2]}' for i, name in enumerate(names))
+    classes = 'car', 'bus'
+    rows = (f'{name},{i},{i},{i + 20},{i + 15},{classes[i % 2]}' for i, name in enumerate(names))
     scene.text('boxes.csv', *rows)
 
 
-def coco(scene: Scene, box: tuple[int, int, int, int] = (5, 6, 25, 16)) -> None:
+def coco(scene: Scene) -> None:
     names = [f'{i}.jpg' for i in range(8)]
     scene.images(*(f'images/{name}' for name in names), size=(64, 48))
-    content = coco_json(names, [[('bar', box)]] * 8)
+    content = coco_json(names, [[('bar', (5, 6, 25, 16))]] * 8)
     write(scene.folder, 'instances.json', content)
 
 
@@ -163,8 +164,8 @@ def two_formats(scene: Scene) -> None:
 def corners_as_sizes(scene: Scene) -> None:
     coco(scene)
     content = json.loads((scene.folder / 'instances.json').read_text())
-    for found in content['annotations']:
-        found |= dict(bbox=[30, 20, 60, 46], segmentation=[])
+    for annotation in content['annotations']:
+        annotation |= dict(bbox=[30, 20, 60, 46], segmentation=[])
     scene.text('instances.json', json.dumps(content))
 
 
@@ -197,6 +198,7 @@ def masks(scene: Scene, *arrays: np.ndarray, suffix: str = '.png') -> None:
 
 
 def masks_of_objects(scene: Scene, count: int = 2) -> None:
+    """Six images with ``count`` masks each, with a square at another position in each mask."""
     for i in range(6):
         scene.images(f'cell {i}/images/{i}.png')
         for k in range(count):
@@ -212,6 +214,7 @@ def smoothed_masks(scene: Scene) -> None:
 
 
 def colors(*values: tuple[int, int, int]) -> np.ndarray:
+    """A mask (H, W, 3) with a stripe of 8 rows in each color."""
     pixels = np.zeros((30, 40, 3), np.uint8)
     for i, value in enumerate(values):
         pixels[8 * i : 8 * i + 8] = value
@@ -225,7 +228,7 @@ def unnamed_color(scene: Scene) -> None:
 
 def one_class_or_two(scene: Scene) -> None:
     for i in range(6):
-        scene.images(f'images/{i}.jpg', size=(40, 30))
+        scene.images(f'images/{i}.jpg')
         scene.array(f'masks/{i}.png', mask_of(255, 1))
 
 
@@ -243,14 +246,15 @@ def two_maps(scene: Scene) -> None:
     random = np.random.default_rng(0)
     for i in range(6):
         scene.images(f'images/{i}.jpg')
-        for place in ('masks', '1st_manual'):
+        for subfolder in ('masks', '1st_manual'):
             values = random.integers(0, 3, (3, 4), np.uint8)
-            scene.array(f'{place}/{i}.png', values.repeat(10, 0).repeat(10, 1))
+            scene.array(f'{subfolder}/{i}.png', values.repeat(10, 0).repeat(10, 1))
 
 
 def depths(
     scene: Scene, factor: float, suffix: str = '.npy', count: int = 6, first: int = 0
 ) -> None:
+    """Images from number ``first`` on, with depth maps of 1 to 3 m, with ``factor`` units per m."""
     for i in range(first, first + count):
         scene.images(f'images/{i}.jpg')
         values = np.linspace(1, 3, 1200).reshape(30, 40) * factor
@@ -260,7 +264,7 @@ def depths(
 
 def two_kinds_of_depth(scene: Scene) -> None:
     depths(scene, 1)
-    depths(scene, 1000, '.png', 2, 6)
+    depths(scene, 1000, '.png', count=2, first=6)
 
 
 def depth_in_millimeters(scene: Scene) -> None:
@@ -280,11 +284,11 @@ def disparity(scene: Scene) -> None:
 
 def classes_in_names(scene: Scene) -> None:
     """As Dogs vs. Cats unpacks."""
-    scene.images(*(f'train/{kind}.{i}.jpg' for kind in ('cat', 'dog') for i in range(6)))
+    scene.images(*(f'train/{name}.{i}.jpg' for name in ('cat', 'dog') for i in range(6)))
     scene.images(*(f'test1/{i}.jpg' for i in range(1, 4)))
 
 
-def voc_list_of_others(scene: Scene) -> None:
+def voc_list_of_other_images(scene: Scene) -> None:
     for i in range(8):
         scene.images(f'JPEGImages/{i}.jpg', size=(64, 48))
         write(scene.folder, f'Annotations/{i}.xml', voc_xml(f'{i}.jpg', [('bar', (5, 6, 25, 16))]))
@@ -292,7 +296,7 @@ def voc_list_of_others(scene: Scene) -> None:
 
 
 def several_divisions(scene: Scene) -> None:
-    names = [f'{kind}/{kind}{i}.jpg' for kind in ('sea', 'street') for i in range(6)]
+    names = [f'{name}/{name}{i}.jpg' for name in ('sea', 'street') for i in range(6)]
     scene.images(*names)
     for number in (1, 2):
         for k, split in enumerate(('train', 'val', 'test')):
@@ -300,6 +304,7 @@ def several_divisions(scene: Scene) -> None:
             scene.text(f'splits/{split}{number}.txt', *listed)
 
 
+# Writer, task, part of the error, and the classes and number of images with the suggested layout.
 UNCLEAR = [
     Unclear(split_words, 'classification', 'classes or splits', ('sea', 'street'), 12),
     Unclear(shared_folders, 'classification', 'classes or splits', ('sea', 'street'), 12),
@@ -315,11 +320,11 @@ UNCLEAR = [
         tuple(sorted(str(1 + i * 0.5) for i in range(12))), 24,
     ),
     Unclear(two_tables, 'classification', 'have different classes', ('a', 'b'), 24),
-    Unclear(table_beside_folders, 'classification', 'labels.csv', ('benign', 'malignant'), 12),
+    Unclear(table_next_to_folders, 'classification', 'labels.csv', ('benign', 'malignant'), 12),
     Unclear(texts_with_classes, 'classification', 'may have the class of', ('cat', 'dog'), 12),
     Unclear(texts_after_names, 'classification', 'may have the class of', ('cat', 'dog'), 12),
-    Unclear(boxes_beside_folders, 'classification', 'may have boxes', ('sea', 'street'), 12),
-    Unclear(boxes_beside_folders, 'detection', 'has no boxes', ('bus', 'car'), 12),
+    Unclear(boxes_next_to_folders, 'classification', 'may have boxes', ('sea', 'street'), 12),
+    Unclear(boxes_next_to_folders, 'detection', 'has no boxes', ('bus', 'car'), 12),
     Unclear(lines_with_boxes, 'detection', 'has no boxes', ('Car', 'Van'), 6),
     Unclear(box_table, 'detection', 'has no boxes', ('bus', 'car'), 12),
     Unclear(box_table_without_header, 'detection', 'has no boxes', ('bus', 'car'), 12),
@@ -341,6 +346,6 @@ UNCLEAR = [
     Unclear(depth_of_8_bits, 'depth', '8 bits', (), 6),
     Unclear(disparity, 'depth', 'its inverse', (), 6),
     Unclear(classes_in_names, 'classification', "such as 'cat.0.jpg'", ('cat', 'dog'), 12),
-    Unclear(voc_list_of_others, 'detection', 'has an annotation', ('bar',), 8),
+    Unclear(voc_list_of_other_images, 'detection', 'has an annotation', ('bar',), 8),
     Unclear(several_divisions, 'classification', 'one division', ('sea', 'street'), 12),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is written in another format is the same when it is read again."""
+"""Data that is written in another format reads back the same."""
 
 import json
 from dataclasses import replace
@@ -19,8 +19,8 @@ from anyfolder.writers.placed_images import placed_images
 from anyfolder.writers.same_data import difference
 
 
-def of_several_labels(folder: Path) -> None:
-    """A table with a column for each class; the first image has none."""
+def write_several_labels(folder: Path) -> None:
+    """A table with a column for each of two classes, and an image without a class."""
     rows = ['file,cat,big dog,split']
     for i in range(8):
         (folder / 'photos').mkdir(parents=True, exist_ok=True)
@@ -29,8 +29,8 @@ def of_several_labels(folder: Path) -> None:
     (folder / 'labels.csv').write_text('\n'.join(rows))
 
 
-def of_odd_names(folder: Path) -> None:
-    """Files of one name in several folders of classes, and names that lists do not hold."""
+def write_odd_names(folder: Path) -> None:
+    """The same file names in each class folder, and names that lists cannot hold unquoted."""
     for number, name in enumerate(('été', 'a, b', 'x y')):
         for i, file in enumerate(('1.png', 'classes.png', ' #2, "3".png', '\u732b.png')):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -39,25 +39,27 @@ def of_odd_names(folder: Path) -> None:
 
 
 def state_of(folder: Path) -> list:
+    """All paths in a folder, with the times at which they were changed."""
     return sorted((path, path.stat().st_mtime_ns) for path in folder.rglob('*'))
 
 
-WRITTEN = [
+# The writer of a scene, the task that it is read for, and the format that it is converted to.
+CONVERSIONS = [
     *((write, 'detection', to) for write in BOXES for to in ('coco', 'yolo', 'voc', 'csv')),
     *((write, 'instance', to) for write in (labelme, cvat_coco) for to in ('coco', 'yolo')),
     *((write, 'segmentation', 'masks') for write in MASKS),
     *((write_digits, 'classification', to) for to in ('folders', 'csv')),
-    *((of_odd_names, 'classification', to) for to in ('folders', 'csv')),
-    (of_several_labels, 'classification', 'csv'),
+    *((write_odd_names, 'classification', to) for to in ('folders', 'csv')),
+    (write_several_labels, 'classification', 'csv'),
     (write_panoptic, 'panoptic', 'coco'),
     (write_depth, 'depth', 'masks'),
 ]
 
 
 @pytest.mark.parametrize(
-    ('write', 'task', 'to'), WRITTEN, ids=lambda one: getattr(one, '__name__', one)
+    ('write', 'task', 'to'), CONVERSIONS, ids=lambda value: getattr(value, '__name__', value)
 )
-def test_reading_again_gives_the_same(tmp_path, write, task, to):
+def test_written_data_reads_back_the_same(tmp_path, write, task, to):
     write(tmp_path / 'in')
     before = state_of(tmp_path / 'in')
     data = anyfolder.read(tmp_path / 'in', task)
@@ -65,47 +67,48 @@ def test_reading_again_gives_the_same(tmp_path, write, task, to):
     again = anyfolder.read(tmp_path / 'out', task)
     assert difference(data, [*placed_images(data)], again) == ''
     assert not again.held_out
-    sizes = [[len(images) for images in one.splits.values()] for one in (data, again)]
-    assert sizes[0] == sizes[1]
-    if to in ('coco', 'yolo', 'masks', 'folders'):
+    sizes, sizes_again = ([*map(len, dataset.splits.values())] for dataset in (data, again))
+    assert sizes == sizes_again
+    if to in ('coco', 'yolo', 'masks', 'folders'):  # the others do not keep the order
         assert again.classes == data.classes
-    assert before == sorted(
-        (path, path.stat().st_mtime_ns) for path in (tmp_path / 'in').rglob('*')
-    )
+    assert state_of(tmp_path / 'in') == before
     assert {path.name for path in tmp_path.iterdir()} == {'in', 'out'}
 
 
-def test_boxes_are_where_they_were_drawn(tmp_path):
-    """Not by the comparison of the library alone."""
+def test_converted_boxes_are_those_of_the_scenes(tmp_path):
+    """They are compared without the library's own comparison."""
     roboflow_coco(tmp_path / 'in')
     for to in ('yolo', 'voc', 'csv', 'coco'):
         again = anyfolder.convert(tmp_path / 'in', tmp_path / to, to, 'detection')
-        found = [
-            {(one.label, *map(round, one.box)) for one in image.objects}
+        converted = [
+            sorted((found.label, *map(round, found.box)) for found in image.objects)
             for image in chain(*again.splits.values())
         ]
-        true = [
-            {(name, a, b, c - a, d - b) for name, (a, b, c, d) in boxes} for _, boxes in scenes(10)
+        wanted = [
+            sorted(
+                (name, left, top, right - left, bottom - top)
+                for name, (left, top, right, bottom) in boxes
+            )
+            for _, boxes in scenes(10)
         ]
-        assert sorted(map(sorted, found)) == sorted(map(sorted, true)), to
+        assert sorted(converted) == sorted(wanted), to
         assert again.classes == CLASSES
 
 
-ROOM = st.floats(0, 40, width=32)
-SIDES = st.tuples(ROOM, ROOM, st.floats(1, 20), st.floats(1, 8))
+CORNER = st.floats(0, 40, width=32)
+BOX = st.tuples(CORNER, CORNER, st.floats(1, 20), st.floats(1, 8))  # within 64 x 48 pixels
 NAMES = st.text(st.characters(min_codepoint=33, max_codepoint=0x4E2D), min_size=1, max_size=6)
 
 
-def written_with(folder: Path, boxes: list, name: str) -> anyfolder.Dataset:
-    """Four images that have these boxes each, of a class of this name and of another."""
+def data_with(folder: Path, boxes: list, name: str) -> anyfolder.Dataset:
+    """Four images, each with these boxes of one class, and with one box of another class."""
     (folder / 'in').mkdir()
     images, objects = [], []
     for i in range(4):
         Image.fromarray(np.full((48, 64, 3), 50 * i, np.uint8)).save(folder / f'in/{i}.png')
         images.append(dict(id=i, file_name=f'{i}.png', width=64, height=48))
-        for number, box in enumerate([*boxes, (3, 4, 50, 40)]):
-            kind = 1 + (number == len(boxes))
-            objects.append(dict(id=len(objects), image_id=i, category_id=kind, bbox=box))
+        for number, box in (*((1, box) for box in boxes), (2, (3, 4, 50, 40))):
+            objects.append(dict(id=len(objects), image_id=i, category_id=number, bbox=box))
     categories = [dict(id=1, name=name), dict(id=2, name='other')]
     content = dict(images=images, annotations=objects, categories=categories)
     (folder / 'in/a.json').write_text(json.dumps(content))
@@ -114,26 +117,26 @@ def written_with(folder: Path, boxes: list, name: str) -> anyfolder.Dataset:
 
 @pytest.mark.nightly
 @settings(max_examples=25)
-@given(st.lists(SIDES, min_size=1, max_size=5), st.sampled_from(['coco', 'yolo', 'voc', 'csv']))
-def test_any_boxes_are_the_same(tmp_path_factory, boxes, to):
+@given(st.lists(BOX, min_size=1, max_size=5), st.sampled_from(['coco', 'yolo', 'voc', 'csv']))
+def test_any_boxes_read_back_the_same(tmp_path_factory, boxes, to):
     folder = tmp_path_factory.mktemp('made')
-    data = written_with(folder, boxes, 'thing')
+    data = data_with(folder, boxes, 'thing')
     again = anyfolder.convert(data, folder / 'out', to)
-    found, true = (
-        sorted(one.box for _, image in each.images() for one in image.objects)
-        for each in (again, data)
+    converted, wanted = (
+        sorted(found.box for _, image in dataset.images() for found in image.objects)
+        for dataset in (again, data)
     )
-    assert np.shape(found) == np.shape(true)
-    assert np.allclose(found, true, rtol=0, atol=0.05)
+    assert np.shape(converted) == np.shape(wanted)
+    assert np.allclose(converted, wanted, rtol=0, atol=0.05)  # pixels
 
 
 @pytest.mark.nightly
 @settings(max_examples=40)
 @given(NAMES, st.sampled_from(['coco', 'yolo', 'voc', 'csv']))
-def test_any_name_of_a_class_is_the_same_or_refused(tmp_path_factory, name, to):
+def test_any_class_name_reads_back_the_same_or_raises(tmp_path_factory, name, to):
     folder = tmp_path_factory.mktemp('made')
     try:
-        data = written_with(folder, [(1, 2, 30, 20)], name)
+        data = data_with(folder, [(1, 2, 30, 20)], name)
         again = anyfolder.convert(data, folder / 'out', to)
     except anyfolder.InputError:
         assert not name.isalpha()
@@ -142,7 +145,8 @@ def test_any_name_of_a_class_is_the_same_or_refused(tmp_path_factory, name, to):
         assert {*again.classes} == {*data.classes}
 
 
-def with_crowds(folder: Path) -> Path:
+def write_crowds(folder: Path) -> Path:
+    """COCO with a crowd of squares, and a region of the class ``ignored``."""
     write_coco(folder, polygons=True)
     file = folder / 'annotations/instances_train2017.json'
     content = json.loads(file.read_text())
@@ -153,27 +157,27 @@ def with_crowds(folder: Path) -> Path:
     return folder
 
 
-def test_what_yolo_cannot_hold_is_stated_before_it_is_written(tmp_path):
-    data = anyfolder.read(with_crowds(tmp_path / 'in'), 'detection')
+def test_yolo_raises_on_crowds_before_anything_is_written(tmp_path):
+    data = anyfolder.read(write_crowds(tmp_path / 'in'), 'detection')
     with rejects(
         'YOLO cannot hold 2 objects marked as crowd or to be ignored; give another to, or'
     ):
         anyfolder.convert(data, tmp_path / 'out', 'yolo')
     assert not (tmp_path / 'out').exists()
     again = anyfolder.convert(data, tmp_path / 'out', 'yolo', lossy=True)
-    assert sum(len(image.objects) for _, image in again.images()) == 18
+    assert sum(len(image.objects) for _, image in again.images()) == 20 - 2
 
 
 @pytest.mark.parametrize('to', ['coco', 'voc', 'csv'])
 def test_crowds_and_ignored_regions_stay(tmp_path, to):
-    data = anyfolder.read(with_crowds(tmp_path / 'in'), 'detection')
+    data = anyfolder.read(write_crowds(tmp_path / 'in'), 'detection')
     again = anyfolder.convert(data, tmp_path / 'out', to)
-    crowds = [[one for _, image in each.images() for one in image.objects if one.crowd]
-              for each in (data, again)]  # fmt: skip
-    assert [sorted(one.label for one in each) for each in crowds] == [['', 'square']] * 2
+    for dataset in (data, again):
+        objects = chain(*(image.objects for _, image in dataset.images()))
+        assert sorted(found.label for found in objects if found.crowd) == ['', 'square']
 
 
-def test_a_target_has_labels_for_some_tasks(tmp_path):
+def test_targets_without_labels_for_the_task_raise(tmp_path):
     write_coco(tmp_path / 'in', polygons=True)
     data = anyfolder.read(tmp_path / 'in')
     with rejects("Pascal VOC has no labels for instance, .*; give task='detection', or another to"):
@@ -184,13 +188,13 @@ def test_a_target_has_labels_for_some_tasks(tmp_path):
         anyfolder.convert(data, tmp_path / 'out', 'tfrecord')
 
 
-def test_folders_hold_one_class_of_an_image(tmp_path):
-    of_several_labels(tmp_path / 'in')
+def test_folders_raise_on_several_classes_of_an_image(tmp_path):
+    write_several_labels(tmp_path / 'in')
     with rejects('folders of classes cannot hold this data: an image can have several classes'):
         anyfolder.convert(tmp_path / 'in', tmp_path / 'out', 'folders')
 
 
-def test_a_name_that_no_folder_can_have(tmp_path):
+def test_folders_raise_on_class_names_with_a_slash(tmp_path):
     write_digits(tmp_path / 'in', classes=2)
     rows = [f'{i:03d}.png,{"a/b" if i % 2 else "c"}' for i in range(4)]
     for folder in ('digit 0', 'digit 1'):
@@ -204,21 +208,21 @@ def test_a_name_that_no_folder_can_have(tmp_path):
     anyfolder.convert(data, tmp_path / 'out', 'csv')
 
 
-def test_what_would_be_read_otherwise_is_not_written(tmp_path, monkeypatch):
+def test_nothing_is_written_if_it_reads_back_differently(tmp_path, monkeypatch):
     write_digits(tmp_path / 'in')
     data = anyfolder.read(tmp_path / 'in')
     target = anyfolder.TARGETS['folders']
     swap = {'digit 0': 'digit 1', 'digit 1': 'digit 0'}
 
-    def wrong(data, placed, out, copy):
-        labels = [one.image.labels for one in placed]
-        images = [
-            one._replace(image=replace(one.image, labels=(swap.get(name, name),)))
-            for one, (name,) in zip(placed, labels, strict=True)
-        ]
+    def write_swapped(data, placed_images, out, copy):
+        images = []
+        for placed in placed_images:
+            [name] = placed.image.labels
+            swapped = replace(placed.image, labels=(swap.get(name, name),))
+            images.append(placed._replace(image=swapped))
         target.write(data, images, out, copy)
 
-    monkeypatch.setitem(anyfolder.TARGETS, 'folders', target._replace(write=wrong))
+    monkeypatch.setitem(anyfolder.TARGETS, 'folders', target._replace(write=write_swapped))
     with rejects(r"reading it back gives other data \('000.png' has other classes\); nothing was"):
         anyfolder.convert(data, tmp_path / 'out', 'folders')
     assert [path.name for path in tmp_path.iterdir()] == ['in']
@@ -232,12 +236,12 @@ def test_images_are_links_or_copies(tmp_path):
     assert not any(image.path.is_symlink() for _, image in copied.images())
 
 
-def test_nothing_is_written_into_what_is_read(tmp_path):
+def test_nothing_is_written_into_the_folder_that_is_read(tmp_path):
     write_digits(tmp_path / 'in')
     write_digits(tmp_path / 'elsewhere', classes=2)
     (tmp_path / 'in/digit 8').symlink_to(tmp_path / 'elsewhere/digit 0')
-    (tmp_path / 'way').symlink_to(tmp_path / 'in')
-    for out in ('in', 'in/out', 'way/out', 'elsewhere/digit 0/out', 'in/../way/a/b'):
+    (tmp_path / 'link').symlink_to(tmp_path / 'in')
+    for out in ('in', 'in/out', 'link/out', 'elsewhere/digit 0/out', 'in/../link/a/b'):
         before = sorted(tmp_path.rglob('*'))
         with rejects('is read; give a path outside of it|already exists'):
             anyfolder.convert(tmp_path / 'in', tmp_path / out, 'csv')
@@ -245,17 +249,17 @@ def test_nothing_is_written_into_what_is_read(tmp_path):
     anyfolder.convert(tmp_path / 'in', tmp_path / 'elsewhere/out', 'csv')
 
 
-def test_a_folder_that_is_there_stays(tmp_path):
+def test_existing_folder_is_kept_unless_empty(tmp_path):
     write_digits(tmp_path / 'in')
     (tmp_path / 'out').mkdir()
     (tmp_path / 'out/mine').write_text('-')
     with rejects("out' already exists; give a new folder"):
         anyfolder.convert(tmp_path / 'in', tmp_path / 'out', 'folders')
     (tmp_path / 'out/mine').unlink()
-    anyfolder.convert(tmp_path / 'in', tmp_path / 'out', 'folders')  # an empty one is filled
+    anyfolder.convert(tmp_path / 'in', tmp_path / 'out', 'folders')
 
 
-def test_after_an_error_nothing_is_left(tmp_path, monkeypatch):
+def test_failed_conversion_leaves_no_files(tmp_path, monkeypatch):
     write_digits(tmp_path / 'in')
 
     def fail(source, target, copy):

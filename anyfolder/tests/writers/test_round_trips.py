@@ -1,4 +1,4 @@
-"""Every scene of the tests in every format that has its labels: read again, it is the same."""
+"""Every scene of the tests, written in every format for its task, reads back the same."""
 
 import random
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from image_folders import write_bands, write_coco, write_depth, write_digits, wr
 from public_boxes import PUBLIC_BOXES
 from public_classes import PUBLIC_CLASSES
 from public_maps import PUBLIC_MAPS
-from public_scene import Scene
+from public_scene import PublicDataSet, Scene
 
 import anyfolder
 from anyfolder.writers.placed_images import placed_images
 from anyfolder.writers.same_data import difference
 
-SAMPLE = 12  # trips of the usual suite, others are nightly
+SAMPLE = 12  # number of trips in the usual suite; the others are nightly
 
 
 class Trip(NamedTuple):
@@ -37,10 +37,11 @@ def with_polygons(folder: Path) -> None:
     write_coco(folder, polygons=True)
 
 
-def public_trip(public) -> tuple:
+def scene_of(public: PublicDataSet) -> tuple:
     return lambda folder: public.write(Scene(folder)), public.layout, public.task
 
 
+# The writer of a scene, its name, and the task that it is read for.
 SCENES = [
     *((write, write.__name__, 'detection') for write in {**BOXES, **BOX_SCENES}),
     *((write, write.__name__, 'instance') for write in (labelme, cvat_coco, with_polygons)),
@@ -48,36 +49,40 @@ SCENES = [
     *((write, write.__name__, 'classification') for write in (write_digits, write_bands)),
     (write_panoptic, write_panoptic.__name__, 'panoptic'),
     (write_depth, write_depth.__name__, 'depth'),
-    *map(public_trip, (*PUBLIC_BOXES, *PUBLIC_CLASSES, *PUBLIC_MAPS)),
+    *map(scene_of, (*PUBLIC_BOXES, *PUBLIC_CLASSES, *PUBLIC_MAPS)),
 ]
 TRIPS = [
-    Trip(*scene, to)
-    for scene in SCENES
+    Trip(write, name, task, to)
+    for write, name, task in SCENES
     for to, target in anyfolder.TARGETS.items()
-    if scene[2] in target.tasks
+    if task in target.tasks
 ]
 SAMPLED = {*random.Random(0).sample(TRIPS, SAMPLE)}
+
+
+def state_of(folder: Path) -> list:
+    return sorted((path, path.lstat().st_mtime_ns) for path in folder.rglob('*'))
 
 
 @pytest.mark.parametrize(
     'trip',
     [
-        pytest.param(trip, id=str(trip), marks=[pytest.mark.nightly] * (trip not in SAMPLED))
+        pytest.param(trip, id=str(trip), marks=() if trip in SAMPLED else pytest.mark.nightly)
         for trip in TRIPS
     ],
 )
-def test_it_is_the_same_or_it_is_stated_what_does_not_fit(tmp_path, trip):
+def test_data_reads_back_the_same_or_its_loss_is_stated(tmp_path, trip):
     trip.write(tmp_path / 'in')
     data = anyfolder.read(tmp_path / 'in', trip.task)
-    before = sorted((path, path.lstat().st_mtime_ns) for path in (tmp_path / 'in').rglob('*'))
+    before = state_of(tmp_path / 'in')
     target = anyfolder.TARGETS[trip.to]
     lost = [
         found
         for _, image in data.images()
         for found in image.objects
-        if any(drop.leaves(data, found) for drop in target.drops)
+        if any(drop.is_dropped(data, found) for drop in target.drops)
     ]
-    if reason := target.unfit(data):
+    if reason := target.obstacle(data):
         with pytest.raises(anyfolder.InputError, match='cannot hold this data') as raised:
             anyfolder.convert(data, tmp_path / 'out', trip.to)
         assert reason in str(raised.value)
@@ -90,9 +95,7 @@ def test_it_is_the_same_or_it_is_stated_what_does_not_fit(tmp_path, trip):
             anyfolder.convert(data, tmp_path / 'out', trip.to, lossy=True)
         return
     again = anyfolder.convert(data, tmp_path / 'out', trip.to, lossy=bool(lost))
-    assert before == sorted(
-        (path, path.lstat().st_mtime_ns) for path in (tmp_path / 'in').rglob('*')
-    )
+    assert state_of(tmp_path / 'in') == before
     assert [len(images) for images in again.splits.values()] == [
         len(images) for images in data.splits.values()
     ]

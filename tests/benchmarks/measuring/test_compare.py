@@ -9,7 +9,7 @@ from benchmarks.measuring.compare import Case, compare, format_table
 HYBRID = dict(TINY, patch_size=1, resnet=dict(stage_depths=(1, 1)))
 CASE = Case(TINY, size=32, batch=2)
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # the peers', at their import
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the peers, at their import
 
 
 @pytest.mark.parametrize(
@@ -31,10 +31,11 @@ def test_all_peers_are_measured_on_equal_outputs(change):
     for row in rows.values():
         assert row.images_per_s == pytest.approx(2000 / row.latency_ms)
     assert min(row.peak_mib for row in rows.values()) > 0
-    assert 0 < ours.gflop <= rows['timm'].gflop  # the last block computes the class token alone
+    # Our last block computes only the class token.
+    assert 0 < ours.gflop <= rows['timm'].gflop
 
 
-def test_of_the_peers_timm_has_hybrids():
+def test_peers_without_hybrids_are_left_out():
     messages = []
     rows = compare(
         dataclasses.replace(CASE, model=HYBRID, mode='train'),
@@ -47,20 +48,20 @@ def test_of_the_peers_timm_has_hybrids():
     assert 'mmpretrain is left out' in messages[0]
 
 
-def test_transformers():
+def test_transformers_is_compared():
     pytest.importorskip('transformers')
     rows = compare(CASE, ('transformers',), rounds=1)
     assert rows[2].implementation == 'transformers'
 
 
 @pytest.mark.nightly
-def test_compiled():
+def test_compiled_models_are_compared():
     rows = compare(dataclasses.replace(CASE, compiled=True), (), rounds=1)
     assert len(rows) == 1
 
 
 @pytest.mark.parametrize('mode', ['forward', 'train'])
-def test_other_outputs_are_an_error(mode):
+def test_different_outputs_raise(mode):
     with rejects('timm does not compute what vit_plugin computes'):
         compare(
             dataclasses.replace(CASE, mode=mode),
@@ -69,7 +70,7 @@ def test_other_outputs_are_an_error(mode):
         )
 
 
-def test_a_tolerance_admits_them_and_the_table_has_the_difference():
+def test_differences_within_the_tolerance_are_in_the_table():
     rows = compare(
         CASE,
         ('timm',),

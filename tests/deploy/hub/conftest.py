@@ -15,7 +15,10 @@ NAMES = ('cat', 'dog', 'rabbit')
 
 @pytest.fixture
 def saved(tmp_path) -> Callable[..., Path]:
-    """Writes the checkpoint of a random classifier, as a run does, and returns its path."""
+    """Writes the checkpoint of a random classifier as a run does, and returns its path.
+
+    The paths in its config must not be published.
+    """
 
     def save(
         pipeline: list[dict[str, Any]] | None = None,

@@ -6,7 +6,7 @@ from PIL import Image
 from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.files.untrusted_text import markdown
 
-NAME = '![](https://example.org/beacon.png) | cat'
+NAME = '![](https://example.org/beacon.png) | cat'  # markup that a card must escape
 REPORT = dict(
     form='class folders',
     folder='/home/somebody',
@@ -27,7 +27,7 @@ METRICS = dict(
 )
 
 
-def test_a_card_is_made_of_the_run(saved, tmp_path):
+def test_a_card_describes_the_run(saved, tmp_path):
     run = saved().parent
     (run / 'last_checkpoint').write_text(str(run / 'epoch_3.pth'))
     (run / 'metrics.json').write_text(json.dumps(METRICS))
@@ -60,7 +60,7 @@ def test_a_card_is_made_of_the_run(saved, tmp_path):
         assert (picture.size, picture.getpixel((0, 0))) == ((3, 2), (255, 0, 0, 255))
 
 
-def test_what_is_not_known_is_not_said(saved, tmp_path):
+def test_a_card_leaves_out_unknown_facts(saved, tmp_path):
     publish(str(saved()), str(tmp_path / 'pets'))
     text = (tmp_path / 'pets/README.md').read_text()
     assert 'license:' not in text
@@ -68,5 +68,5 @@ def test_what_is_not_known_is_not_said(saved, tmp_path):
     assert 'no record of a validation' in text
     assert 'no report of its data' in text
     assert 'The config of the training names `start.pth` to begin with.' in text
-    publish(str(tmp_path / 'pets'), str(tmp_path / 'again'))
-    assert 'it is not known what it began with' in (tmp_path / 'again/README.md').read_text()
+    publish(str(tmp_path / 'pets'), str(tmp_path / 'republished'))
+    assert 'it is not known what it began with' in (tmp_path / 'republished/README.md').read_text()

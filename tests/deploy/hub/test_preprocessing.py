@@ -16,15 +16,14 @@ PIPELINES = {
 
 
 @pytest.mark.parametrize('name', PIPELINES)
-def test_the_processor_says_what_the_pipeline_does(saved, tmp_path, monkeypatch, name):
-    """Through transformers' file and back."""
-    found = timm_data_config(load(saved(PIPELINES[name]), device='cpu'))
-    (tmp_path / 'preprocessor_config.json').write_text(json.dumps(processor_of(found)))
+def test_data_config_survives_transformers_format(saved, tmp_path, monkeypatch, name):
+    written = timm_data_config(load(saved(PIPELINES[name]), device='cpu'))
+    (tmp_path / 'preprocessor_config.json').write_text(json.dumps(processor_of(written)))
     monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda name, file: str(tmp_path / file))
-    again = zoo.data_config_of('B/16', 'hf://org/model')
-    assert found.pop('input_size') == [3, 32, 32]
-    for key, value in again.items():
-        assert found[key] == (value if isinstance(value, str) else pytest.approx(value)), key
+    read = zoo.data_config_of('B/16', 'hf://org/model')
+    assert written.pop('input_size') == [3, 32, 32]
+    for key, value in read.items():
+        assert written[key] == (value if isinstance(value, str) else pytest.approx(value)), key
 
 
 @pytest.mark.parametrize(
@@ -36,13 +35,13 @@ def test_the_processor_says_what_the_pipeline_does(saved, tmp_path, monkeypatch,
         ([dict(type='Pad', size=(32, 32))], 'its pipeline has Pad'),
     ],
 )
-def test_a_pipeline_without_such_a_form(saved, steps, words):
+def test_pipelines_that_timm_cannot_express_raise(saved, steps, words):
     trained = load(saved(steps), device='cpu')
     with rejects(words):
         timm_data_config(trained)
 
 
-def test_other_libraries_have_no_bgr(saved):
+def test_bgr_models_raise(saved):
     trained = load(saved(), device='cpu')
     trained.model.data_preprocessor.to_rgb = False
     with rejects('BGR'):

@@ -1,4 +1,4 @@
-"""A run as a folder of the hub, which we, timm and transformers read. There is no network."""
+"""Write a run as a folder of the hub that we, timm and transformers read, without a network."""
 
 import json
 import shutil
@@ -38,27 +38,29 @@ CASES = {
 }
 
 
-def same(folder: str | Path, checkpoint: Path) -> None:
-    """We read the model of the checkpoint from a folder, with its classes and pixels."""
+def assert_reads_as(folder: str | Path, checkpoint: Path) -> None:
+    """Check that we read the checkpoint's model from a folder, with its classes and pixels."""
     before, after = load(checkpoint, device='cpu'), vit_plugin.load(folder, device='cpu')
-    wanted, found = before(PHOTO), after(PHOTO)
+    expected, prediction = before(PHOTO), after(PHOTO)
     assert after.classes == before.classes == ['cat', 'dog', 'rabbit']
-    assert found.names == wanted.names
-    np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-5)
+    assert prediction.names == expected.names
+    np.testing.assert_allclose(prediction.scores, expected.scores, rtol=1e-5)
 
 
 @pytest.mark.parametrize('case', CASES)
 def test_timm_reads_the_same_model(saved, tmp_path, case):
     checkpoint, folder = saved(**CASES[case]), tmp_path / 'folder'
-    said = publish(str(checkpoint), str(folder))
-    assert said.startswith(f'{folder}: read by vit_plugin and timm, whose logits differ by up to ')
-    same(folder, checkpoint)
+    summary = publish(str(checkpoint), str(folder))
+    assert summary.startswith(
+        f'{folder}: read by vit_plugin and timm, whose logits differ by up to '
+    )
+    assert_reads_as(folder, checkpoint)
     model = timm.create_model(f'local-dir:{folder}', pretrained=True).eval()
     trained = load(checkpoint, device='cpu')
     images = torch.randn(2, 3, *trained.model.backbone.img_size)
     with torch.no_grad():
-        wanted = trained.model.head(trained.model.extract_feat(images))
-        torch.testing.assert_close(model(images), wanted, rtol=0, atol=2e-5)
+        expected = trained.model.head(trained.model.extract_feat(images))
+        torch.testing.assert_close(model(images), expected, rtol=0, atol=2e-5)
     pixels = resolve_data_config(model=model)
     assert pixels['mean'] == pytest.approx([123 / 255, 116 / 255, 103 / 255])
     assert create_transform(**pixels)
@@ -71,22 +73,22 @@ def test_transformers_reads_the_same_model(saved, tmp_path, case):
     checkpoint = saved(**CASES[case])
     publish(str(checkpoint), str(tmp_path / 'folder'), 'hf')
     publish(str(checkpoint), str(tmp_path / 'timm'))
-    same(tmp_path / 'folder', checkpoint)
+    assert_reads_as(tmp_path / 'folder', checkpoint)
     trained, images = load(checkpoint, device='cpu'), torch.randn(2, 3, 32, 32)
     with torch.no_grad():
-        wanted = trained.model.head(trained.model.extract_feat(images))
-        for folder in ('folder', 'timm'):  # also by its wrapper of timm
+        expected = trained.model.head(trained.model.extract_feat(images))
+        for folder in ('folder', 'timm'):  # transformers wraps timm's models, too
             model = transformers.AutoModelForImageClassification.from_pretrained(tmp_path / folder)
-            found = model.eval()(pixel_values=images).logits
-            torch.testing.assert_close(found, wanted, rtol=0, atol=2e-5)
+            logits = model.eval()(pixel_values=images).logits
+            torch.testing.assert_close(logits, expected, rtol=0, atol=2e-5)
             assert list(model.config.id2label.values()) == ['cat', 'dog', 'rabbit']
             assert transformers.AutoImageProcessor.from_pretrained(tmp_path / folder)
 
 
-def test_what_no_library_has_is_read_by_us(saved, tmp_path):
+def test_models_that_no_library_has_are_read_by_us(saved, tmp_path):
     checkpoint = saved(encoder=dict(qk_norm=True))
-    said = publish(str(checkpoint), str(tmp_path / 'folder'), dtype='float16')
-    assert 'read by vit_plugin, and by no other library, since timm ' in said
+    summary = publish(str(checkpoint), str(tmp_path / 'folder'), dtype='float16')
+    assert 'read by vit_plugin, and by no other library, since timm ' in summary
     before, after = load(checkpoint, device='cpu'), load(tmp_path / 'folder', device='cpu')
     np.testing.assert_allclose(after(PHOTO).scores, before(PHOTO).scores, rtol=1e-2)
     with rejects('--to timm: timm .*; leave --to out'):
@@ -94,7 +96,7 @@ def test_what_no_library_has_is_read_by_us(saved, tmp_path):
     assert not (tmp_path / 'other').exists()
 
 
-def test_a_segmentor(tmp_path):
+def test_a_segmentor_is_read_by_us(tmp_path):
     pytest.importorskip('mmseg')
     head = dict(type='FCNHead', in_channels=32, channels=8, num_convs=1, num_classes=3)
     model = dict(
@@ -119,14 +121,14 @@ def test_a_segmentor(tmp_path):
         state = MODELS.build(model).state_dict()
     meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=('a', 'b', 'c'), palette='random'))
     torch.save(dict(meta=meta, state_dict=state), tmp_path / 'epoch_1.pth')
-    said = publish(str(tmp_path / 'epoch_1.pth'), str(tmp_path / 'folder'))
-    assert 'since this is a model of segmentation' in said
+    summary = publish(str(tmp_path / 'epoch_1.pth'), str(tmp_path / 'folder'))
+    assert 'since this is a model of segmentation' in summary
     before, after = (load(tmp_path / name, device='cpu') for name in ('epoch_1.pth', 'folder'))
     assert after.classes == ['a', 'b', 'c']
     assert np.array_equal(after(PHOTO).map, before(PHOTO).map)
 
 
-def test_nothing_of_the_machine_is_published(saved, tmp_path):
+def test_no_paths_of_the_machine_are_published(saved, tmp_path):
     folder = tmp_path / 'folder'
     publish(str(saved()), str(folder))
     for path in folder.iterdir():
@@ -134,7 +136,7 @@ def test_nothing_of_the_machine_is_published(saved, tmp_path):
     assert '`start.pth`' in (folder / 'README.md').read_text()
 
 
-def test_weights_alone_of_a_folder(saved, tmp_path):
+def test_backbone_weights_are_loaded_from_a_folder(saved, tmp_path):
     publish(str(saved()), str(tmp_path / 'folder'))
     backbone = VisionTransformer(
         load(tmp_path / 'folder', device='cpu').cfg.model.backbone.arch, 32
@@ -142,7 +144,7 @@ def test_weights_alone_of_a_folder(saved, tmp_path):
     assert load_weights(backbone, tmp_path / 'folder').format == 'timm'
 
 
-def test_an_entry_names_what_a_checkpoint_may(saved, tmp_path):
+def test_configs_in_folders_are_validated(saved, tmp_path):
     folder = tmp_path / 'folder'
     publish(str(saved()), str(folder))
     content = json.loads((folder / 'config.json').read_text())
@@ -159,21 +161,21 @@ def test_an_entry_names_what_a_checkpoint_may(saved, tmp_path):
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch) -> Path:
-    """A hub in the cache of huggingface_hub, which is asked instead of the network."""
+    """A fake hub, which uploads into the cache that huggingface_hub reads offline."""
     monkeypatch.setattr(constants, 'HF_HUB_CACHE', str(tmp_path / 'hub'))
     monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', True)
 
     class Api:
         def __init__(self, **names: str) -> None:
-            self.made: list[str] = []
+            self.created: list[str] = []
 
         def create_repo(self, name: str, private: bool, exist_ok: bool) -> None:
             if not name.startswith('me/'):
                 raise PermissionError('403 Forbidden')
-            self.made.append(name)
+            self.created.append(name)
 
         def upload_folder(self, repo_id: str, folder_path: Path, commit_message: str) -> None:
-            assert repo_id in self.made
+            assert repo_id in self.created
             repository = tmp_path / 'hub' / f'models--{repo_id.replace("/", "--")}'
             shutil.copytree(folder_path, repository / f'snapshots/{"0" * 40}')
             (repository / 'refs').mkdir()
@@ -183,26 +185,26 @@ def hub(tmp_path, monkeypatch) -> Path:
     return tmp_path / 'hub'
 
 
-def test_to_a_hub_and_back(saved, hub):
+def test_a_model_is_uploaded_and_loaded_again(saved, hub):
     checkpoint = saved()
     assert publish(str(checkpoint), 'hf://me/pets').startswith('https://huggingface.co/me/pets: ')
-    same('hf://me/pets', checkpoint)
+    assert_reads_as('hf://me/pets', checkpoint)
     assert load_weights(VisionTransformer('Ti/8', 32), 'hf://me/pets', skip=('{rest}',))
     with rejects('hf://you/pets cannot be written .*HF_TOKEN'):
         publish(str(checkpoint), 'hf://you/pets')
 
 
-def test_weights_of_a_folder_in_a_file(saved, tmp_path):
+def test_convert_writes_a_folder_as_a_file(saved, tmp_path):
     folder, file = tmp_path / 'folder', tmp_path / 'weights.pth'
     publish(str(saved()), str(folder))
     call = [str(folder), '--out', str(file)]
     with rejects('has the names of another library; the commands read'):
-        convert.main(entry.parser_of(convert).parse_args(call))
-    convert.main(entry.parser_of(convert).parse_args([*call, '--to', 'vit_plugin']))
+        convert.main(entry.build_parser(convert).parse_args(call))
+    convert.main(entry.build_parser(convert).parse_args([*call, '--to', 'vit_plugin']))
     assert load_weights(VisionTransformer(TINY, 32), file).format == 'vit_plugin'
 
 
-def test_wrong_targets_and_forms(saved, tmp_path):
+def test_invalid_targets_and_formats_raise(saved, tmp_path):
     checkpoint = saved()
     (tmp_path / 'full').mkdir()
     (tmp_path / 'full/file').touch()
@@ -212,7 +214,7 @@ def test_wrong_targets_and_forms(saved, tmp_path):
         publish(str(checkpoint), str(tmp_path / 'folder'), 'jax')
 
 
-def test_images_are_cut_where_the_library_cuts_them():
+def test_center_crops_are_rounded_as_in_the_library():
     crop = dict(type='CenterCrop', crop_size=(9, 9))
     padded = dict(crop, auto_pad=True)
     settings = dict(test_dataloader=dict(dataset=dict(pipeline=[crop, padded, ('a', 1)])))

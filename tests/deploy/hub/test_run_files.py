@@ -1,4 +1,4 @@
-"""Only what a run wrote into its folder is published."""
+"""Only files that a run wrote into its folder are published."""
 
 import io
 import json
@@ -11,7 +11,7 @@ from rejection import rejects
 
 from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.deploy.hub.run_files import (
-    FORMS,
+    RUN_FILE_SCHEMAS,
     content_of,
     read_json,
     read_picture,
@@ -27,10 +27,10 @@ def secret(tmp_path) -> Path:
     return path
 
 
-@pytest.mark.parametrize('name', ['learning_curve.png', *FORMS])
+@pytest.mark.parametrize('name', ['learning_curve.png', *RUN_FILE_SCHEMAS])
 @pytest.mark.parametrize('make', ['link', 'copy', 'pipe', 'folder'])
-def test_what_a_run_does_not_write_is_refused(saved, tmp_path, secret, name, make):
-    """A link, another file by this name, a pipe that would be waited for, a folder."""
+def test_files_that_a_run_does_not_write_are_refused(saved, tmp_path, secret, name, make):
+    """Links, other files under a known name, pipes (reading would block) and folders."""
     run = saved().parent
     if make == 'link':
         (run / name).symlink_to(secret)
@@ -40,26 +40,26 @@ def test_what_a_run_does_not_write_is_refused(saved, tmp_path, secret, name, mak
         os.mkfifo(run / name)
     else:
         (run / name).mkdir()
-    (run / 'classes.md').symlink_to(secret)  # which nobody reads
+    (run / 'classes.md').symlink_to(secret)  # this name is never read
     with rejects(rf'{name}. is (a link|not|no PNG)'):
         publish(str(run), str(tmp_path / 'pets'))
     assert not (tmp_path / 'pets').exists()
 
 
-def test_the_checkpoint_is_in_the_folder_itself(saved, tmp_path):
+def test_checkpoints_that_are_links_are_refused(saved, tmp_path):
     path = saved()
     path.rename(tmp_path / 'private.pth')
     path.symlink_to(tmp_path / 'private.pth')
     with rejects(r'epoch_3\.pth. is a link'):
         publish(str(path.parent), str(tmp_path / 'pets'))
-    publish(str(path), str(tmp_path / 'pets'))  # who names it means it
+    publish(str(path), str(tmp_path / 'pets'))  # a checkpoint that is named itself may be a link
     (tmp_path / 'pets/model.safetensors').rename(tmp_path / 'moved')
     (tmp_path / 'pets/model.safetensors').symlink_to(tmp_path / 'moved')
     with rejects(r'model\.safetensors. is a link'):
-        publish(str(tmp_path / 'pets'), str(tmp_path / 'again'))
+        publish(str(tmp_path / 'pets'), str(tmp_path / 'republished'))
 
 
-def test_a_picture_is_its_pixels(tmp_path):
+def test_pictures_are_published_as_pixels_only(tmp_path):
     Image.new('RGB', (4, 4), 'blue').save(tmp_path / 'x.png')
     with open(tmp_path / 'x.png', 'ab') as file:
         file.write(SECRET.encode())
@@ -74,16 +74,16 @@ def test_a_picture_is_its_pixels(tmp_path):
 
 
 @pytest.mark.parametrize(
-    'wrong', [[], dict(last={}), dict(last=dict(a='b'), best=dict(a=1)), '[' * 10_000]
+    'content', [[], dict(last={}), dict(last=dict(a='b'), best=dict(a=1)), '[' * 10_000]
 )
-def test_json_of_another_form_is_refused(tmp_path, wrong):
-    text = wrong if isinstance(wrong, str) else json.dumps(wrong)
+def test_json_of_another_structure_is_refused(tmp_path, content):
+    text = content if isinstance(content, str) else json.dumps(content)
     (tmp_path / 'metrics.json').write_text(text)
     with rejects(r'is not the metrics\.json that a run writes'):
         read_json(tmp_path, 'metrics.json')
 
 
-def test_what_is_not_there_is_nothing(tmp_path):
+def test_missing_files_are_empty(tmp_path):
     assert content_of(tmp_path, 'x') is None
     assert read_json(tmp_path, 'metrics.json') == {}
     assert read_picture(tmp_path, 'x.png') is None

@@ -1,4 +1,4 @@
-"""What was trained goes back into a folder that transformers reads, by the table of kinds."""
+"""Write trained models as folders of transformers, for each supported class."""
 
 import json
 
@@ -23,8 +23,8 @@ DISTILLED = dict(head=dict(type='vit_plugin.DistilledViTClsHead', distillation='
 MAP = dict(
     neck=dict(mode='map', map_cfg=dict(num_heads=2, feedforward_channels=64, numerics='timm'))
 )
-KINDS = {
-    # the class of transformers: the model here
+MODELS = {
+    # class of transformers: arguments of our model
     'ViTForImageClassification': dict(numerics='timm'),
     'ViTModel': dict(numerics='timm', **NO_HEAD),
     'DeiTForImageClassification': dict(encoder=dict(dist_token=1)),
@@ -54,45 +54,45 @@ KINDS = {
         with_cls_token=False, numerics='timm', out_type='raw', **MAP, **NO_HEAD
     ),
 }
-# I-JEPA comes first of the two kinds that have the same weights, and is the same model.
+# Both compute the same with the same weights, and I-JEPA is tried first.
 SAME_AS = {'SiglipForImageClassification': 'IJepaForImageClassification'}
 
 
-@pytest.mark.parametrize('title', KINDS)
-def test_there_and_back(saved, tmp_path, title):
-    """Our reader of such folders finds the same model, class names and pixels."""
-    checkpoint, folder = saved(**KINDS[title]), tmp_path / 'folder'
-    said = publish(str(checkpoint), str(folder), 'hf')
-    assert 'read by vit_plugin and transformers' in said
+@pytest.mark.parametrize('class_name', MODELS)
+def test_folders_are_read_back_as_the_same_model(saved, tmp_path, class_name):
+    """With the same class names and pixels."""
+    checkpoint, folder = saved(**MODELS[class_name]), tmp_path / 'folder'
+    summary = publish(str(checkpoint), str(folder), 'hf')
+    assert 'read by vit_plugin and transformers' in summary
     content = json.loads((folder / 'config.json').read_text())
-    assert content['architectures'] == [SAME_AS.get(title, title)]
-    del content['vit_plugin']  # as if others had written it
+    assert content['architectures'] == [SAME_AS.get(class_name, class_name)]
+    del content['vit_plugin']  # as in a folder that others have written
     (folder / 'config.json').write_text(json.dumps(content))
     before, after = (load(path, device='cpu', classify=None) for path in (checkpoint, folder))
     images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(hub_outputs(after, images), hub_outputs(before, images))
-    assert after.classes == (before.classes if 'Classification' in title else [])
+    assert after.classes == (before.classes if 'Classification' in class_name else [])
     assert [*after.model.data_preprocessor.mean.flatten()] == pytest.approx([123, 116, 103])
 
 
-@pytest.mark.parametrize('title', KINDS)
-def test_transformers_computes_the_same(saved, tmp_path, title):
+@pytest.mark.parametrize('class_name', MODELS)
+def test_transformers_computes_the_same(saved, tmp_path, class_name):
     transformers = pytest.importorskip('transformers', minversion='5')
-    checkpoint = saved(**KINDS[title])
+    checkpoint = saved(**MODELS[class_name])
     publish(str(checkpoint), str(tmp_path / 'folder'), 'hf')
-    title = SAME_AS.get(title, title)
-    model = getattr(transformers, title).from_pretrained(tmp_path / 'folder')
+    class_name = SAME_AS.get(class_name, class_name)
+    model = getattr(transformers, class_name).from_pretrained(tmp_path / 'folder')
     trained, images = load(checkpoint, device='cpu', classify=None), torch.randn(2, 3, 32, 32)
     with torch.no_grad():
-        found = model.eval()(pixel_values=images)
-        wanted = hub_outputs(trained, images)
-    if 'Classification' in title:
-        torch.testing.assert_close(found.logits, wanted, rtol=0, atol=2e-5)
+        outputs = model.eval()(pixel_values=images)
+        expected = hub_outputs(trained, images)
+    if 'Classification' in class_name:
+        torch.testing.assert_close(outputs.logits, expected, rtol=0, atol=2e-5)
         assert model.config.id2label == {0: 'cat', 1: 'dog', 2: 'rabbit'}
-    elif title.startswith(('CLIP', 'Siglip')):
-        torch.testing.assert_close(found.pooler_output, wanted, rtol=0, atol=2e-5)
+    elif class_name.startswith(('CLIP', 'Siglip')):
+        torch.testing.assert_close(outputs.pooler_output, expected, rtol=0, atol=2e-5)
     else:
-        torch.testing.assert_close(found.last_hidden_state[:, 0], wanted, rtol=0, atol=2e-5)
+        torch.testing.assert_close(outputs.last_hidden_state[:, 0], expected, rtol=0, atol=2e-5)
     assert transformers.AutoImageProcessor.from_pretrained(tmp_path / 'folder')
 
 
@@ -112,16 +112,16 @@ def test_transformers_computes_the_same(saved, tmp_path, title):
         ),
     ],
 )
-def test_what_it_lacks_is_said(saved, tmp_path, model, message):
+def test_models_that_transformers_lacks_raise(saved, tmp_path, model, message):
     with rejects(f'--to hf: .*{message}'):
         publish(str(saved(**model)), str(tmp_path / 'folder'), 'hf')
 
 
-OF_TIMM = {
+MODELS_OF_TIMM = {
     'vit_base_patch16_clip_224': dict(CLIP, encoder=dict(pre_norm=True)),
     'vit_base_patch16_224': dict(encoder=dict(SCALED, reg_token=2), numerics='timm'),
-    'deit_base_distilled_patch16_224': KINDS['DeiTForImageClassificationWithTeacher'],
-    'vit_giant_patch14_dinov2': dict(KINDS['Dinov2Model'], head=None),
+    'deit_base_distilled_patch16_224': MODELS['DeiTForImageClassificationWithTeacher'],
+    'vit_giant_patch14_dinov2': dict(MODELS['Dinov2Model'], head=None),
     'vit_small_patch16_dinov3': dict(
         encoder=dict(SCALED, reg_token=2, qkv_bias='qv'),
         pos_embed=V3,
@@ -130,10 +130,10 @@ OF_TIMM = {
 }
 
 
-@pytest.mark.parametrize('name', OF_TIMM)
-def test_timm_has_more_models(saved, tmp_path, name):
-    checkpoint, folder = saved(**OF_TIMM[name]), tmp_path / 'folder'
-    said = publish(str(checkpoint), str(folder), 'timm')
+@pytest.mark.parametrize('name', MODELS_OF_TIMM)
+def test_models_are_written_for_timm(saved, tmp_path, name):
+    checkpoint, folder = saved(**MODELS_OF_TIMM[name]), tmp_path / 'folder'
+    summary = publish(str(checkpoint), str(folder), 'timm')
     assert json.loads((folder / 'config.json').read_text())['architecture'] == name
-    apart = float(said.rpartition('by up to ')[2].split()[0])
-    assert apart < 1e-4
+    difference = float(summary.rpartition('by up to ')[2].split()[0])
+    assert difference < 1e-4

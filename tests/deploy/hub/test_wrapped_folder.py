@@ -1,4 +1,4 @@
-"""What was trained on another library's module goes back into a folder that it reads."""
+"""Write trained modules of other libraries as folders that these libraries read."""
 
 import json
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 NAMES = ['cat', 'dog', 'rabbit']
 ONES = [1, 1, 1, 1]
 SWIN = dict(image_size=64, window_size=2, embed_dim=24, depths=ONES, num_heads=[2] * 4)
-GIVEN = {
+CONFIGS = {
     'Swin': SWIN,
     'ConvNextV2': dict(image_size=64, depths=ONES, hidden_sizes=[8, 16, 24, 32]),
     'ResNet': dict(embedding_size=8, depths=ONES, hidden_sizes=[8, 16, 24, 32]),
@@ -24,14 +24,14 @@ GIVEN = {
 }
 
 
-def trained_on(folder, path, **changes):
-    """The checkpoint of a run on a folder, with other weights than its."""
+def trained_on(folder, path):
+    """Write the checkpoint of a run that has changed the weights of a folder's model."""
     trained = load(folder, device='cpu')
     torch.manual_seed(1)
     for name, value in trained.model.named_parameters():
         start = float('norm' in name and name.endswith('weight'))
         torch.nn.init.normal_(value, start, 0.1)
-    trained.cfg.model.backbone.update(changes)
+
     meta = dict(cfg=trained.cfg.pretty_text, dataset_meta=dict(classes=NAMES))
     path.mkdir()
     torch.save(dict(meta=meta, state_dict=trained.model.state_dict()), path / 'epoch_1.pth')
@@ -46,26 +46,26 @@ def logits(source, images):
 
 
 @pytest.mark.parametrize(
-    'title',
-    [*list(GIVEN)[:-1], pytest.param('SwiftFormer', marks=pytest.mark.nightly)],
+    'class_name',
+    [*list(CONFIGS)[:-1], pytest.param('SwiftFormer', marks=pytest.mark.nightly)],
 )
-def test_transformers_reads_what_was_trained(title, tmp_path):
+def test_transformers_reads_the_trained_model(class_name, tmp_path):
     transformers = pytest.importorskip('transformers', minversion='5')
     names = dict(enumerate(['a', 'b', 'c']))
-    config = getattr(transformers, f'{title}Config')(**GIVEN[title], id2label=names)
-    theirs = getattr(transformers, f'{title}ForImageClassification')
+    config = getattr(transformers, f'{class_name}Config')(**CONFIGS[class_name], id2label=names)
+    theirs = getattr(transformers, f'{class_name}ForImageClassification')
     theirs(config).save_pretrained(tmp_path / 'theirs')
     checkpoint = trained_on(tmp_path / 'theirs', tmp_path / 'run')
-    said = publish(checkpoint, str(tmp_path / 'folder'))
-    assert 'read by vit_plugin and transformers, whose logits differ by up to ' in said
-    model, found = theirs.from_pretrained(tmp_path / 'folder', output_loading_info=True)
-    assert not any(found.values())
+    summary = publish(checkpoint, str(tmp_path / 'folder'))
+    assert 'read by vit_plugin and transformers, whose logits differ by up to ' in summary
+    model, loading = theirs.from_pretrained(tmp_path / 'folder', output_loading_info=True)
+    assert not any(loading.values())
     assert [*model.config.id2label.values()] == NAMES
     images = torch.randn(2, 3, 64, 64)
-    wanted = logits(checkpoint, images)
+    expected = logits(checkpoint, images)
     with torch.no_grad():
-        torch.testing.assert_close(model.eval()(images).logits, wanted)
-    torch.testing.assert_close(logits(tmp_path / 'folder', images), wanted)
+        torch.testing.assert_close(model.eval()(images).logits, expected)
+    torch.testing.assert_close(logits(tmp_path / 'folder', images), expected)
     assert transformers.AutoImageProcessor.from_pretrained(tmp_path / 'folder')
 
 
@@ -77,7 +77,7 @@ def test_transformers_reads_what_was_trained(title, tmp_path):
         pytest.param('swin_tiny_patch4_window7_224', dict(img_size=64), marks=pytest.mark.nightly),
     ],
 )
-def test_timm_reads_what_was_trained(name, options, tmp_path):
+def test_timm_reads_the_trained_model(name, options, tmp_path):
     theirs = timm.create_model(name, num_classes=3, **options)
     labels = dict(label_names=['a', 'b', 'c'], model_args=options)
     save_for_hf(theirs, str(tmp_path / 'theirs'), safe_serialization=True, model_config=labels)
@@ -86,27 +86,27 @@ def test_timm_reads_what_was_trained(name, options, tmp_path):
     model = timm.create_model(f'local-dir:{tmp_path / "folder"}', pretrained=True).eval()
     size = options.get('img_size', theirs.pretrained_cfg['input_size'][-1])
     images = torch.randn(2, 3, size, size)
-    wanted = logits(checkpoint, images)
+    expected = logits(checkpoint, images)
     with torch.no_grad():
-        torch.testing.assert_close(model(images), wanted, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(logits(tmp_path / 'folder', images), wanted)
+        torch.testing.assert_close(model(images), expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(logits(tmp_path / 'folder', images), expected)
     content = json.loads((tmp_path / 'folder/config.json').read_text())
     assert content['label_names'] == NAMES
     assert content['architecture'] == name
 
 
-def test_what_the_library_lacks_is_said(tmp_path):
+def test_models_that_the_library_lacks_raise(tmp_path):
     theirs = timm.create_model('test_resnet', num_classes=3)
     labels = dict(label_names=['a', 'b', 'c'])
     save_for_hf(theirs, str(tmp_path / 'theirs'), safe_serialization=True, model_config=labels)
     checkpoint = trained_on(tmp_path / 'theirs', tmp_path / 'run')
     with rejects('--to hf: its TimmBackbone holds a model of timm; leave --to out'):
         publish(checkpoint, str(tmp_path / 'folder'), 'hf')
-    averaged = torch.load(checkpoint)
-    averaged['meta']['cfg'] = averaged['meta']['cfg'].replace(
+    content = torch.load(checkpoint)
+    content['meta']['cfg'] = content['meta']['cfg'].replace(
         "out_type='pooled'", "out_type='featmap'"
     )
-    assert "'featmap'" in averaged['meta']['cfg']
-    torch.save(averaged, checkpoint)
+    assert "'featmap'" in content['meta']['cfg']
+    torch.save(content, checkpoint)
     with rejects('--to timm: timm has no such classifier on the maps of its TimmBackbone'):
         publish(checkpoint, str(tmp_path / 'folder'), 'timm')

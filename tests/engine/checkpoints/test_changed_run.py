@@ -1,4 +1,4 @@
-"""What determines a run may change at a resume only if that is accepted, and then it applies."""
+"""Changed settings that determine a run raise at a resume, or apply with `resume_changed`."""
 
 import pytest
 import torch
@@ -43,14 +43,14 @@ def saved(tmp_path_factory):
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else '',
 )
-def test_a_change_is_told_with_both_values(tmp_path, saved, options, words):
+def test_changes_raise_with_both_values(tmp_path, saved, options, words):
     runner = build(tiny_cfg(tmp_path, **{'custom_hooks': [], **options}))
     for word in words:
         with rejects(f'{word}.*add --resume-changed .*load_from=FILE'):
             runner.resume(str(saved))
 
 
-def test_what_may_change_without_a_word(tmp_path, saved):
+def test_free_settings_may_change(tmp_path, saved):
     options = {
         'val_dataloader.batch_size': 8,
         'train_cfg.val_interval': 3,
@@ -68,6 +68,7 @@ def test_what_may_change_without_a_word(tmp_path, saved):
 
 
 def resumed(tmp_path, saved, options):
+    """A runner that has resumed with changed settings, which it accepts."""
     runner = build(tiny_cfg(tmp_path, custom_hooks=[], resume_changed=True, **options))
     runner.resume(str(saved))
     return runner
@@ -83,22 +84,21 @@ def resumed(tmp_path, saved, options):
     ],
     ids=['lr', 'schedule', 'one', 'longer'],
 )
-def test_an_accepted_change_is_where_a_run_with_it_would_be(tmp_path, saved, options):
+def test_accepted_change_gives_rates_of_a_run_that_began_with_it(tmp_path, saved, options):
     runner = resumed(tmp_path / 'a', saved, options)
     other = train(tiny_cfg(tmp_path / 'b', custom_hooks=[], **options), 6)
-    groups, expected = (
-        [
+
+    def groups_of(runner):
+        return [
             {name: value for name, value in group.items() if name != 'params'}
-            for group in one.optim_wrapper.optimizer.param_groups
+            for group in runner.optim_wrapper.optimizer.param_groups
         ]
-        for one in (runner, other)
-    )
-    assert groups == expected
-    schedulers = [
-        [{**scheduler.state_dict()} for scheduler in one.param_schedulers]
-        for one in (runner, other)
-    ]
-    assert schedulers[0] == schedulers[1]
+
+    def schedules_of(runner):
+        return [{**scheduler.state_dict()} for scheduler in runner.param_schedulers]
+
+    assert groups_of(runner) == groups_of(other)
+    assert schedules_of(runner) == schedules_of(other)
     before = torch.load(saved, weights_only=False)['optimizer']['state']
     after = runner.optim_wrapper.optimizer.state_dict()['state']
     assert before.keys() == after.keys()
@@ -106,7 +106,7 @@ def test_an_accepted_change_is_where_a_run_with_it_would_be(tmp_path, saved, opt
 
 
 def test_moments_stay_with_their_parameters(tmp_path, saved):
-    """In other groups, too, with the rate and the decay of those."""
+    """Also if parameters move to groups with other rates and decays."""
     options = {
         'optim_wrapper.constructor': 'vit_plugin.LayerDecayOptimWrapperConstructor',
         'optim_wrapper.paramwise_cfg': dict(layer_decay_rate=0.5),
@@ -125,7 +125,7 @@ def test_moments_stay_with_their_parameters(tmp_path, saved):
     assert runner.iter == 12
 
 
-def test_another_optimizer_begins_without_moments(tmp_path, saved):
+def test_another_optimizer_starts_without_moments(tmp_path, saved):
     sgd = dict(type='SGD', lr=0.1, momentum=0.9, _delete_=True)
     runner = resumed(tmp_path, saved, {'optim_wrapper.optimizer': sgd})
     assert not runner.optim_wrapper.optimizer.state
@@ -136,40 +136,41 @@ def test_another_optimizer_begins_without_moments(tmp_path, saved):
 @pytest.mark.parametrize(
     ('options', 'position'),
     [
-        # Within the second epoch, 32 of its samples were seen.
+        # The saved run has seen 32 samples of its second epoch.
         ({'train_dataloader.dataset.indices': 48}, 3 + 2),
         ({'train_dataloader.batch_size': 8}, 8 + 4),
         ({'train_dataloader.dataset.indices': 160}, 10 + 2),
     ],
     ids=['fewer', 'batch', 'more'],
 )
-def test_as_many_samples_of_an_epoch_count_as_seen(tmp_path, saved, options, position):
+def test_position_keeps_the_samples_seen_in_the_epoch(tmp_path, saved, options, position):
     runner = resumed(tmp_path, saved, options)
     assert (runner.epoch, runner.iter) == (1, position)
-    assert runner.param_schedulers[1].last_step == min(position - 3, 8)  # it ends at 12
+    # The second schedule begins after 3 steps and ends after 12, so its last step is 8.
+    assert runner.param_schedulers[1].last_step == min(position - 3, 8)
     runner.train()
     assert runner.iter == 3 * len(runner.train_dataloader)
 
 
-def test_without_averages_the_learned_weights_continue(tmp_path):
+def test_removing_the_averages_continues_with_learned_weights(tmp_path):
     first = train(tiny_cfg(tmp_path, custom_hooks=AVERAGES), 6)
     runner = resumed(tmp_path, tmp_path / 'iter_6.pth', {})
     assert all(map(torch.equal, runner.model.parameters(), first.model.parameters()))
 
 
-def test_a_schedule_that_follows_a_metric_is_not_replayed(tmp_path, saved):
+def test_schedule_that_follows_a_metric_raises(tmp_path, saved):
     plateau = dict(type='ReduceOnPlateauLR', monitor='accuracy/top1', rule='greater')
     with rejects('ReduceOnPlateau follows a metric'):
         resumed(tmp_path, saved, {'param_scheduler': [plateau]})
 
 
-def test_another_seed_applies(tmp_path, saved):
+def test_accepted_seed_applies(tmp_path, saved):
     assert resumed(tmp_path / 'a', saved, {}).base_seed == 7
     assert resumed(tmp_path / 'b', saved, {'randomness.seed': 8}).base_seed == 8
 
 
 @pytest.mark.nightly
-def test_the_flag_alone_changes_nothing(tmp_path):
+def test_resume_changed_without_changes_has_no_effect(tmp_path):
     options = {
         'default_hooks.checkpoint.format': 'folder',
         'param_scheduler': [dict(type='MultiStepLR', milestones=[1, 2])],
@@ -181,7 +182,7 @@ def test_the_flag_alone_changes_nothing(tmp_path):
 
 
 @pytest.mark.nightly
-def test_a_schedule_that_has_begun_stays_if_only_the_length_changed(tmp_path):
+def test_longer_run_keeps_a_schedule_that_has_begun(tmp_path):
     options = dict(custom_hooks=[], param_scheduler=[dict(type='CosineAnnealingLR')])
     options |= dict(schedule_length=3)
     train(tiny_cfg(tmp_path, **options), 6)
@@ -189,22 +190,21 @@ def test_a_schedule_that_has_begun_stays_if_only_the_length_changed(tmp_path):
     runner = build(tiny_cfg(tmp_path, **longer))
     runner.resume(str(tmp_path / 'iter_6.pth'))
     assert runner.param_schedulers[0].T_max == 3
-    said = next(tmp_path.glob('*/*.log')).parent.parent
-    assert 'T_max: 3, now 6; param_scheduler.0.end: 3, now 6); with --resume-changed' in ''.join(
-        path.read_text() for path in said.glob('*/*.log')
-    )
+    logs = ''.join(path.read_text() for path in tmp_path.glob('*/*.log'))
+    assert 'T_max: 3, now 6; param_scheduler.0.end: 3, now 6); with --resume-changed' in logs
     runner = build(tiny_cfg(tmp_path, **longer, resume_changed=True))
     runner.resume(str(tmp_path / 'iter_6.pth'))
     assert runner.param_schedulers[0].T_max == 6
 
 
 def train_two_ranks(work_dir: str) -> None:
+    """Train on two ranks up to the middle of the second epoch, with the same batches as one."""
     options = {'train_dataloader.batch_size': 8, 'experiment_name': 'two'}
     train(tiny_cfg(work_dir, launcher='pytorch', custom_hooks=[], **options), 6)
 
 
 @pytest.mark.nightly
-def test_another_number_of_processes_is_no_change(tmp_path, launched):
+def test_another_number_of_ranks_is_not_a_change(tmp_path, launched):
     on_ranks(2, tmp_path, train_two_ranks, str(tmp_path / 'work'))
     runner = build(tiny_cfg(tmp_path / 'work', custom_hooks=[]))
     runner.resume(str(tmp_path / 'work/iter_6.pth'))
@@ -212,7 +212,7 @@ def test_another_number_of_processes_is_no_change(tmp_path, launched):
 
 
 @pytest.mark.nightly
-def test_a_run_by_iterations_keeps_its_iteration(tmp_path):
+def test_iteration_based_run_keeps_its_iteration(tmp_path):
     train(tiny_cfg(tmp_path, 'iter', custom_hooks=[]), 6)
     options = dict(custom_hooks=[], resume_changed=True)
     options |= {'train_dataloader.dataset.indices': 48}

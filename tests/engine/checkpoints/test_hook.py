@@ -1,7 +1,8 @@
-"""There is a whole checkpoint at every moment, and the ones that are asked for are kept."""
+"""A complete checkpoint exists at every moment, and the configured ones are kept."""
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from benchmarks import background_save
 from benchmarks.tiny_run import build, differences, tiny_cfg
 from vit_plugin.engine import CheckpointHook
 from vit_plugin.engine.checkpoints.newest import is_complete
+from vit_plugin.engine.checkpoints.saver import Saver
 from vit_plugin.weights.reading.files import read_checkpoint
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -23,32 +25,30 @@ def hook_of(runner) -> CheckpointHook:
     return next(hook for hook in runner.hooks if isinstance(hook, CheckpointHook))
 
 
-class Witness(Hook):
-    """Looks at the folder whenever a file is about to be removed or put in place."""
+class Witness:
+    """Records whether the marked checkpoint is complete after each file is removed or renamed."""
 
     def __init__(self, folder: Path, monkeypatch) -> None:
-        self.folder, self.moments = folder, []
+        self.folder, self.complete = folder, []
         for name in ('remove', 'unlink', 'replace', 'rename', 'rmdir'):
-            monkeypatch.setattr(os, name, self.looking(getattr(os, name)))
+            monkeypatch.setattr(os, name, self.recorded(getattr(os, name)))
 
-    def looking(self, function):
-        def look(*args, **kwargs):
+    def recorded(self, function):
+        def call(*args, **kwargs):
             result = function(*args, **kwargs)
             marker = self.folder / 'last_checkpoint'
             if marker.is_file():
-                self.moments.append(is_complete(Path(marker.read_text())))
+                self.complete.append(is_complete(Path(marker.read_text())))
             return result
 
-        return look
+        return call
 
 
 @pytest.mark.parametrize(
     ('form', 'background'),
     [('file', False), pytest.param('folder', True, marks=pytest.mark.nightly)],
 )
-def test_the_marker_names_a_whole_checkpoint_at_every_moment(
-    tmp_path, monkeypatch, form, background
-):
+def test_the_marker_always_names_a_complete_checkpoint(tmp_path, monkeypatch, form, background):
     runner = build(
         tiny_cfg(
             tmp_path,
@@ -61,8 +61,8 @@ def test_the_marker_names_a_whole_checkpoint_at_every_moment(
     )
     witness = Witness(tmp_path, monkeypatch)
     runner.train()
-    assert len(witness.moments) > 8
-    assert all(witness.moments)
+    assert len(witness.complete) > 8
+    assert all(witness.complete)
 
 
 @pytest.mark.parametrize(
@@ -76,21 +76,21 @@ def test_the_marker_names_a_whole_checkpoint_at_every_moment(
         ),
     ],
 )
-def test_what_is_kept(tmp_path, options, kept):
+def test_configured_checkpoints_are_kept(tmp_path, options, kept):
     options = {f'default_hooks.checkpoint.{name}': value for name, value in options.items()}
     build(tiny_cfg(tmp_path, 'iter', **{'default_hooks.checkpoint.interval': 2}, **options)).train()
-    found = {
+    names = {
         path.name
         for path in tmp_path.iterdir()
         if path.name.startswith(('epoch', 'iter', 'at', 'best'))
     }
-    assert {name for name in found if not name.startswith('best')} == kept
-    assert len(found - kept) == 1  # the best
+    assert {name for name in names if not name.startswith('best')} == kept
+    assert len(names - kept) == 1  # the best
     assert not list(tmp_path.glob('.*'))
 
 
-def test_the_files_are_mmengines(tmp_path, monkeypatch):
-    """The same entries as MMEngine's own method writes, and one more in meta."""
+def test_files_have_the_entries_of_mmengine(tmp_path, monkeypatch):
+    """The same entries as MMEngine's own method writes, and two more in ``meta``."""
     runner = build(tiny_cfg(tmp_path, **{'train_cfg.max_epochs': 1}))
     runner.train()
     runner.save_checkpoint(str(tmp_path), 'ours.pth')
@@ -106,7 +106,7 @@ def test_the_files_are_mmengines(tmp_path, monkeypatch):
 
 
 class SavesAt(Hook):
-    """Asks for a checkpoint after an iteration."""
+    """Calls ``save_now`` after an iteration."""
 
     priority = 'LOWEST'
 
@@ -117,40 +117,38 @@ class SavesAt(Hook):
         if runner.iter + 1 == self.iteration:
             self.path = hook_of(runner).save_now(runner)
             marked = Path(runner.work_dir, 'last_checkpoint').read_text()
-            self.kept = is_complete(Path(self.path)) and marked == self.path
+            self.is_marked = is_complete(Path(self.path)) and marked == self.path
 
 
-@pytest.mark.parametrize('iteration', [6, 4], ids=['between', 'where one is due'])
-def test_save_now_writes_a_state_once(tmp_path, monkeypatch, iteration):
+@pytest.mark.parametrize('iteration', [6, 4], ids=['between saves', 'at a save'])
+def test_save_now_writes_a_checkpoint_once(tmp_path, monkeypatch, iteration):
     options = {'default_hooks.checkpoint.background': True, 'train_cfg.max_iters': 8}
     runner = build(tiny_cfg(tmp_path, 'iter', **options))
     saving, save, written = SavesAt(iteration), runner.saver.save, []
-    monkeypatch.setattr(
-        runner.saver,
-        'save',
-        lambda out_dir, name, *args, **kwargs: (
-            written.append(name),
-            save(out_dir, name, *args, **kwargs),
-        ),
-    )
+
+    def record(out_dir, name, *args, **kwargs):
+        written.append(name)
+        return save(out_dir, name, *args, **kwargs)
+
+    monkeypatch.setattr(runner.saver, 'save', record)
     runner.register_hook(saving)
     runner.train()
     assert saving.path == str(tmp_path / f'iter_{iteration}.pth')
-    assert saving.kept
+    assert saving.is_marked
     assert read_checkpoint(saving.path)['meta']['iter'] == iteration
     assert written.count(f'iter_{iteration}.pth') == 1
 
 
 @pytest.fixture(scope='module')
 def plain(tmp_path_factory) -> Path:
-    """The folder of a run of two epochs whose saves wait."""
+    """The folder of a run of two epochs that saves in the foreground."""
     folder = tmp_path_factory.mktemp('plain')
     build(tiny_cfg(folder, **{'train_cfg.max_epochs': 2})).train()
     return folder
 
 
 @pytest.mark.nightly
-def test_a_stager_that_torch_closes_after_its_first_use_is_replaced(plain, tmp_path, monkeypatch):
+def test_closed_stager_is_replaced(plain, tmp_path, monkeypatch):
     from torch.distributed.checkpoint.staging import DefaultStager  # not in the oldest torch
 
     def stage(self, tensors):
@@ -169,7 +167,17 @@ def test_a_stager_that_torch_closes_after_its_first_use_is_replaced(plain, tmp_p
     assert not differences(plain / 'epoch_2.pth', tmp_path / 'epoch_2')
 
 
-def test_a_full_disk_in_the_background_ends_the_run_with_the_sentence(tmp_path, monkeypatch):
+def test_a_write_that_outlasts_a_wait_is_awaited_later():
+    released, saver = threading.Event(), Saver(runner=None)
+    thread = saver._thread = threading.Thread(target=released.wait, daemon=True)
+    thread.start()
+    saver.wait(seconds=0.0)
+    threading.Timer(0.2, released.set).start()
+    saver.wait()
+    assert not thread.is_alive()
+
+
+def test_full_disk_in_the_background_raises(tmp_path, monkeypatch):
     def fill(state, path):
         Path(path).write_bytes(bytes(100))
         raise OSError(28, 'No space left on device')
@@ -181,7 +189,7 @@ def test_a_full_disk_in_the_background_ends_the_run_with_the_sentence(tmp_path, 
     assert not list(tmp_path.glob('.*'))
 
 
-def test_the_marker_follows_a_save_that_was_killed_before_it(tmp_path):
+def test_resuming_repairs_a_marker_behind_the_last_save(tmp_path):
     options = {'default_hooks.checkpoint.max_keep_ckpts': 1, 'train_cfg.max_epochs': 2}
     build(tiny_cfg(tmp_path, **options)).train()
     shutil.copy(tmp_path / 'epoch_2.pth', tmp_path / 'epoch_1.pth')
@@ -192,7 +200,7 @@ def test_the_marker_follows_a_save_that_was_killed_before_it(tmp_path):
     assert not (tmp_path / 'epoch_1.pth').exists()
 
 
-def test_leftovers_of_a_killed_save_are_removed(tmp_path):
+def test_temporary_files_of_a_killed_run_are_removed(tmp_path):
     (tmp_path / '.best_a_iter_5.saving').mkdir()
     for name in (
         '.epoch_3.0123abcd.pth',
@@ -211,8 +219,8 @@ def test_leftovers_of_a_killed_save_are_removed(tmp_path):
     assert {path.name for path in tmp_path.glob('.*')} == {'.mine.pth'}
 
 
-def test_an_epoch_that_cuts_accumulated_gradients_is_told(tmp_path):
-    """By iterations the save waits, see test_loops.py."""
+def test_epoch_that_cuts_accumulated_gradients_is_logged(tmp_path):
+    """In iteration-based runs the save waits instead; see test_loops.py."""
     build(
         tiny_cfg(tmp_path, **{'optim_wrapper.accumulative_counts': 3, 'train_cfg.max_epochs': 1})
     ).train()
@@ -222,7 +230,7 @@ def test_an_epoch_that_cuts_accumulated_gradients_is_told(tmp_path):
     )
 
 
-def test_another_runner_is_told(tmp_path):
+def test_another_runner_raises(tmp_path):
     runner = build(
         tiny_cfg(
             tmp_path,
@@ -235,19 +243,21 @@ def test_another_runner_is_told(tmp_path):
 
 
 @pytest.mark.nightly
-def test_memory_of_a_save(tmp_path):
-    """The short form of the campaign: each background save is of its moment, and writing takes no
-    copy of the state.
+def test_saves_are_exact_and_take_little_memory(tmp_path):
+    """A short form of benchmarks/background_save.py.
+
+    A background save has the state of its step, and only that takes a copy of the state.
     """
-    # 90 MB.
+    # A state of 90 MB.
     arch = dict(embed_dims=512, num_layers=2, num_heads=2, feedforward_channels=4096, patch_size=16)
     saving = background_save.measure(tmp_path, 2, arch)
     assert saving.exact == 2
-    most = {name: max(one.memory) / saving.bytes for name, one in saving.measured.items()}
-    assert most['file'] < 0.2
-    assert most['folder'] < 0.2
-    assert most['background'] < 1.2
-    assert most['theirs'] > 0.8
+    # The largest additional memory of each way to save, in sizes of the state.
+    peak = {name: max(save.memory) / saving.bytes for name, save in saving.measured.items()}
+    assert peak['file'] < 0.2
+    assert peak['folder'] < 0.2
+    assert peak['background'] < 1.2
+    assert peak['theirs'] > 0.8
 
 
 @pytest.mark.parametrize(
@@ -263,13 +273,13 @@ def test_memory_of_a_save(tmp_path):
         (dict(rule=['less', 'less']), 'CheckpointHook: '),
     ],
 )
-def test_what_the_end_of_an_epoch_needs_is_checked_at_the_start(options, words):
+def test_wrong_arguments_raise_at_the_start(options, words):
     with rejects(words):
         CheckpointHook(**options)
 
 
-def test_a_run_whose_folder_was_moved_deletes_and_names_its_own_files(tmp_path):
-    """Its last checkpoint names files where it was. Another run may be there by now."""
+def test_moved_run_deletes_only_its_own_files(tmp_path):
+    """Its last checkpoint names files at the old path, where another run may be by now."""
     options = {'default_hooks.checkpoint.max_keep_ckpts': 1, 'train_cfg.max_epochs': 1}
     before, after = tmp_path / 'before', tmp_path / 'after'
     build(tiny_cfg(before, **options)).train()
@@ -293,8 +303,8 @@ def test_a_run_whose_folder_was_moved_deletes_and_names_its_own_files(tmp_path):
     assert (info['best_ckpt'], info['began']) == (str(best), began)
 
 
-def test_a_new_run_in_the_folder_of_another_is_told(tmp_path, capsys):
-    """Until it has a checkpoint, ``--resume`` would continue the other one."""
+def test_new_run_in_the_folder_of_another_warns(tmp_path, capsys):
+    """Until the new run has a checkpoint, ``--resume`` would continue the other run."""
     options = {'train_cfg.max_epochs': 1}
     build(tiny_cfg(tmp_path, **options)).train()
     assert 'an earlier run' not in capsys.readouterr().out

@@ -18,25 +18,26 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 
 
 def saved(folder: Path, *epochs: int) -> None:
+    """Write checkpoints without a position or a run."""
     folder.mkdir(exist_ok=True)
     for epoch in epochs:
         torch.save(dict(a=torch.zeros(3)), folder / f'epoch_{epoch}.pth')
 
 
-def test_an_earlier_runs_checkpoints_are_left_alone(tmp_path):
-    """A fresh run in the folder of a longer one: its marker counts, or a later one of its run."""
+def test_checkpoints_of_an_earlier_run_are_ignored(tmp_path):
+    """In the folder of a longer run, a new run resumes from its own last checkpoint."""
     for epoch in (3, 4, 90):
-        at(tmp_path / f'epoch_{epoch}.pth', epoch, began='20260101_000000')
-    at(tmp_path / 'epoch_5.pth', 5)
+        save_at(tmp_path / f'epoch_{epoch}.pth', epoch, began='20260101_000000')
+    save_at(tmp_path / 'epoch_5.pth', 5)
     (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'epoch_5.pth'))
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_5.pth')
-    at(tmp_path / 'epoch_6.pth', 6)
+    save_at(tmp_path / 'epoch_6.pth', 6)
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_6.pth')
-    (tmp_path / 'last_checkpoint').unlink()  # the run that began last
+    (tmp_path / 'last_checkpoint').unlink()  # without it, the run that began last counts
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_6.pth')
 
 
-def written_in_order(*paths: Path) -> None:
+def set_times_in_order(*paths: Path) -> None:
     """Give the files, and the manifests of folders, times one second apart."""
     now = time.time()
     for i, path in enumerate(paths, -len(paths)):
@@ -45,8 +46,8 @@ def written_in_order(*paths: Path) -> None:
             os.utime(path, (now + i, now + i))
 
 
-def at(path: Path, iteration: int, began: str = '20260102_000000') -> Path:
-    """A checkpoint at an iteration: a file, or a folder if the name has no suffix."""
+def save_at(path: Path, iteration: int, began: str = '20260102_000000') -> Path:
+    """Save a checkpoint of an iteration: as a file, or as a folder if the name has no suffix."""
     state = dict(
         meta=dict(epoch=0, iter=iteration),
         state_dict=dict(a=torch.zeros(3)),
@@ -68,47 +69,47 @@ def at(path: Path, iteration: int, began: str = '20260102_000000') -> Path:
     ],
 )
 @pytest.mark.parametrize('marked', [0, 1, 2, 3, None])
-def test_the_last_one_written_is_taken(tmp_path, names, marked):
-    """Of epochs and iterations, files and folders. What is damaged is passed over."""
-    paths = [at(tmp_path / name, 5 * i) for i, name in enumerate(names)]
+def test_latest_readable_checkpoint_is_taken(tmp_path, names, marked):
+    """Among epochs and iterations, files and folders; damaged ones are passed over."""
+    paths = [save_at(tmp_path / name, 5 * i) for i, name in enumerate(names)]
     if marked is not None:
         (tmp_path / 'last_checkpoint').write_text(str(paths[marked]))
-    written_in_order(
+    set_times_in_order(
         *paths[: (marked or 0) + 1], tmp_path / 'last_checkpoint', *paths[(marked or 0) + 1 :]
     )
     for i in (3, 2, 1):
         assert newest_checkpoint(tmp_path) == str(paths[i])
-        torn = paths[i] if paths[i].is_file() else paths[i] / 'run.json'
-        then = torn.stat().st_mtime_ns
-        torn.write_bytes(torn.read_bytes()[:-1000])
-        os.utime(torn, ns=(then, then))
+        damaged = paths[i] if paths[i].is_file() else paths[i] / 'run.json'
+        modified = damaged.stat().st_mtime_ns
+        damaged.write_bytes(damaged.read_bytes()[:-1000])
+        os.utime(damaged, ns=(modified, modified))
     assert newest_checkpoint(tmp_path) == str(paths[0])
 
 
 @pytest.mark.parametrize('marked', [True, False])
-def test_the_times_of_files_do_not_count(tmp_path, marked):
+def test_modification_times_do_not_matter(tmp_path, marked):
     """After a copy in another order, or with a clock that was set back."""
     names = 'iter_1.pth', 'epoch_9', 'iter_7'
-    paths = [at(tmp_path / name, 5 * i) for i, name in enumerate(names)]
+    paths = [save_at(tmp_path / name, 5 * i) for i, name in enumerate(names)]
     if marked:
         (tmp_path / 'last_checkpoint').write_text(str(paths[-1]))
-    written_in_order(tmp_path / 'last_checkpoint', *reversed(paths))
+    set_times_in_order(tmp_path / 'last_checkpoint', *reversed(paths))
     assert newest_checkpoint(tmp_path) == str(paths[-1])
 
 
-def test_without_a_beginning_a_run_is_its_seed_and_config(tmp_path):
-    """Checkpoints of MMEngine's own runner, and of our earlier ones."""
+def test_runs_without_a_start_time_are_told_apart_by_their_seed(tmp_path):
+    """As in checkpoints of MMEngine's own runner, and of our earlier versions."""
     for epoch, seed in ((1, 3), (2, 3), (90, 5)):
         torch.save(dict(meta=dict(iter=epoch, seed=seed)), tmp_path / f'epoch_{epoch}.pth')
     (tmp_path / 'last_checkpoint').write_text('epoch_1.pth')
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_2.pth')
 
 
-def test_folders_of_other_programs_are_not_taken(tmp_path):
+def test_folders_of_other_programs_are_ignored(tmp_path):
     (tmp_path / 'epoch_3').mkdir()
     (tmp_path / 'epoch_3/mp_rank_00_model_states.pt').write_bytes(b'content')
     assert newest_checkpoint(tmp_path) is None
-    at(tmp_path / 'epoch_1.pth', 5)
+    save_at(tmp_path / 'epoch_1.pth', 5)
     (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'epoch_3'))
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_1.pth')
 
@@ -122,8 +123,8 @@ def test_folders_of_other_programs_are_not_taken(tmp_path):
         'C:\\runs\\epoch_3.pth',
     ],
 )
-def test_a_marker_names_a_file_of_its_own_folder(tmp_path, monkeypatch, text):
-    """As after a folder was moved or copied, whose original trains on."""
+def test_marker_is_resolved_within_its_own_folder(tmp_path, monkeypatch, text):
+    """Its folder may have been moved or copied, while the original continues to train."""
     monkeypatch.chdir(tmp_path)
     saved(tmp_path / 'elsewhere', 3)
     work_dir = tmp_path / 'work'
@@ -137,7 +138,7 @@ def test_a_marker_names_a_file_of_its_own_folder(tmp_path, monkeypatch, text):
     assert newest_checkpoint(work_dir) == str(work_dir / 'epoch_3.pth')
 
 
-def test_the_config_may_have_the_checkpoints_elsewhere(tmp_path):
+def test_checkpoints_may_be_in_a_configured_folder(tmp_path):
     saved(tmp_path / 'disk', 3)
     (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'disk/epoch_3.pth'))
     assert newest_checkpoint(tmp_path, tmp_path / 'disk') == str(tmp_path / 'disk/epoch_3.pth')
@@ -153,7 +154,7 @@ def test_the_config_may_have_the_checkpoints_elsewhere(tmp_path):
 @example(b'..')
 @example(b'/\x01')
 @example(b'/tmp/' + b'a' * 300)
-def test_any_marker_will_do(tmp_path_factory, content):
+def test_any_content_of_the_marker_is_tolerated(tmp_path_factory, content):
     folder = tmp_path_factory.mktemp('work')
     for epoch in (9, 10):
         torch.save(dict(a=torch.zeros(3)), folder / f'epoch_{epoch}.pth')

@@ -1,6 +1,4 @@
-"""Going on with a run: from the newest checkpoint that is whole, and without running what one
-holds.
-"""
+"""Resuming a run from the newest complete checkpoint, without running code that is in it."""
 
 import json
 import shutil
@@ -21,6 +19,7 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 
 
 def changed(cfg: Config, name: str, **options: object) -> Config:
+    """A copy of a config with a new name for its run."""
     cfg = cfg.copy()
     cfg.merge_from_dict({'experiment_name': name, **options})
     return cfg
@@ -46,7 +45,7 @@ def trained(run, tmp_path) -> Config:
 @pytest.mark.parametrize(
     'runner_type', ['vit_plugin.Runner', pytest.param('Runner', marks=pytest.mark.nightly)]
 )
-def test_the_saved_config_is_not_run(trained, tmp_path, runner_type):
+def test_code_in_the_saved_config_is_not_run(trained, tmp_path, runner_type):
     canary, path = tmp_path / 'canary', Path(trained.work_dir, 'epoch_2.pth')
     checkpoint = torch.load(path, weights_only=False)
     checkpoint['meta']['config'] = f"gpu_ids = [0]\nopen({str(canary)!r}, 'w').close()\n"
@@ -70,7 +69,7 @@ def test_the_saved_config_is_not_run(trained, tmp_path, runner_type):
 
 
 @pytest.mark.parametrize('classes', [list('0123456789'), list('abcdefghij')])
-def test_a_classifier_of_other_classes_begins_anew(trained, classes, monkeypatch):
+def test_classifier_is_loaded_only_for_the_same_classes(trained, classes, monkeypatch):
     path = Path(trained.work_dir, 'epoch_2.pth')
     checkpoint = torch.load(path, weights_only=False)
     checkpoint['meta']['dataset_meta']['classes'] = classes
@@ -82,38 +81,39 @@ def test_a_classifier_of_other_classes_begins_anew(trained, classes, monkeypatch
     )
     runner._train_loop = runner.build_train_loop(runner._train_loop)
     runner.call_hook('before_run')
-    said: list[str] = []
-    monkeypatch.setattr(runner.logger, 'info', said.append)
+    messages: list[str] = []
+    monkeypatch.setattr(runner.logger, 'info', messages.append)
     runner.load_or_resume()
-    saved, loaded, same = checkpoint['ema_state_dict'], runner.model.state_dict(), classes[0] == '0'
+    saved, loaded = checkpoint['ema_state_dict'], runner.model.state_dict()
+    has_same_classes = classes[0] == '0'  # as in the run's data
     assert torch.equal(loaded['backbone.pos_embed'], saved['module.backbone.pos_embed'])
     assert (
         torch.equal(loaded['head.layers.head.weight'], saved['module.head.layers.head.weight'])
-        == same
+        == has_same_classes
     )
-    assert (f'has other classes ({classes[0]}' in ''.join(said)) != same
+    assert (f'has other classes ({classes[0]}' in ''.join(messages)) != has_same_classes
 
 
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1000])
 
 
-def zeroed(path: Path) -> None:
+def zero(path: Path) -> None:
     path.write_bytes(bytes(path.stat().st_size))
 
 
-def flipped(path: Path) -> None:
+def flip_bits(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 255
     path.write_bytes(content)
 
 
-def emptied(path: Path) -> None:
+def empty(path: Path) -> None:
     path.write_bytes(b'')
 
 
-@pytest.mark.parametrize('damage', [cut, zeroed, flipped, emptied, Path.unlink])
-def test_a_damaged_newest_checkpoint_is_passed_over(trained, damage, caplog):
+@pytest.mark.parametrize('damage', [cut, zero, flip_bits, empty, Path.unlink])
+def test_damaged_newest_checkpoint_is_passed_over(trained, damage, caplog):
     folder = Path(trained.work_dir)
     damage(folder / 'epoch_2.pth')
     assert newest_checkpoint(folder) == str(folder / 'epoch_1.pth')
@@ -127,7 +127,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(trained, damage, caplog):
         newest_checkpoint(folder)
 
 
-def test_weights_alone_cannot_be_resumed_from(trained, tmp_path):
+def test_resuming_from_weights_alone_raises(trained, tmp_path):
     torch.save(
         dict(
             state_dict=torch.load(Path(trained.work_dir, 'epoch_2.pth'), weights_only=False)[
@@ -149,7 +149,7 @@ def without_a_block(state: dict) -> dict:
     }
 
 
-def of_integers(state: dict, name: str) -> dict:
+def with_integers(state: dict, name: str) -> dict:
     return {**state, name: (state[name] * 30).to(torch.int8)}
 
 
@@ -160,20 +160,23 @@ def of_integers(state: dict, name: str) -> dict:
     ('change', 'words'),
     [
         (without_a_block, 'lacks blocks.0.norm1.weight.*in load_weights or init_cfg'),
-        (lambda state: of_integers(state, 'backbone.pos_embed'), 'has backbone.pos_embed as int8'),
         (
-            lambda state: of_integers(state, 'head.layers.head.weight'),
+            lambda state: with_integers(state, 'backbone.pos_embed'),
+            'has backbone.pos_embed as int8',
+        ),
+        (
+            lambda state: with_integers(state, 'head.layers.head.weight'),
             'has head.layers.head.weight as int8',
         ),
     ],
 )
-def test_incomplete_and_integer_weights_are_no_start(trained, tmp_path, change, words, part):
+def test_incomplete_and_integer_weights_raise(trained, tmp_path, change, words, part):
     path = Path(trained.work_dir, 'epoch_2.pth')
     checkpoint = torch.load(path, weights_only=False)
-    changes = change(checkpoint['state_dict'])
-    checkpoint[part] = (
-        changes if part == 'state_dict' else {f'module.{name}': x for name, x in changes.items()}
-    )
+    weights = change(checkpoint['state_dict'])
+    if part == 'ema_state_dict':
+        weights = {f'module.{name}': value for name, value in weights.items()}
+    checkpoint[part] = weights
     torch.save(checkpoint, tmp_path / 'x.pth')
     runner = build_runner(
         changed(trained, 'new', work_dir=str(tmp_path / 'new'), load_from=str(tmp_path / 'x.pth'))
@@ -184,7 +187,7 @@ def test_incomplete_and_integer_weights_are_no_start(trained, tmp_path, change, 
     assert all(
         torch.equal(value, before[name]) for name, value in runner.model.state_dict().items()
     )
-    if change is not without_a_block:  # what a resumed run misses is compared elsewhere
+    if change is not without_a_block:  # test_same_run.py resumes with missing weights
         runner = build_runner(
             changed(trained, 'resumed', resume=True, load_from=str(tmp_path / 'x.pth'))
         )
@@ -192,7 +195,7 @@ def test_incomplete_and_integer_weights_are_no_start(trained, tmp_path, change, 
             runner.train()
 
 
-def test_a_checkpoint_that_does_not_fit_the_disk_leaves_the_one_before(trained, monkeypatch):
+def test_full_disk_keeps_the_last_checkpoint(trained, monkeypatch):
     folder = Path(trained.work_dir)
     before = (folder / 'epoch_2.pth').read_bytes()
     runner = build_runner(changed(trained, 'full', **{'train_cfg.max_epochs': 3, 'resume': True}))
@@ -211,7 +214,7 @@ def test_a_checkpoint_that_does_not_fit_the_disk_leaves_the_one_before(trained, 
 
 
 @pytest.mark.nightly
-def test_the_record_is_that_of_the_checkpoint(trained):
+def test_damaged_record_is_restored_from_the_checkpoint(trained):
     path = Path(trained.work_dir, 'metrics.json')
     before = json.loads(path.read_text())['history']
     path.write_text('torn')
@@ -222,7 +225,7 @@ def test_the_record_is_that_of_the_checkpoint(trained):
 
 
 @pytest.mark.nightly
-def test_a_flexible_runner_trains_and_resumes_in_the_tools(trained, tmp_path):
+def test_flexible_runner_trains_and_resumes(trained, tmp_path):
     canary = tmp_path / 'canary'
     cfg = read_config(
         'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py',
@@ -262,7 +265,7 @@ def test_a_flexible_runner_trains_and_resumes_in_the_tools(trained, tmp_path):
     assert not canary.exists()
 
 
-def test_a_run_to_resume_without_a_checkpoint_begins_from_the_weights_of_its_config(tmp_path):
+def test_resume_without_a_checkpoint_starts_from_begin_from(tmp_path):
     first = build(tiny_cfg(tmp_path / 'first'))
     weights = {name: value.clone() for name, value in first.model.state_dict().items()}
     torch.save(dict(state_dict=weights), tmp_path / 'weights.pth')
@@ -281,13 +284,15 @@ def test_a_run_to_resume_without_a_checkpoint_begins_from_the_weights_of_its_con
     )
 
 
-def test_a_training_keeps_the_weights_to_begin_from():
+def test_resume_flag_turns_load_from_into_begin_from():
     from vit_plugin.commands import entry, train
     from vit_plugin.commands.command_line import apply_training_flags
 
     cfg = Config(dict(load_from='weights.pth', resume=False))
-    apply_training_flags(cfg, entry.parser_of(train).parse_args(['config.py', '--resume']))
+    apply_training_flags(cfg, entry.build_parser(train).parse_args(['config.py', '--resume']))
     assert (cfg.resume, cfg.load_from, cfg.begin_from) == (True, None, 'weights.pth')
     cfg = Config(dict(load_from='a.pth'))
-    apply_training_flags(cfg, entry.parser_of(train).parse_args(['config.py', '--resume-changed']))
+    apply_training_flags(
+        cfg, entry.build_parser(train).parse_args(['config.py', '--resume-changed'])
+    )
     assert (cfg.resume, cfg.resume_changed, cfg.load_from) == (True, True, None)

@@ -1,4 +1,4 @@
-"""The table of what may change at a resume, and what is compared."""
+"""The settings that determine a run, and the table of those that may change at a resume."""
 
 from pathlib import Path
 
@@ -9,11 +9,11 @@ from test_configs import recipes
 
 from vit_plugin.config import read_config
 from vit_plugin.engine.checkpoints.run_settings import (
-    FREE,
+    CHANGEABLE_SETTINGS,
     FREE_ANYWHERE,
     FREE_VALUES,
+    OBSERVING_HOOKS,
     RUN_SECTIONS,
-    WATCHING,
     changed_settings,
     flat_settings,
 )
@@ -30,7 +30,7 @@ CFG = dict(
 )
 
 
-def test_what_determines_a_run():
+def test_flat_settings_are_those_that_determine_a_run():
     assert flat_settings(CFG) == {
         'model.type': 'ImageClassifier',
         'model.backbone.drop_rate': '0.1',
@@ -42,24 +42,24 @@ def test_what_determines_a_run():
     }
 
 
-def test_the_page_has_the_table():
+def test_the_page_lists_every_name_of_the_table():
     page = Path('docs/cluster_reference.md').read_text()
     table = page.partition('## What may change at a resume')[2].partition('\n## ')[0]
     names = (
         *RUN_SECTIONS,
         *FREE_ANYWHERE,
         *FREE_VALUES,
-        *WATCHING,
-        *FREE,
-        *(name for some in FREE.values() for name in some),
+        *OBSERVING_HOOKS,
+        *CHANGEABLE_SETTINGS,
+        *(name for free_names in CHANGEABLE_SETTINGS.values() for name in free_names),
     )
     missing = [name for name in names if f'`{name}`' not in table and f'`{name}.' not in table]
     assert not missing
 
 
 @recipes(nightly=True)
-def test_the_text_of_a_config_says_the_same(path):
-    """MMEngine's checkpoints have no more."""
+def test_text_of_a_config_gives_the_same_settings(path):
+    """MMEngine's checkpoints have only this text."""
     cfg = read_config(path)
     text = Config(cfg._cfg_dict, format_python_code=False).pretty_text
     assert changed_settings(cfg, dict(cfg=text)) == {}
@@ -67,5 +67,5 @@ def test_the_text_of_a_config_says_the_same(path):
 
 
 @pytest.mark.parametrize('text', ['', None, 'model = <function f at 0x7f>', 'x = 1'])
-def test_a_config_that_is_not_plain_is_not_compared(text):
+def test_unreadable_config_text_is_not_compared(text):
     assert changed_settings(CFG, dict(cfg=text)) == {}

@@ -1,6 +1,4 @@
-"""A checkpoint of another run, or with a part of a state, is rejected in a sentence that says what
-differs.
-"""
+"""Resuming from a checkpoint of another run, or with an incomplete state, raises what differs."""
 
 import math
 import re
@@ -26,7 +24,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def runner(tmp_path_factory):
-    """The runner of that run, which refuses one checkpoint after another."""
+    """A runner of that run. Tests share it, since each of their checkpoints is rejected."""
     return build(tiny_cfg(tmp_path_factory.mktemp('refusing'), custom_hooks=[]))
 
 
@@ -47,22 +45,23 @@ def runner(tmp_path_factory):
         ),
     ],
 )
-def test_another_run_is_told(tmp_path, saved, options, words):
+def test_checkpoint_of_another_model_raises(tmp_path, saved, options, words):
     runner = build(tiny_cfg(tmp_path, custom_hooks=[], **options))
     with rejects(f'{re.escape(str(saved))}.*{words}.*load_from=FILE'):
         runner.resume(str(saved))
 
 
-def without_states(state: dict) -> None:
+def remove_states(state: dict) -> None:
+    """Keep the states of three parameters."""
     for number in list(state['optimizer']['state'])[3:]:
         del state['optimizer']['state'][number]
 
 
-def other_moments(state: dict) -> None:
+def change_shape_of_moments(state: dict) -> None:
     state['optimizer']['state'][0]['exp_avg'] = torch.zeros(3)
 
 
-def no_moments(state: dict) -> None:
+def remove_moments(state: dict) -> None:
     del state['optimizer']['state'][0]['exp_avg_sq']
 
 
@@ -71,9 +70,9 @@ def no_moments(state: dict) -> None:
     [
         (lambda state: state.pop('optimizer'), 'no state of the optimizer'),
         (lambda state: state.update(optimizer=None), 'no state of the optimizer'),
-        (without_states, 'has the state of 3 parameters, and [0-9]+ were saved'),
-        (other_moments, r"state of the form .*'exp_avg': \(\(3,\).* where AdamW has"),
-        (no_moments, "state of the form .* where AdamW has .*'exp_avg_sq'"),
+        (remove_states, 'has the state of 3 parameters, and [0-9]+ were saved'),
+        (change_shape_of_moments, r"state of the form .*'exp_avg': \(\(3,\).* where AdamW has"),
+        (remove_moments, "state of the form .* where AdamW has .*'exp_avg_sq'"),
         (
             lambda state: state['optimizer']['param_groups'][0].update(lr=math.nan),
             'its optimizer has lr=nan',
@@ -141,13 +140,13 @@ def no_moments(state: dict) -> None:
         ),
     ],
 )
-def test_a_part_of_a_state_is_not_resumed_from(
+def test_incomplete_and_invalid_states_raise(
     tmp_path, saved, runner, damage: Callable[[dict], object], words
 ):
     state = torch.load(saved, weights_only=False)
     damage(state)
     torch.save(state, tmp_path / 'damaged.pth')
-    init_default_scope('mmpretrain')  # of the data, which are built as it resumes
+    init_default_scope('mmpretrain')  # resuming builds the data of MMPretrain
     before = {name: value.clone() for name, value in runner.model.state_dict().items()}
     with rejects(words):
         runner.resume(str(tmp_path / 'damaged.pth'))
@@ -172,15 +171,15 @@ def test_a_part_of_a_state_is_not_resumed_from(
     ],
     ids=lambda optimizer: optimizer['type'],
 )
-def test_what_a_run_saved_is_resumed_from(tmp_path, optimizer):
+def test_states_of_other_optimizers_are_resumed(tmp_path, optimizer):
     options = {'optim_wrapper.optimizer': dict(optimizer, _delete_=True), 'custom_hooks': []}
     build(tiny_cfg(tmp_path, **options)).train()
-    again = build(tiny_cfg(tmp_path, **options))
-    again.resume(str(tmp_path / 'epoch_2.pth'))
-    assert again.epoch == 2
+    resumed = build(tiny_cfg(tmp_path, **options))
+    resumed.resume(str(tmp_path / 'epoch_2.pth'))
+    assert resumed.epoch == 2
 
 
-def test_the_same_run_goes_on(tmp_path, saved):
+def test_infinite_buffers_are_accepted(tmp_path, saved):
     runner = build(tiny_cfg(tmp_path, custom_hooks=[]))
     # A buffer may be infinite from the start.
     runner.model.register_buffer('mask', torch.tensor(-math.inf))
@@ -192,22 +191,24 @@ def test_the_same_run_goes_on(tmp_path, saved):
 
 
 @pytest.mark.nightly
-def test_a_run_is_resumed_before_a_schedule_has_begun(tmp_path):
-    late = {
+def test_run_is_resumed_before_a_schedule_has_begun(tmp_path):
+    options = {
         'param_scheduler': [
             dict(type='LinearLR', start_factor=0.1, by_epoch=False, end=8),
             dict(type='CosineAnnealingLR', by_epoch=False, begin=8, end=12),
         ],
         'custom_hooks': [],
     }
-    build(tiny_cfg(tmp_path, **late)).train()
-    again = build(tiny_cfg(tmp_path, **late))
-    again.resume(str(tmp_path / 'epoch_1.pth'))
-    assert [schedule.last_step for schedule in again.param_schedulers] == [4, -1]
+    build(tiny_cfg(tmp_path, **options)).train()
+    resumed = build(tiny_cfg(tmp_path, **options))
+    resumed.resume(str(tmp_path / 'epoch_1.pth'))
+    assert [schedule.last_step for schedule in resumed.param_schedulers] == [4, -1]
 
 
-def test_a_checkpoint_of_mmengine(tmp_path, saved):
-    """It has no facts of our run, but the text of its config; without it, the optimizer's kind."""
+def test_checkpoint_of_mmengine_is_compared(tmp_path, saved):
+    """It has no record of the run, but the text of its config. Without that, the state of the
+    optimizer is compared.
+    """
     checkpoint = torch.load(saved, weights_only=False)
     del checkpoint['meta']['run']
     torch.save(checkpoint, tmp_path / 'theirs.pth')
@@ -229,11 +230,11 @@ def test_a_checkpoint_of_mmengine(tmp_path, saved):
 
 
 @pytest.mark.nightly
-def test_a_run_of_one_cycle_goes_on(tmp_path):
+def test_one_cycle_schedule_is_resumed(tmp_path):
     cycle = dict(type='OneCycleLR', eta_max=1e-3, by_epoch=True, convert_to_iter_based=True)
     cfg = tiny_cfg(tmp_path, custom_hooks=[], param_scheduler=[cycle])
     build(cfg).train()
-    again = build(tiny_cfg(tmp_path, custom_hooks=[], param_scheduler=[cycle]))
-    # MMEngine's state of this schedule has a function in it.
-    again.resume(str(tmp_path / 'epoch_1.pth'))
-    assert again.epoch == 1
+    resumed = build(tiny_cfg(tmp_path, custom_hooks=[], param_scheduler=[cycle]))
+    # In MMEngine, the state of this schedule contains a function.
+    resumed.resume(str(tmp_path / 'epoch_1.pth'))
+    assert resumed.epoch == 1

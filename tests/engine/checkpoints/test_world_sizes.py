@@ -1,11 +1,11 @@
-"""A run that goes on with another number of processes, through the runner."""
+"""Runs that are resumed on a different number of ranks."""
 
 from itertools import chain
 from pathlib import Path
 
 import pytest
 import torch
-from engine.test_runtime_info import Spoils
+from engine.test_runtime_info import SpoilImagesHook
 from mmengine.dist import all_gather_object, get_world_size, is_main_process
 from mmengine.hooks import Hook
 from ranks import on_ranks
@@ -17,7 +17,7 @@ from vit_plugin.weights.reading.folders import read_folder
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 
-# Settings with which every run draws the same for any number of processes.
+# Settings with which a run has no randomness that depends on the number of ranks.
 OPTIONS = {
     'model.train_cfg': None,
     'model.backbone.drop_rate': 0.0,
@@ -28,7 +28,7 @@ OPTIONS = {
 
 
 class WitnessHook(Hook):
-    """Saves again what was read, and notes the samples of each iteration."""
+    """Asserts that a loaded state is saved unchanged, and records the samples of each step."""
 
     priority = 'LOWEST'
 
@@ -37,8 +37,8 @@ class WitnessHook(Hook):
 
     def before_train(self, runner) -> None:
         if runner.iter:
-            place = dict(epoch=runner.epoch, iter=runner.iter)
-            runner.saver.save(runner.work_dir, 'again', meta=place, folder=True)
+            position = dict(epoch=runner.epoch, iter=runner.iter)
+            runner.saver.save(runner.work_dir, 'again', meta=position, folder=True)
             if is_main_process():
                 assert (
                     differences(final_checkpoint(runner.work_dir), Path(runner.work_dir, 'again'))
@@ -49,8 +49,8 @@ class WitnessHook(Hook):
         self.samples[runner.iter] = sorted(chain(*all_gather_object(sample_files(data_batch))))
 
 
-def go_on(work_dir: str, stop: int | None, **options: object) -> dict[int, list]:
-    """Train from where the folder's run is to the end of an iteration."""
+def resume_until(work_dir: str, stop: int | None, **options: object) -> dict[int, list]:
+    """Resume the run of a folder until an iteration, or to its end. Returns the samples."""
     runner = build(
         tiny_cfg(
             work_dir,
@@ -72,31 +72,32 @@ def go_on(work_dir: str, stop: int | None, **options: object) -> dict[int, list]
     return witness.samples
 
 
-def sharded(work_dir: str, stop: int | None) -> None:
-    go_on(work_dir, stop, sharding=dict())
+def resume_sharded(work_dir: str, stop: int | None) -> None:
+    resume_until(work_dir, stop, sharding=dict())
 
 
 @pytest.mark.nightly
 def test_two_sharded_ranks_then_one_process_then_two(tmp_path):
-    whole = go_on(str(tmp_path / 'whole'), None)
+    whole = resume_until(str(tmp_path / 'whole'), None)
     work_dir = tmp_path / 'run'
-    for number, stop in enumerate((5, 9, None)):
+    for number, stop in enumerate((5, 9, None)):  # the middle part runs in one process
         (folder := tmp_path / f'ranks_{number}').mkdir()
         if stop == 9:
-            go_on(str(work_dir), stop)
+            resume_until(str(work_dir), stop)
         else:
-            on_ranks(2, folder, sharded, str(work_dir), stop)
+            on_ranks(2, folder, resume_sharded, str(work_dir), stop)
     samples = {}
     for stop in (5, 9, None):
         samples |= torch.load(work_dir / f'samples_{stop}', weights_only=False)
-    assert samples == whole  # the same in every iteration, each once
+    assert samples == whole
     expected = torch.load(final_checkpoint(tmp_path / 'whole'), weights_only=False)['state_dict']
     for name, value in read_folder(final_checkpoint(work_dir))['state_dict'].items():
-        # float32, at a rate of 1e-2.
+        # Rounding in float32, at a learning rate of 1e-2.
         torch.testing.assert_close(value, expected[name], rtol=0, atol=2e-3)
 
 
-def leave_a_step_out(work_dir: str) -> None:
+def skip_a_step(work_dir: str) -> None:
+    """Train on sharded ranks; SpoilImagesHook makes the loss of one rank NaN in one step."""
     runner = build(
         tiny_cfg(
             work_dir,
@@ -110,7 +111,7 @@ def leave_a_step_out(work_dir: str) -> None:
             },
         )
     )
-    runner.register_hook(Spoils())
+    runner.register_hook(SpoilImagesHook())
     runner.train()
     assert runner.iter == 8
     assert runner.message_hub.get_info('skipped_steps') == 1
@@ -118,6 +119,6 @@ def leave_a_step_out(work_dir: str) -> None:
 
 
 @pytest.mark.nightly
-def test_sharded_ranks_leave_out_the_bad_loss_of_one(tmp_path):
-    on_ranks(2, tmp_path, leave_a_step_out, str(tmp_path / 'work'))
+def test_sharded_ranks_skip_a_step_with_a_bad_loss(tmp_path):
+    on_ranks(2, tmp_path, skip_a_step, str(tmp_path / 'work'))
     assert (tmp_path / 'work/non_finite_step_5.json').is_file()

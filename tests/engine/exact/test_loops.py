@@ -1,6 +1,6 @@
-"""Runs that are stopped and resumed, beside one that is not.
+"""Runs that are stopped and resumed end as uninterrupted ones.
 
-The campaign stops after every iteration.
+``benchmarks/exactness.py`` stops after every iteration.
 """
 
 import json
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 
 @pytest.fixture(scope='module')
 def whole(tmp_path_factory):
-    """Gives the folder of a run that nothing has disturbed, by the kind of its loop."""
+    """A function that returns the folder of an uninterrupted run for the kind of a loop."""
 
     @cache
     def folder(loop: str) -> Path:
@@ -33,33 +33,30 @@ def whole(tmp_path_factory):
     return folder
 
 
-# Inside an epoch, at an epoch's last iteration, and with other workers afterward.
 @pytest.mark.parametrize(
-    ('loop', 'stop', 'workers', 'after'),
+    ('loop', 'stop', 'workers', 'workers_after'),
     [
-        ('epoch', 8, 0, 0),
-        *(
-            pytest.param(*other, marks=pytest.mark.nightly)
-            for other in (('epoch', 6, 2, 0), ('iter', 7, 0, 2))
-        ),
+        ('epoch', 8, 0, 0),  # stopped after the last of the 4 iterations of an epoch
+        pytest.param('epoch', 6, 2, 0, marks=pytest.mark.nightly),  # within an epoch
+        pytest.param('iter', 7, 0, 2, marks=pytest.mark.nightly),
     ],
 )
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(
-    whole, tmp_path, loop, stop, workers, after
+def test_resumed_run_ends_as_an_uninterrupted_one(
+    whole, tmp_path, loop, stop, workers, workers_after
 ):
-    stop_and_resume(tmp_path, stop, loop, workers, after)
+    stop_and_resume(tmp_path, stop, loop, workers, workers_after)
     assert compare(whole(loop), tmp_path) == []
 
 
 @pytest.mark.nightly
-def test_a_run_of_a_wider_model_with_the_passes(tmp_path):
+def test_resumed_run_with_passes_ends_as_an_uninterrupted_one(tmp_path):
     train(tiny_cfg(tmp_path / 'whole', **WIDE))
     stop_and_resume(tmp_path / 'stopped', 6, 'epoch', **WIDE)
     assert compare(tmp_path / 'whole', tmp_path / 'stopped') == []
 
 
 @pytest.mark.nightly
-def test_the_line_of_a_validation_tells_its_own_iteration(tmp_path):
+def test_validation_is_logged_with_its_iteration(tmp_path):
     build(tiny_cfg(tmp_path, log_level='INFO')).train()
     lines = re.findall(
         r'Epoch\(val\) +\[(\d)\].* iter: (\d+)', next(tmp_path.rglob('*.log')).read_text()
@@ -68,8 +65,8 @@ def test_the_line_of_a_validation_tells_its_own_iteration(tmp_path):
 
 
 @pytest.mark.nightly
-def test_an_iteration_based_run_over_data_that_end(tmp_path):
-    """MMEngine's and our samplers in turn: the order is the same."""
+def test_iteration_based_run_over_finite_data_is_resumed(tmp_path):
+    """MMEngine's sampler and ours, which give the same order."""
     options = {'train_dataloader.sampler': dict(type='DefaultSampler', shuffle=True)}
     train(tiny_cfg(tmp_path / 'whole', 'iter', **options))
     stop_and_resume(
@@ -83,7 +80,7 @@ def test_an_iteration_based_run_over_data_that_end(tmp_path):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('loop', ['epoch', 'iter'])
-def test_a_validation_that_was_cut_short_is_made_up_for(whole, tmp_path, loop):
+def test_interrupted_validation_is_repeated(whole, tmp_path, loop):
     runner = build(tiny_cfg(tmp_path, loop))
     runner.register_hook(DieHook(8, 'validation'))
     with pytest.raises(StoppedError):
@@ -93,24 +90,24 @@ def test_a_validation_that_was_cut_short_is_made_up_for(whole, tmp_path, loop):
 
 
 @pytest.mark.nightly
-def test_a_decay_from_a_stable_phase_is_that_of_a_run_of_its_length(tmp_path):
-    """WSD: a longer run is stopped before its decay, and another decay follows."""
+def test_decay_from_a_stable_phase_equals_a_run_of_that_length(tmp_path):
+    """Warmup-stable-decay: a run is stopped before its decay, and resumed with an earlier one."""
 
-    def lasting(iterations: int) -> dict:
+    def options_for(iterations: int) -> dict:
         warm_up = dict(type='LinearLR', start_factor=0.1, by_epoch=False, end=3)
         decay = dict(type='LinearLR', start_factor=1.0, end_factor=0.0, by_epoch=False)
         decay |= dict(begin=iterations - 4, end=iterations)
         return {'train_cfg.max_iters': iterations, 'param_scheduler': [warm_up, decay]}
 
-    train(tiny_cfg(tmp_path / 'whole', 'iter', **lasting(12)))
-    train(tiny_cfg(tmp_path / 'stable', 'iter', **lasting(40)), 7)
-    train(tiny_cfg(tmp_path / 'stable', 'iter', resume=True, **lasting(12)))
+    train(tiny_cfg(tmp_path / 'whole', 'iter', **options_for(12)))
+    train(tiny_cfg(tmp_path / 'stable', 'iter', **options_for(40)), 7)
+    train(tiny_cfg(tmp_path / 'stable', 'iter', resume=True, **options_for(12)))
     assert compare(tmp_path / 'whole', tmp_path / 'stable') == []
 
 
 @pytest.mark.nightly
-def test_no_checkpoint_cuts_a_window_of_accumulated_gradients(tmp_path):
-    """One is due after 5 and 10 iterations, and the optimizer steps after 6 and 12."""
+def test_checkpoints_wait_for_accumulated_gradients(tmp_path):
+    """Saves are due after 5 and 10 iterations, but the optimizer steps after 6 and 12."""
     options = {'optim_wrapper.accumulative_counts': 3, 'default_hooks.checkpoint.interval': 5}
     train(tiny_cfg(tmp_path / 'whole', 'iter', **options))
     runner = build(tiny_cfg(tmp_path / 'killed', 'iter', **options))
@@ -123,34 +120,34 @@ def test_no_checkpoint_cuts_a_window_of_accumulated_gradients(tmp_path):
 
 
 @pytest.mark.nightly
-def test_a_seed_that_was_drawn_is_kept_in_the_checkpoint(tmp_path):
-    """In short epochs too, for which MMEngine cuts the data set."""
-    drawn = {
+def test_drawn_seed_is_kept_in_the_checkpoint(tmp_path):
+    """Also with ``num_batch_per_epoch``, for which MMEngine cuts the data set."""
+    options = {
         'randomness.seed': None,
         'train_cfg.max_epochs': 2,
         'train_dataloader.num_batch_per_epoch': 3,
     }
-    first = train(tiny_cfg(tmp_path / 'stopped', **drawn), 5)
-    train(tiny_cfg(tmp_path / 'stopped', resume=True, **drawn))
-    train(tiny_cfg(tmp_path / 'whole', **{**drawn, 'randomness.seed': first.base_seed}))
+    first = train(tiny_cfg(tmp_path / 'stopped', **options), 5)
+    train(tiny_cfg(tmp_path / 'stopped', resume=True, **options))
+    train(tiny_cfg(tmp_path / 'whole', **{**options, 'randomness.seed': first.base_seed}))
     assert compare(tmp_path / 'whole', tmp_path / 'stopped') == []
 
 
 @pytest.mark.nightly
-def test_an_epoch_of_another_length_is_refused(tmp_path):
+def test_epoch_of_another_length_raises(tmp_path):
     train(tiny_cfg(tmp_path), 6)
     options = {'train_dataloader.dataset.indices': 128}
     with rejects('dataset.indices: 64, now 128'):
         build_runner(tiny_cfg(tmp_path, resume=True, **options)).train()
     state = torch.load(tmp_path / 'iter_6.pth', weights_only=False)
-    state['meta'].update(run={}, cfg='')  # of a runner that records nothing
+    state['meta'].update(run={}, cfg='')  # as from a runner that records neither
     torch.save(state, tmp_path / 'iter_6.pth')
     with rejects('at iteration 6 in epoch 2, but an epoch has 8 iterations here'):
         build_runner(tiny_cfg(tmp_path, resume=True, **options)).train()
 
 
 @pytest.mark.nightly
-def test_a_loop_of_another_class_stays_as_it_is(tmp_path):
+def test_loop_of_a_user_is_not_replaced(tmp_path):
     from mmengine.registry import LOOPS
     from mmengine.runner import EpochBasedTrainLoop
 

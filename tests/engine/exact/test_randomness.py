@@ -1,3 +1,5 @@
+"""Random numbers of a step follow from its position in the run."""
+
 import random
 
 import numpy as np
@@ -9,21 +11,23 @@ from vit_plugin.engine.exact import randomness
 
 
 def draws(seed: int, kind: int, iteration: int) -> tuple[float, float, float]:
+    """The next number of each generator after seeding a step."""
     randomness.seed_step(seed, kind, iteration)
     return random.random(), np.random.rand(), torch.rand(()).item()
 
 
-def test_the_numbers_of_a_step_are_its_own(monkeypatch):
-    places = [(0, STEP, 0), (0, STEP, 1), (1, STEP, 0), (0, VALIDATION, 1), (0, STEP, 2**33)]
-    found = [draws(*place) for place in places]
-    assert found == [draws(*place) for place in places]
+def test_random_numbers_depend_on_seed_kind_iteration_and_rank(monkeypatch):
+    positions = [(0, STEP, 0), (0, STEP, 1), (1, STEP, 0), (0, VALIDATION, 1), (0, STEP, 2**33)]
+    numbers = [draws(*position) for position in positions]
+    assert numbers == [draws(*position) for position in positions]
     monkeypatch.setattr(randomness, 'get_rank', lambda: 1)
-    found += [draws(*place) for place in places]
-    assert all(len(set(column)) == len(found) for column in zip(*found, strict=True))
+    numbers += [draws(*position) for position in positions]
+    for of_generator in zip(*numbers, strict=True):
+        assert len(set(of_generator)) == len(numbers)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='no GPU')
-def test_the_device_is_seeded_too():
+def test_the_gpu_is_seeded_too():
     numbers = []
     for _ in range(2):
         randomness.seed_step(0, STEP, 5)

@@ -1,9 +1,12 @@
+"""Errors of frameworks and data workers become one sentence with a remedy."""
+
 import errno
+import os
 
 import pytest
 from torch.utils.data import DataLoader
 
-from vit_plugin.engine.faults.explain import sentence
+from vit_plugin.engine.faults.explain import error_sentence
 from vit_plugin.errors import ConfigError
 
 
@@ -18,10 +21,10 @@ class Damaged:
 
 
 @pytest.mark.parametrize('workers', [0, 1])
-def test_a_sentence_of_a_data_worker_comes_without_its_traceback(workers):
+def test_error_of_a_data_worker_has_no_traceback(workers):
     with pytest.raises(ConfigError) as error:
         next(iter(DataLoader(Damaged(), num_workers=workers)))
-    assert sentence(error.value) == "The image 'a.png' cannot be read: download it again."
+    assert error_sentence(error.value) == "The image 'a.png' cannot be read: download it again."
 
 
 @pytest.mark.parametrize(
@@ -47,11 +50,25 @@ def test_a_sentence_of_a_data_worker_comes_without_its_traceback(workers):
         ),
     ],
 )
-def test_what_the_frameworks_say_gets_its_remedy(error, words):
-    assert words in sentence(error)
+def test_errors_of_frameworks_get_a_remedy(error, words):
+    assert words in error_sentence(error)
 
 
-def test_the_remedy_for_too_little_memory_is_that_of_the_command():
-    assert sentence(MemoryError(), 'give a smaller --img-size') == (
+def test_remedy_for_too_little_memory_is_that_of_the_command():
+    assert error_sentence(MemoryError(), 'give a smaller --img-size') == (
         'there is not enough memory; give a smaller --img-size.'
     )
+
+
+@pytest.mark.parametrize(
+    ('number', 'words'),
+    [
+        (errno.ENOENT, "'a.png' cannot be used ({}); check it, or give another path."),
+        (errno.EROFS, "'a.png' cannot be written ({}); check it, or give another path."),
+        (errno.ENOSPC, "'a.png' cannot be written ({}); make room, or give another path."),
+        (errno.EDQUOT, "'a.png' cannot be written ({}); make room, or give another path."),
+    ],
+)
+def test_only_errors_of_space_ask_to_make_room(number, words):
+    error = OSError(number, os.strerror(number), 'a.png')
+    assert error_sentence(error) == words.format(os.strerror(number))

@@ -1,4 +1,4 @@
-"""Signals to a training run: in one process, to one of two, and to their data workers."""
+"""Signals to a training run in one process, to one of two ranks, and to data workers."""
 
 import multiprocessing
 import os
@@ -22,7 +22,14 @@ from vit_plugin.engine.faults.preemption import PREEMPTED, Preempted
 
 
 class Signals(Hook):
-    """Sends signals to the processes of the run at the given stages."""
+    """Sends signals to the process of the run.
+
+    Args:
+        number: of the signal.
+        workers: whether data workers get it, too.
+        **stages: for the name of a hook method, a function of the runner that tells whether to
+            send the signal there.
+    """
 
     priority = 'VERY_HIGH'
 
@@ -40,10 +47,11 @@ class Signals(Hook):
 
 
 def at(iteration: int) -> Callable[[Any], bool]:
+    """A condition that holds exactly when this number of iterations is done."""
     return lambda runner: runner.iter == iteration
 
 
-def status(cfg: Any, *hooks: Hook) -> int:
+def exit_status(cfg: Any, *hooks: Hook) -> int:
     """Train, and return the exit status that a program would have."""
     runner = build(cfg)
     for hook in hooks:
@@ -56,36 +64,37 @@ def status(cfg: Any, *hooks: Hook) -> int:
 
 
 def saved_step(work_dir: Path) -> int:
+    """The iteration of the checkpoint that a preempted run has marked."""
     path = (work_dir / PREEMPTED).read_text()
     assert path == str(final_checkpoint(work_dir))
     return torch.load(path, weights_only=False)['meta']['iter']
 
 
-def test_a_signal_to_all_processes_saves_this_step_and_the_next_run_goes_on(tmp_path):
+def test_signal_saves_the_step_and_the_next_run_resumes(tmp_path):
     handlers = [signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGUSR1)]
     sent = Signals(signal.SIGUSR1, workers=True, before_train_iter=at(5))
-    assert status(tiny_cfg(tmp_path, 'iter', workers=1), sent) == 128 + signal.SIGUSR1
+    assert exit_status(tiny_cfg(tmp_path, 'iter', workers=1), sent) == 128 + signal.SIGUSR1
     assert saved_step(tmp_path) == 6
     assert handlers == [signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGUSR1)]
 
-    assert status(tiny_cfg(tmp_path, 'iter', resume=True)) == 0
+    assert exit_status(tiny_cfg(tmp_path, 'iter', resume=True)) == 0
     assert not (tmp_path / PREEMPTED).exists()
     assert torch.load(final_checkpoint(tmp_path), weights_only=False)['meta']['iter'] == 12
 
 
 @pytest.mark.nightly
-def test_a_second_signal_and_one_during_a_save_change_nothing(tmp_path):
+def test_further_signals_change_nothing(tmp_path):
     again = Signals(
         signal.SIGUSR1, before_save_checkpoint=lambda runner: True, after_train_iter=at(3)
     )
     sent = Signals(workers=True, before_train_iter=at(3))
-    assert status(tiny_cfg(tmp_path, workers=1), sent, again) == 128 + signal.SIGTERM
+    assert exit_status(tiny_cfg(tmp_path, workers=1), sent, again) == 128 + signal.SIGTERM
     assert saved_step(tmp_path) == 4
 
 
-def test_before_the_first_step_there_is_nothing_to_save(tmp_path):
+def test_signal_before_the_first_step_saves_nothing(tmp_path):
     (tmp_path / 'last_checkpoint').write_text('of_another_run.pth')
-    assert status(tiny_cfg(tmp_path), Signals(before_run=lambda runner: True)) == 143
+    assert exit_status(tiny_cfg(tmp_path), Signals(before_run=lambda runner: True)) == 143
     assert (tmp_path / PREEMPTED).read_text() == ''
     assert not list(tmp_path.glob('*.pth'))
     assert (
@@ -95,35 +104,38 @@ def test_before_the_first_step_there_is_nothing_to_save(tmp_path):
 
 
 @pytest.mark.nightly
-def test_a_validation_and_one_step_come_first(tmp_path):
-    assert status(tiny_cfg(tmp_path), Signals(before_val_iter=at(4))) == 143
+def test_signal_in_a_validation_takes_one_more_step(tmp_path):
+    assert exit_status(tiny_cfg(tmp_path), Signals(before_val_iter=at(4))) == 143
     assert saved_step(tmp_path) == 5
     assert list(tmp_path.glob('best*'))
 
 
 @pytest.mark.parametrize('interval', [2, 3])
-def test_accumulated_gradients_are_not_lost(monkeypatch, interval):
+def test_ranks_agree_only_when_the_optimizer_has_stepped(monkeypatch, interval):
     parameter = torch.nn.Parameter(torch.ones(1))
     wrapper = OptimWrapper(optimizer=torch.optim.SGD([parameter], lr=0.1), accumulative_counts=4)
     wrapper.initialize_count_status(torch.nn.Linear(1, 1), 0, 12)
-    runner, hook, asked = (
+    runner, hook = (
         SimpleNamespace(optim_wrapper=wrapper, iter=0),
         PreemptionHook(interval=interval),
-        [],
     )
-    monkeypatch.setattr(hook, '_agree', lambda: asked.append(runner.iter + 1) or 0)
+    agreed: list[int] = []  # the steps after which the ranks agree on a signal
+
+    def agree() -> int:
+        agreed.append(runner.iter + 1)
+        return 0  # no signal
+
+    monkeypatch.setattr(hook, '_agree', agree)
     for runner.iter in range(12):
         wrapper.update_params((parameter**2).sum())
         hook.after_train_iter(runner, 0)
-    assert asked == [4, 8, 12]
+    assert agreed == [4, 8, 12]
 
 
 @pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore:.*fork.*:DeprecationWarning')
-def test_forked_processes_end_by_the_signal(tmp_path):
-    """MMDetection's ``eval_map`` makes a pool for each validation, which ends its processes by
-    SIGTERM.
-    """
+def test_forked_processes_are_ended_by_signals(tmp_path):
+    """MMDetection's ``eval_map`` ends the processes of its pools by SIGTERM."""
     forks = multiprocessing.get_context('fork')
     with PreemptionHook().listening(SimpleNamespace(work_dir=str(tmp_path))):
         process = forks.Process(target=time.sleep, args=(60,), daemon=True)
@@ -137,21 +149,22 @@ def test_forked_processes_end_by_the_signal(tmp_path):
 
 
 def preempt_one(work_dir: str) -> None:
-    warnings.simplefilter('ignore')  # torch's about an argument that MMEngine gives
+    """Train on two ranks; only the second gets a signal."""
+    warnings.simplefilter('ignore')  # of torch, about an argument that MMEngine passes
     rank = torch.distributed.get_rank()
     sent = [Signals(before_train_iter=at(1))] if rank == 1 else []
     cfg = tiny_cfg(
         work_dir, launcher='pytorch', experiment_name='tiny', **{'train_cfg.val_interval': 10}
     )
-    assert status(cfg, *sent) == 143, rank
+    assert exit_status(cfg, *sent) == 143, rank
 
 
-def test_a_signal_to_one_of_two_stops_both(tmp_path, launched):
+def test_signal_to_one_of_two_ranks_stops_both(tmp_path, launched):
     on_ranks(2, tmp_path, preempt_one, str(tmp_path / 'work'))
     assert saved_step(tmp_path / 'work') == 2
 
 
-def test_wrong_settings_are_a_sentence():
+def test_wrong_settings_raise():
     with rejects(r"PreemptionHook: signals\[0\]='SIGTREM' .* did you mean 'SIGTERM'"):
         PreemptionHook(signals=['SIGTREM'])
     with rejects('PreemptionHook: interval=0 must be greater than or equal to 1'):

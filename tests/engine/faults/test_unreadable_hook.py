@@ -1,4 +1,4 @@
-"""Counting what cannot be read, over a run."""
+"""Unreadable files are counted in training, and left out of validations and tests."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ class Log(list):
 
 @pytest.fixture
 def runner(tmp_path) -> SimpleNamespace:
-    """A run in batches of 4."""
+    """What the hook needs of a runner; batches have 4 samples. The hook checks every 50 batches."""
     data = range(100)
     loader = DataLoader(
         data, batch_size=4, sampler=PositionedSampler(InfiniteSampler(data, seed=0), 4, True)
@@ -36,20 +36,21 @@ def runner(tmp_path) -> SimpleNamespace:
     )
 
 
-def passes(hook: UnreadableHook, runner: SimpleNamespace, iterations: int) -> None:
+def advance(hook: UnreadableHook, runner: SimpleNamespace, iterations: int) -> None:
+    """Call the hook after each of some iterations."""
     for _ in range(iterations):
         hook.after_train_iter(runner, 0)
         runner.iter += 1
 
 
-def test_too_many_end_the_run(runner, tmp_path):
+def test_too_many_unreadable_files_end_the_run(runner, tmp_path):
     hook, bad = UnreadableHook(max_share=0.01), UnreadableList(tmp_path / LISTS['train'])
     bad.add(UnreadableFile(0, 'old.jpg', 'of an earlier run'))
     hook.before_train(runner)
     for position in range(10):
         bad.add(UnreadableFile(position, f'{position}.jpg', 'empty'))
     bad.add(UnreadableFile(300, '300.jpg', 'a worker is ahead'))
-    passes(hook, runner, 60)
+    advance(hook, runner, 60)
     assert sorted(runner.logger) == [
         f'{i}.jpg cannot be read (empty): another sample takes its place.' for i in range(10)
     ]
@@ -57,20 +58,20 @@ def test_too_many_end_the_run(runner, tmp_path):
         '11 of 400 training samples could not be read, which is more than '
         'unreadable.max_share=0.01; they are listed in .*unreadable.txt'
     ):
-        passes(hook, runner, 60)
+        advance(hook, runner, 60)
 
 
-def test_a_share_of_what_was_seen(runner, tmp_path):
+def test_share_is_of_all_samples_of_the_run_so_far(runner, tmp_path):
     hook, bad = UnreadableHook(max_share=0.01), UnreadableList(tmp_path / LISTS['train'])
     hook.before_train(runner)
     for position in range(1400, 1430):
         bad.add(UnreadableFile(position, 'bad.jpg', 'empty'))
     runner.iter = 749
-    passes(hook, runner, 1)  # 30 of 3,000
+    advance(hook, runner, 1)  # 30 of 3,000
     for position in (7, 8, 9):
         bad.add(UnreadableFile(position, 'bad.jpg', 'empty'))
     with rejects('33 of 3200'):
-        passes(hook, runner, 50)
+        advance(hook, runner, 50)
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -81,13 +82,13 @@ def test_a_share_of_what_was_seen(runner, tmp_path):
         ({'max_shar': 1}, 'max_shar'),
     ],
 )
-def test_wrong_settings_are_one_sentence(tmp_path, options, words):
+def test_wrong_settings_raise(tmp_path, options, words):
     with rejects(words):
         build(tiny_cfg(tmp_path, unreadable=options))
 
 
 class Count(BaseMetric):
-    """The sum of 2 to the power of each label: a result for each image."""
+    """Sums 2 to the power of each label, which tells which images were counted."""
 
     default_prefix = 'labels'
 
@@ -107,7 +108,7 @@ class Batches(Count):
 
 @pytest.fixture
 def images(tmp_path) -> dict:
-    """A loader of 7 images with the labels 0 to 6, of which the third and last are damaged."""
+    """A loader of 7 images with the labels 0 to 6; the third and the last file are damaged."""
     for i in range(7):
         Image.fromarray(np.full((8, 8), i, np.uint8)).save(tmp_path / f'{i}.png')
     for i in (2, 6):
@@ -132,7 +133,7 @@ def images(tmp_path) -> dict:
 
 
 def evaluated(folder, loader, metric=Count, **options) -> tuple:
-    """The hook and metrics of a validation, twice in a row, and of a test."""
+    """The hook, and the metrics of two validations and a test."""
     cfg = tiny_cfg(folder / 'run', test_cfg=dict(), custom_hooks=[], **options)
     cfg.default_hooks.checkpoint.save_best = None
     cfg.val_dataloader = cfg.test_dataloader = loader
@@ -144,10 +145,10 @@ def evaluated(folder, loader, metric=Count, **options) -> tuple:
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_what_cannot_be_read_is_left_out_of_a_validation_and_of_a_test(images, tmp_path):
-    hook, *found = evaluated(tmp_path, images)
-    assert [one['labels/sum'] for one in found] == [1 + 2 + 8 + 16 + 32] * 3
-    assert [one['labels/number'] for one in found] == [5] * 3
+def test_unreadable_files_are_left_out_of_validations_and_tests(images, tmp_path):
+    hook, *scores = evaluated(tmp_path, images)
+    assert [metrics['labels/sum'] for metrics in scores] == [1 + 2 + 8 + 16 + 32] * 3
+    assert [metrics['labels/number'] for metrics in scores] == [5] * 3
     assert hook.left_out == {2, 6}
     for part in ('val', 'test'):
         names = [
@@ -164,6 +165,6 @@ def test_what_cannot_be_read_is_left_out_of_a_validation_and_of_a_test(images, t
         (Count, dict(unreadable=dict(max_share=0)), "2.png' cannot be read as an image"),
     ],
 )
-def test_what_cannot_be_left_out_is_an_error(images, tmp_path, metric, options, words):
+def test_files_that_cannot_be_left_out_raise(images, tmp_path, metric, options, words):
     with rejects(words):
         evaluated(tmp_path, images, metric, **options)

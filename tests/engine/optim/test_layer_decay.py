@@ -1,3 +1,5 @@
+"""Learning rates and weight decays of parameters with layer decay."""
+
 import pytest
 import torch
 from mmengine.optim import build_optim_wrapper
@@ -8,6 +10,7 @@ from vit_plugin.models import SimpleFPN, VisionTransformer
 
 
 def wrapper(model: nn.Module, lr: float | None = 1.0, **paramwise):
+    """An optimizer wrapper with these settings of ``paramwise_cfg``, with or without a rate."""
     optimizer = dict(type='AdamW', weight_decay=0.1) | ({} if lr is None else dict(lr=lr))
     return build_optim_wrapper(
         model,
@@ -31,14 +34,16 @@ def settings(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, tu
 
 
 class Detector(nn.Module):
+    """A backbone in a model with a neck."""
+
     def __init__(self, backbone: nn.Module) -> None:
         super().__init__()
         self.backbone = backbone
         self.neck = SimpleFPN(32, 8)
 
-    # MMPretrain's classifiers pass the question on.
+    # MMPretrain's classifiers have this method, too, and call that of the backbone.
     def get_layer_depth(self, name: str) -> tuple[int, int]:
-        raise AssertionError('the backbone knows')
+        raise AssertionError('the backbone should be asked')
 
 
 @pytest.fixture
@@ -47,9 +52,9 @@ def detector(tiny) -> Detector:
 
 
 def test_rates_of_a_pure_vit_in_a_detector(detector):
-    found = settings(detector, wrapper(detector, layer_decay_rate=0.5).optimizer)
-    assert set(found) == {name for name, _ in detector.named_parameters()}
-    by_hand = {  # depths: image 0, blocks 1 and 2, norm 3
+    settings_of = settings(detector, wrapper(detector, layer_decay_rate=0.5).optimizer)
+    assert set(settings_of) == {name for name, _ in detector.named_parameters()}
+    expected = {  # depths: embedding 0, blocks 1 and 2, norm and neck 3
         'backbone.patch_embed.proj.weight': (0.125, 0.1),
         'backbone.cls_token': (0.125, 0.0),
         'backbone.pos_embed': (0.125, 0.0),
@@ -58,7 +63,7 @@ def test_rates_of_a_pure_vit_in_a_detector(detector):
         'backbone.norm.weight': (1.0, 0.1),
         'neck.levels.0.lateral.conv.weight': (1.0, 0.1),
     }
-    assert {name: found[name] for name in by_hand} == by_hand
+    assert {name: settings_of[name] for name in expected} == expected
 
 
 def test_parameters_of_equal_settings_share_a_group(detector):
@@ -77,9 +82,9 @@ def test_parameters_of_equal_settings_share_a_group(detector):
     ]
 
 
-def test_stages_of_a_hybrid_have_depths(tiny_hybrid):
+def test_stages_of_a_hybrid_have_their_own_rates(tiny_hybrid):
     model = VisionTransformer(**tiny_hybrid)
-    found = settings(model, wrapper(model, layer_decay_rate=0.5).optimizer)
+    settings_of = settings(model, wrapper(model, layer_decay_rate=0.5).optimizer)
     names = [
         'patch_embed.backbone.stem.conv.weight',
         'patch_embed.backbone.stages.1.blocks.0.conv1.weight',
@@ -88,11 +93,11 @@ def test_stages_of_a_hybrid_have_depths(tiny_hybrid):
         'blocks.0.norm1.weight',
         'norm.weight',
     ]
-    assert [found[name][0] for name in names] == [0.5**6, 0.5**4, 0.5**3, 0.5**3, 0.5**2, 1.0]
+    assert [settings_of[name][0] for name in names] == [0.5**6, 0.5**4, 0.5**3, 0.5**3, 0.5**2, 1.0]
 
 
-def test_other_options_multiply(detector):
-    found = settings(
+def test_custom_keys_multiply(detector):
+    settings_of = settings(
         detector,
         wrapper(
             detector,
@@ -100,36 +105,32 @@ def test_other_options_multiply(detector):
             custom_keys={'backbone.blocks.0': dict(lr_mult=0.1, decay_mult=0.5)},
         ).optimizer,
     )
-    assert found['backbone.blocks.0.norm1.weight'] == pytest.approx((0.025, 0.05))
+    assert settings_of['backbone.blocks.0.norm1.weight'] == pytest.approx((0.025, 0.05))
 
 
-def test_frozen_parameters_are_left_out_and_frozen_modules_are_one_line_of_the_log(
-    tiny, monkeypatch
-):
-    said = []
+def test_frozen_parameters_are_left_out_and_logged_in_one_line(tiny, monkeypatch):
+    messages = []
     monkeypatch.setattr(
         'mmengine.optim.optimizer.default_constructor.print_log',
-        lambda text, **_: said.append(text),
+        lambda text, **_: messages.append(text),
     )
     monkeypatch.setattr(
-        'vit_plugin.engine.optim.layer_decay.print_log', lambda text, _: said.append(text)
+        'vit_plugin.engine.optim.layer_decay.print_log', lambda text, _: messages.append(text)
     )
     model = VisionTransformer(**tiny, frozen_stages=1)
     assert set(settings(model, wrapper(model, layer_decay_rate=0.5).optimizer)) == {
         name for name, parameter in model.named_parameters() if parameter.requires_grad
     }
     frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
-    of_frozen = [
+    lines = [
         line
-        for text in said
+        for text in messages
         for line in text.splitlines()
         if 'frozen' in line or 'requires_grad' in line
     ]
-    assert (
-        f'frozen: {len(frozen)} tensors, {sum(map(torch.numel, frozen)):,} parameters' in of_frozen
-    )
-    # MMEngine's own line for each tensor.
-    assert [line.split()[0] for line in of_frozen if 'skipped' in line] == [
+    assert f'frozen: {len(frozen)} tensors, {sum(map(torch.numel, frozen)):,} parameters' in lines
+    # MMEngine logs its own line for each of these tensors.
+    assert [line.split()[0] for line in lines if 'skipped' in line] == [
         '.cls_token',
         '.pos_embed',
     ]
@@ -143,17 +144,17 @@ def test_frozen_parameters_are_left_out_and_frozen_modules_are_one_line_of_the_l
         (dict(layer_decay_rate=0.5), None, 'optimizer needs lr'),
     ],
 )
-def test_what_cannot_work(detector, paramwise, lr, words):
+def test_wrong_settings_raise(detector, paramwise, lr, words):
     with rejects(words):
         wrapper(detector, lr, **paramwise)
 
 
-def test_a_model_without_depths():
+def test_model_without_depths_raises():
     with rejects('no part of Sequential has get_layer_depth'):
         wrapper(nn.Sequential(nn.Linear(2, 2)), layer_decay_rate=0.5)
 
 
-def test_a_weight_decay_that_the_config_does_not_name_is_the_optimizers(tiny):
+def test_default_weight_decay_is_that_of_the_optimizer(tiny):
     model = VisionTransformer(**tiny)
     groups = build_optim_wrapper(
         model,

@@ -1,3 +1,5 @@
+"""The optimizer Muon: its steps, its state, and its settings."""
+
 from copy import deepcopy
 
 import pytest
@@ -14,6 +16,8 @@ from vit_plugin.engine.optim.muon import QUINTIC, orthogonalize
 
 
 class Network(nn.Module):
+    """A model with matrices and with parameters that Muon leaves to AdamW."""
+
     def __init__(self) -> None:
         super().__init__()
         self.conv = nn.Conv2d(3, 8, 3)
@@ -25,6 +29,7 @@ class Network(nn.Module):
 
 
 def steps(model: nn.Module, optimizer: torch.optim.Optimizer, first: int, last: int) -> None:
+    """Train from iteration ``first`` to ``last``, with the same images for the same iteration."""
     for i in range(first, last):
         images = torch.randn(2, 3, 6, 6, generator=torch.Generator().manual_seed(i))
         optimizer.zero_grad()
@@ -33,21 +38,23 @@ def steps(model: nn.Module, optimizer: torch.optim.Optimizer, first: int, last: 
 
 
 @pytest.mark.parametrize('shape', [(40, 24), (16, 16), (8, 72), (72, 8)])
-def test_the_step_has_the_directions_of_the_matrix_and_sizes_by_the_quintic(shape):
+def test_orthogonalize_applies_the_quintic_to_singular_values(shape):
     matrix = torch.randn(shape, dtype=torch.float64)
-    left, sizes, right = torch.linalg.svd(matrix, full_matrices=False)
-    sizes[-1] = 0  # the gradient of a layer whose inputs depend on each other
-    matrix = left * sizes @ right
-    sizes = sizes / sizes.norm()
+    left, values, right = torch.linalg.svd(matrix, full_matrices=False)
+    values[-1] = 0  # as in the gradient of a layer with linearly dependent inputs
+    matrix = left * values @ right
+    values = values / values.norm()
     for _ in range(5):
-        sizes = sum(factor * sizes**power for factor, power in zip(QUINTIC, (1, 3, 5), strict=True))
-    assert 0.6 < sizes[:-1].min() < sizes.max() < 1.25
+        values = sum(
+            factor * values**power for factor, power in zip(QUINTIC, (1, 3, 5), strict=True)
+        )
+    assert 0.6 < values[:-1].min() < values.max() < 1.25
     torch.testing.assert_close(
-        orthogonalize(matrix.float()), (left * sizes @ right).float(), rtol=0, atol=1e-4
+        orthogonalize(matrix.float()), (left * values @ right).float(), rtol=0, atol=1e-4
     )
 
 
-def test_a_step_of_a_matrix_by_the_formula():
+def test_step_of_a_matrix_follows_the_formula():
     weight, gradients = torch.randn(6, 2, 3, 3), torch.randn(2, 6, 2, 3, 3)
     parameter = nn.Parameter(weight.clone())
     optimizer = Muon([parameter], lr=0.1, momentum=0.9, weight_decay=0.5)
@@ -61,7 +68,7 @@ def test_a_step_of_a_matrix_by_the_formula():
         torch.testing.assert_close(parameter.detach(), weight)
 
 
-def test_steps_of_a_fixed_norm_are_the_same_from_a_larger_weight():
+def test_fixed_norm_makes_steps_independent_of_the_scale():
     weight, gradients = torch.randn(6, 2, 3, 3), torch.randn(2, 6, 2, 3, 3)
     parameters = [nn.Parameter(scale * weight) for scale in (1.0, 40.0)]
     for parameter in parameters:
@@ -73,14 +80,12 @@ def test_steps_of_a_fixed_norm_are_the_same_from_a_larger_weight():
             optimizer.step()
     torch.testing.assert_close(*parameters)
 
-    last = Muon(
-        parameters[:1], lr=0.0, fixed_norm=True
-    )  # the norm alone: rows of norm 1 on average
-    last.step()
+    # With a rate of 0, a step only sets the norm, to 1 for each row on average.
+    Muon(parameters[:1], lr=0.0, fixed_norm=True).step()
     assert parameters[0].norm().item() == pytest.approx(6**0.5)
 
 
-def test_other_parameters_take_the_steps_of_adamw():
+def test_other_parameters_are_stepped_by_adamw():
     torch.manual_seed(0)
     model = Network()
     other = deepcopy(model)
@@ -102,7 +107,7 @@ def test_other_parameters_take_the_steps_of_adamw():
         torch.testing.assert_close(model.get_parameter(name), other.get_parameter(name))
 
 
-def test_a_saved_state_goes_on_bit_for_bit(tmp_path):
+def test_saved_state_continues_bit_for_bit(tmp_path):
     torch.manual_seed(0)
     model = Network()
     optimizer = Muon(model.parameters(), lr=0.01)
@@ -110,22 +115,23 @@ def test_a_saved_state_goes_on_bit_for_bit(tmp_path):
     torch.save((model.state_dict(), optimizer.state_dict()), tmp_path / 'state.pth')
     steps(model, optimizer, 2, 4)
 
-    again = Network()
-    resumed = Muon(again.parameters(), lr=0.01)
+    loaded = Network()
+    resumed = Muon(loaded.parameters(), lr=0.01)
     weights, state = torch.load(tmp_path / 'state.pth', weights_only=True)
-    again.load_state_dict(weights)
+    loaded.load_state_dict(weights)
     resumed.load_state_dict(state)
-    steps(again, resumed, 2, 4)
+    steps(loaded, resumed, 2, 4)
     for name, parameter in model.named_parameters():
-        assert torch.equal(parameter, again.get_parameter(name)), name
+        assert torch.equal(parameter, loaded.get_parameter(name)), name
 
 
 def _train_sharded() -> None:
+    """Compare steps of a sharded network with those of a plain one."""
     torch.manual_seed(0)
     model = Network()
     plain = deepcopy(model)
     fully_shard(model, mesh=init_device_mesh('cpu', (2,)))
-    # Both ranks have the same images, so the mean gradient is that of one.
+    # Both ranks have the same images, so the mean gradient is that of one rank.
     for network in (model, plain):
         fixed = {'conv.weight', 'tall.weight'}
         groups = [
@@ -151,7 +157,7 @@ def test_sharded_matrices_take_the_same_steps(tmp_path):
     on_ranks(2, tmp_path, _train_sharded)
 
 
-def test_by_name_in_a_config():
+def test_config_builds_muon_with_custom_keys():
     wrapper = build_optim_wrapper(
         Network(),
         dict(
@@ -175,7 +181,7 @@ def test_by_name_in_a_config():
     ('arguments', 'words'),
     [(dict(lr=-1.0), 'lr'), (dict(momentum=1.0), 'momentum'), (dict(nesterov=True), 'nesterov')],
 )
-def test_wrong_arguments_are_one_sentence(arguments, words):
+def test_wrong_arguments_raise(arguments, words):
     with rejects(words):
         Muon([nn.Parameter(torch.ones(2, 2))], **arguments)
 
@@ -188,6 +194,6 @@ def test_wrong_arguments_are_one_sentence(arguments, words):
         (dict(betas=(0.9, 2.0)), 'betas'),
     ],
 )
-def test_groups_are_checked_as_arguments_are(group, words):
+def test_wrong_settings_of_groups_raise(group, words):
     with rejects(f'^Muon: params.*{words}'):
         Muon([dict(params=[nn.Parameter(torch.ones(2, 2))], **group)])

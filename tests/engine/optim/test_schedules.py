@@ -1,4 +1,4 @@
-"""A recipe that is run for longer or shorter keeps the form of its schedule."""
+"""A recipe that is run for longer or shorter keeps the shape of its schedule."""
 
 from copy import deepcopy
 from itertools import product
@@ -14,17 +14,15 @@ from test_configs import recipes
 
 from vit_plugin.config import read_config
 from vit_plugin.engine import Runner
-from vit_plugin.engine.optim.schedules import follow_config, replay, scaled
+from vit_plugin.engine.optim.schedules import follow_config, replay, scale_schedules
 
 
 def schedulers_of(cfg, epoch_length: int) -> list:
-    """What the runner builds, without its model and data."""
-    kind = (
-        EpochBasedTrainLoop
-        if cfg.train_cfg.get('by_epoch') or 'max_epochs' in cfg.train_cfg
-        else IterBasedTrainLoop
-    )
-    loop = kind.__new__(kind)
+    """The schedulers that a runner builds, without its model and data."""
+    if cfg.train_cfg.get('by_epoch') or 'max_epochs' in cfg.train_cfg:
+        loop = EpochBasedTrainLoop.__new__(EpochBasedTrainLoop)
+    else:
+        loop = IterBasedTrainLoop.__new__(IterBasedTrainLoop)
     loop._max_epochs = cfg.train_cfg.get('max_epochs', 1)
     loop._max_iters = cfg.train_cfg.get('max_iters') or loop._max_epochs * epoch_length
     loop.dataloader = range(epoch_length)
@@ -52,7 +50,7 @@ def rates(schedulers: list, steps: int, epoch_length: int) -> list[float]:
 
 @recipes()
 @pytest.mark.filterwarnings('ignore')
-def test_a_run_of_any_length_reaches_the_rate_that_was_set(path):
+def test_runs_of_any_length_reach_the_configured_rate(path):
     recipe = read_config(path)
     field = 'max_epochs' if 'max_epochs' in recipe.train_cfg else 'max_iters'
     for length, epoch_length in product((1, 3, recipe.train_cfg[field]), (1, 7)):
@@ -62,22 +60,22 @@ def test_a_run_of_any_length_reaches_the_rate_that_was_set(path):
         cfg.train_cfg[field] = length
         schedulers = schedulers_of(cfg, epoch_length)
         steps = length * (epoch_length if field == 'max_epochs' else 1)
-        top = max(rates(schedulers, steps, epoch_length))
+        peak = max(rates(schedulers, steps, epoch_length))
         expected = (
             cfg.param_scheduler.get('eta_max') if isinstance(cfg.param_scheduler, dict) else 1.0
         )
-        assert top == pytest.approx(expected, rel=1e-4), (length, epoch_length)
+        assert peak == pytest.approx(expected, rel=1e-4), (length, epoch_length)
 
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('epochs', [5, 25, 100])
-def test_the_form_stays(epochs):
+def test_warm_up_and_decay_keep_their_shares(epochs):
     path, per_epoch = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py', 50
     cfg = read_config(path, {'train_cfg.max_epochs': epochs})
     values = rates(schedulers_of(cfg, per_epoch), epochs * per_epoch, per_epoch)
-    top = values.index(max(values))
+    peak = values.index(max(values))
     assert max(values) == pytest.approx(1.0)
-    assert top / len(values) == pytest.approx(2 / 25, abs=0.01)
+    assert peak / len(values) == pytest.approx(2 / 25, abs=0.01)
     assert values[0] == pytest.approx(0.01)
     assert values[-1] < 0.01
 
@@ -89,33 +87,33 @@ def test_the_form_stays(epochs):
     st.booleans(),
     st.booleans(),
 )
-def test_no_part_loses_its_place(length, epoch_length, ends, by_epoch, converted):
+def test_scaled_schedules_keep_valid_bounds(length, epoch_length, ends, by_epoch, converted):
     begin, end = sorted(ends)
-    part = dict(
+    schedule = dict(
         type='LinearLR',
         begin=begin,
         end=end,
         by_epoch=by_epoch or converted,
         convert_to_iter_based=converted,
     )
-    before = dict(part)
-    (made,) = scaled([part], length, 200, True, epoch_length)
-    assert part == before
-    assert 0 <= made['begin'] < made['end']
-    assert all(isinstance(made[name], int) for name in ('begin', 'end'))
+    before = dict(schedule)
+    (scaled_schedule,) = scale_schedules([schedule], length, 200, True, epoch_length)
+    assert schedule == before
+    assert 0 <= scaled_schedule['begin'] < scaled_schedule['end']
+    assert all(isinstance(scaled_schedule[name], int) for name in ('begin', 'end'))
 
 
-def test_a_warm_up_in_iterations_is_not_stretched():
+def test_warm_up_in_iterations_is_not_stretched():
     warm_up = dict(type='LinearLR', begin=0, end=500, by_epoch=False)
-    assert scaled(warm_up, 400, 100, True, 10)['end'] == 500
-    assert scaled(warm_up, 50, 100, True, 10)['end'] == 250
-    assert scaled(warm_up, 50, 100, True, 1)['end'] == 25  # the middle of the run
+    assert scale_schedules(warm_up, 400, 100, True, 10)['end'] == 500
+    assert scale_schedules(warm_up, 50, 100, True, 10)['end'] == 250
+    assert scale_schedules(warm_up, 50, 100, True, 1)['end'] == 25  # at most half of the run
 
 
 @pytest.mark.parametrize('factor', [7, -1, 'word'])
-def test_a_factor_out_of_range_is_left_to_be_refused(factor):
-    part = dict(type='LinearLR', start_factor=factor, end=2)
-    assert scaled(part, 1, 25, True, 10)['start_factor'] == factor
+def test_invalid_factors_are_kept_for_later_checks(factor):
+    schedule = dict(type='LinearLR', start_factor=factor, end=2)
+    assert scale_schedules(schedule, 1, 25, True, 10)['start_factor'] == factor
 
 
 def decay(begin: int, end: int) -> LinearLR:
@@ -127,23 +125,23 @@ def decay(begin: int, end: int) -> LinearLR:
 @pytest.mark.parametrize(
     ('begin', 'end', 'step', 'kept'),
     [
-        (6, 10, 5, {}),  # it has not begun
+        (6, 10, 5, {}),  # has not begun
         (6, 9, 7, dict(end=(20, 9), total_iters=(13, 2))),
-        (2, 5, 7, dict(begin=(6, 2), end=(20, 5), total_iters=(13, 2))),  # over here, not there
-        (6, 20, 7, {}),  # the same
+        (2, 5, 7, dict(begin=(6, 2), end=(20, 5), total_iters=(13, 2))),  # over with new settings
+        (6, 20, 7, {}),  # the same settings
     ],
 )
-def test_what_has_begun_keeps_the_settings_of_the_checkpoint(begin, end, step, kept):
+def test_schedule_that_has_begun_keeps_its_settings(begin, end, step, kept):
     saved = decay(6, 20)
     rates([saved], step, 1)
     state = saved.state_dict()
-    found = follow_config([decay(begin, end)], [state])
-    assert found == {f'param_scheduler.0.{name}': pair for name, pair in kept.items()}
+    differences = follow_config([decay(begin, end)], [state])
+    assert differences == {f'param_scheduler.0.{name}': pair for name, pair in kept.items()}
     assert (state['begin'], state['end']) == ((6, 20) if kept else (begin, end))
 
 
 @pytest.mark.filterwarnings('ignore:Detected call')
-def test_a_warm_up_that_is_over_may_have_been_another():
+def test_warm_up_that_is_over_may_change():
     optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=1.0)
     saved, fresh = (LinearLR(optimizer, 0.1, end=end, by_epoch=False) for end in (3, 5))
     rates([saved], 7, 1)
@@ -152,8 +150,10 @@ def test_a_warm_up_that_is_over_may_have_been_another():
 
 @pytest.mark.filterwarnings('ignore:Detected call')
 @pytest.mark.parametrize(('epochs', 'iterations'), [(0, 0), (1, 3), (2, 7), (2, 9)])
-def test_a_schedule_is_replayed_bit_for_bit(epochs, iterations):
-    """Up to a position within an epoch, or at its last iteration, before its end."""
+def test_replayed_schedules_equal_stepped_ones(epochs, iterations):
+    """Up to positions at the start or within an epoch, and after its last iteration but before its
+    end.
+    """
     cfg = read_config('configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py')
     cfg.param_scheduler.append(dict(type='StepLR', step_size=1, gamma=0.9))
     stepped, replayed = schedulers_of(cfg, 3), schedulers_of(cfg, 3)
@@ -162,6 +162,8 @@ def test_a_schedule_is_replayed_bit_for_bit(epochs, iterations):
         for scheduler in stepped[:2]:
             scheduler.step()
     replay(replayed, iterations, epochs, 3)
-    groups = [one[0].optimizer.param_groups[0]['lr'] for one in (stepped, replayed)]
-    assert groups[0] == groups[1]
-    assert [one.last_step for one in stepped] == [one.last_step for one in replayed]
+    lrs = [schedulers[0].optimizer.param_groups[0]['lr'] for schedulers in (stepped, replayed)]
+    assert lrs[0] == lrs[1]
+    assert [scheduler.last_step for scheduler in stepped] == [
+        scheduler.last_step for scheduler in replayed
+    ]

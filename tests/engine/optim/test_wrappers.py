@@ -1,3 +1,5 @@
+"""The optimizer wrapper for mixed precision."""
+
 import math
 
 import pytest
@@ -26,7 +28,7 @@ def test_bfloat16_on_a_cpu_trains_without_loss_scaling():
 
 
 @pytest.mark.parametrize('fused', [True, False])
-def test_attention_is_written_out_on_request(fused):
+def test_attention_is_fused_only_if_configured(fused):
     model = nn.MultiheadAttention(8, 2, batch_first=True)
     wrapper = wrap(model, fused_attention=fused)
     query = torch.randn(2, 3, 8)
@@ -35,7 +37,7 @@ def test_attention_is_written_out_on_request(fused):
     assert any('flash_attention' in event.key for event in profile.key_averages()) is fused
 
 
-def test_attention_that_is_recomputed_is_written_out_too():
+def test_recomputed_attention_is_not_fused_either():
     model = VisionTransformer(
         arch=dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=16),
         img_size=32,
@@ -50,13 +52,14 @@ def test_attention_that_is_recomputed_is_written_out_too():
 
 
 @pytest.mark.parametrize(('scale', 'counts'), [(2.0**16, False), (1.0, True)])
-def test_what_the_scale_has_made_infinite_is_left_to_the_scaler(scale, counts):
+def test_overflow_by_the_loss_scale_does_not_count_as_skipped(scale, counts):
     model = nn.Linear(1, 1, bias=False)
     before = model.weight.clone()
     wrapper = wrap(model, clip_grad=dict(max_norm=1.0))
-    wrapper.begin(skips_non_finite=True)
+    wrapper.defer_grad_norm(skips_non_finite=True)
     wrapper.loss_scaler = torch.amp.GradScaler('cpu', init_scale=scale)  # as on a GPU with float16
-    huge = 1e36 if not counts else math.inf
+    # Finite without the loss scale, or infinite even so.
+    huge = math.inf if counts else 1e36
     model.weight.register_hook(lambda grad: grad * huge)
     wrapper.update_params(model(torch.ones(1)).sum())
     assert wrapper.last_update.skipped is counts
@@ -64,7 +67,7 @@ def test_what_the_scale_has_made_infinite_is_left_to_the_scaler(scale, counts):
     assert wrapper.loss_scaler.get_scale() == scale / 2
 
 
-def test_state_survives():
+def test_state_is_loaded():
     wrapper = wrap(nn.Linear(4, 4))
     other = wrap(nn.Linear(4, 4))
     other.load_state_dict(wrapper.state_dict())
@@ -78,6 +81,6 @@ def test_state_survives():
         ('float8', "must be 'bfloat16' or 'float16'"),
     ],
 )
-def test_what_a_cpu_cannot(dtype, words):
+def test_unsupported_dtypes_raise(dtype, words):
     with rejects(f"dtype='{dtype}' {words}"):
         wrap(nn.Linear(4, 4), dtype=dtype)

@@ -14,14 +14,14 @@ from torch.distributed.tensor import DTensor
 from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine import distributed
 from vit_plugin.engine.sharding import Sharding, is_sharded, shard
-from vit_plugin.engine.sharding.begin import join_alone
+from vit_plugin.engine.sharding.begin import ensure_process_group
 from vit_plugin.measure.planning.traced_step import pretended_ranks
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers import StdConv2d
 from vit_plugin.passes import optimize
 from vit_plugin.passes.fold import Folded
 
-# Settings with which every run draws the same for any number of processes.
+# Settings with which a run has no randomness that depends on the number of ranks.
 EXACT = {
     'model.train_cfg': None,
     'model.backbone.drop_rate': 0.0,
@@ -42,12 +42,14 @@ def config(folder: Path, **options: object) -> Config:
 
 
 @pytest.fixture
-def alone():
+def destroy_group():
+    """Destroy the group of one process that a test joins."""
     yield
     dist.destroy_process_group()
 
 
 def history(runner: Runner) -> dict[str, torch.Tensor]:
+    """The gradient norms and validation accuracies of a run."""
     scalars = runner.message_hub.log_scalars
     return {
         name: torch.as_tensor(scalars[name].data[0])
@@ -55,43 +57,48 @@ def history(runner: Runner) -> dict[str, torch.Tensor]:
     }
 
 
-def whole(runner: Runner) -> dict[str, torch.Tensor]:
+def full_state(runner: Runner) -> dict[str, torch.Tensor]:
+    """The state of the model, with sharded tensors gathered."""
     return {
         name: value.full_tensor() if isinstance(value, DTensor) else value
         for name, value in runner.model.state_dict().items()
     }
 
 
-def check(runner: Runner, facts: dict[str, torch.Tensor], weights: dict[str, torch.Tensor]) -> None:
+def assert_same_run(
+    runner: Runner, scalars_of_plain: dict[str, torch.Tensor], weights: dict[str, torch.Tensor]
+) -> None:
+    """Assert that a sharded run has a plain run's gradient norms, accuracies and final weights."""
     assert all(isinstance(parameter, DTensor) for parameter in runner.model.parameters())
-    for name, values in facts.items():
+    for name, values in scalars_of_plain.items():
         torch.testing.assert_close(history(runner)[name], values, rtol=1e-3, atol=1e-5)
-    for name, value in whole(runner).items():
-        # AdamW at a rate of 1e-2, in float32.
+    for name, value in full_state(runner).items():
+        # Rounding in float32 with AdamW, at a learning rate of 1e-2.
         torch.testing.assert_close(value, weights[name], rtol=0, atol=2e-3)
 
 
 def run_sharded(
-    folder: str, facts: dict[str, torch.Tensor], weights: dict[str, torch.Tensor]
+    folder: str, scalars_of_plain: dict[str, torch.Tensor], weights: dict[str, torch.Tensor]
 ) -> None:
+    """Train with sharding on each rank, and compare with a plain run."""
     batch = 16 // dist.get_world_size()
-    torch.manual_seed(dist.get_rank())  # the ranks' own weights differ
+    torch.manual_seed(dist.get_rank())  # each rank draws other weights
     runner = build(
         config(Path(folder), sharding=dict(group='node'), **{'train_dataloader.batch_size': batch})
     )
     runner.train()
-    check(runner, facts, weights)
+    assert_same_run(runner, scalars_of_plain, weights)
 
 
 @pytest.mark.nightly
-def test_two_ranks_and_one_train_as_a_plain_run(tmp_path: Path, alone):
+def test_two_ranks_and_one_train_as_a_plain_run(tmp_path: Path, destroy_group):
     plain = build(config(tmp_path))
     plain.train()
-    facts, weights = history(plain), whole(plain)
-    on_ranks(2, tmp_path, run_sharded, str(tmp_path), facts, weights)
+    scalars_of_plain, weights = history(plain), full_state(plain)
+    on_ranks(2, tmp_path, run_sharded, str(tmp_path), scalars_of_plain, weights)
     runner = build(config(tmp_path, sharding=dict(cpu_offload=True)))
     runner.train()
-    check(runner, facts, weights)
+    assert_same_run(runner, scalars_of_plain, weights)
 
 
 @pytest.mark.parametrize(
@@ -116,14 +123,15 @@ def test_two_ranks_and_one_train_as_a_plain_run(tmp_path: Path, alone):
         ),
     ],
 )
-def test_wrong_input_is_one_sentence(tmp_path, monkeypatch, options, message):
-    # Pretended ranks can form no group of gloo.
+def test_wrong_settings_raise(tmp_path, monkeypatch, options, message):
+    # Pretended ranks cannot form a gloo group.
     monkeypatch.setattr(distributed, 'get_world_size', lambda: 1)
     with pretended_ranks(6), rejects(message):
         build(config(tmp_path, **{'sharding': dict(), **options})).train()
 
 
 def validate_sharded(folder: str, checkpoint: str, accuracy: float) -> None:
+    """Validate a checkpoint with a sharded model."""
     runner = build(config(Path(folder), sharding=dict(), load_from=checkpoint))
     assert runner.val()['accuracy/top1'] == accuracy
     assert is_sharded(runner.model)
@@ -137,18 +145,18 @@ def test_two_ranks_validate_a_plain_checkpoint(tmp_path: Path):
     on_ranks(2, tmp_path, validate_sharded, str(tmp_path), str(tmp_path / 'epoch_3.pth'), accuracy)
 
 
-def test_the_passes_see_the_gathered_weights(tiny_hybrid, alone):
+def test_passes_use_the_gathered_weights(tiny_hybrid, destroy_group):
     torch.manual_seed(0)
     plain, images = VisionTransformer(**tiny_hybrid), torch.randn(2, 3, 32, 32)
     weights = plain.state_dict()
-    join_alone('cpu')
+    ensure_process_group('cpu')
     model = optimize(shard(VisionTransformer(**tiny_hybrid), Sharding(), 'cpu').eval())
     assert any(
         isinstance(module.kernel, Folded)
         for module in model.modules()
         if isinstance(module, StdConv2d)
     )
-    for factor in (1.0, 0.5):  # the kept kernels of the first round are wrong in the second
+    for factor in (1.0, 0.5):  # kernels folded in the first round are out of date in the second
         changed = {
             name: value * factor if value.is_floating_point() else value
             for name, value in weights.items()

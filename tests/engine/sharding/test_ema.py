@@ -1,3 +1,5 @@
+"""Moving averages of weights, compared with those of MMEngine, and of sharded models."""
+
 from copy import deepcopy
 
 import mmengine.hooks
@@ -14,7 +16,7 @@ from vit_plugin.models import VisionTransformer
 
 
 class Run:
-    """Of a runner, what the hooks ask for: a model that learns by itself."""
+    """What EMA hooks need of a runner. Its model is changed at random instead of trained."""
 
     def __init__(self, model: nn.Module, resume: bool = False) -> None:
         self.model, self.max_iters, self.max_epochs, self._resume, self.iter = (
@@ -33,7 +35,7 @@ class Run:
         hook.before_train(self)
         while self.iter < until:
             torch.manual_seed(self.iter)
-            self.model(torch.randn(4, 3))  # the norm's buffers change
+            self.model(torch.randn(4, 3))  # updates the buffers of the norm
             for parameter in self.model.parameters():
                 parameter.data.add_(torch.randn_like(parameter))
             hook.after_train_iter(self, self.iter)
@@ -50,18 +52,16 @@ def model() -> nn.Module:
     return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
 
 
-def states(kind: type[mmengine.hooks.EMAHook], options: dict) -> list[dict[str, Tensor]]:
-    """The states of a run: as it validates, as it is saved, and at the end after it has been
-    resumed.
-    """
-    hook, run = kind(**options), Run(model())
+def states(hook_class: type[mmengine.hooks.EMAHook], options: dict) -> list[dict[str, Tensor]]:
+    """The states of a run in a validation, in a checkpoint, and at the end after resuming."""
+    hook, run = hook_class(**options), Run(model())
     hook.before_run(run)
     run.train(hook, 7)
     hook.before_val_epoch(run)
     validated = deepcopy(run.model.state_dict())
     hook.after_val_epoch(run)
     saved = run.save(hook)
-    hook, resumed = kind(**options), Run(model(), resume=True)
+    hook, resumed = hook_class(**options), Run(model(), resume=True)
     hook.before_run(resumed)
     content = deepcopy(saved)
     hook.after_load_checkpoint(resumed, content)
@@ -83,7 +83,7 @@ def states(kind: type[mmengine.hooks.EMAHook], options: dict) -> list[dict[str, 
         dict(ema_type='StochasticWeightAverage', device='cpu'),
     ],
 )
-def test_it_is_mmengines_bit_for_bit(options):
+def test_averages_equal_those_of_mmengine(options):
     ours, theirs = states(EMAHook, options), states(mmengine.hooks.EMAHook, options)
     assert [list(state) for state in ours] == [list(state) for state in theirs]
     for a, b in zip(ours, theirs, strict=True):
@@ -91,7 +91,7 @@ def test_it_is_mmengines_bit_for_bit(options):
     assert not torch.equal(ours[1]['0.weight'], ours[2]['module.0.weight'])
 
 
-def test_without_a_training_nothing_is_kept_or_swapped():
+def test_validation_without_training_keeps_the_weights():
     hook, run = EMAHook(), Run(model())
     hook.before_run(run)
     before = deepcopy(run.model.state_dict())
@@ -100,7 +100,7 @@ def test_without_a_training_nothing_is_kept_or_swapped():
     assert not list(hook.ema_model.parameters())
 
 
-def test_averages_of_another_model_are_one_sentence():
+def test_averages_of_another_model_raise():
     hook, run = EMAHook(), Run(model())
     hook.before_run(run)
     run.train(hook, 1)
@@ -113,7 +113,7 @@ def test_averages_of_another_model_are_one_sentence():
         hook.after_load_checkpoint(other, saved)
 
 
-def test_averages_of_a_sharded_model_are_sharded_alike(tiny):
+def test_averages_of_a_sharded_model_are_sharded(tiny):
     run = Run(VisionTransformer(**tiny))
     images = torch.randn(2, 3, 32, 32)
     with pretended_ranks(2, rank=1):
@@ -125,8 +125,8 @@ def test_averages_of_a_sharded_model_are_sharded_alike(tiny):
         for parameter in run.model.parameters():
             parameter.data.add_(1.0)
         with torch.no_grad():
-            run.model(images)  # which leaves the root's parameters whole
-        hook.after_train_iter(run, 0)  # the averages begin as the weights
+            run.model(images)  # leaves the parameters of the root unsharded
+        hook.after_train_iter(run, 0)  # the first averages are the weights
         for parameter in run.model.parameters():
             parameter.data.add_(1.0)
         hook.after_train_iter(run, 1)
@@ -134,7 +134,8 @@ def test_averages_of_a_sharded_model_are_sharded_alike(tiny):
         hook.before_save_checkpoint(run, checkpoint)
         for name, average in checkpoint['state_dict'].items():
             if isinstance(average, DTensor):
-                learning = checkpoint['ema_state_dict'][f'module.{name}']
-                assert average.placements == learning.placements == first[name].placements
+                # MMEngine saves the averages as the model, and the trained weights as the EMA.
+                trained = checkpoint['ema_state_dict'][f'module.{name}']
+                assert average.placements == trained.placements == first[name].placements
                 torch.testing.assert_close(average.to_local(), first[name].to_local() + 1.5)
-                torch.testing.assert_close(learning.to_local(), first[name].to_local() + 2)
+                torch.testing.assert_close(trained.to_local(), first[name].to_local() + 2)

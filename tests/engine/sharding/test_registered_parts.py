@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from wrong_values import MAP, RIGHT, WORKS, cls_of, tensors
 
-from vit_plugin.engine.faults.explain import explained
+from vit_plugin.engine.faults.explain import explain_error
 from vit_plugin.engine.sharding import Sharding, parts_to_shard, shard
-from vit_plugin.engine.sharding.begin import join_alone
+from vit_plugin.engine.sharding.begin import ensure_process_group
 from vit_plugin.engine.sharding.shard import check_averages
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.stems import Stem
@@ -26,8 +26,8 @@ from vit_plugin.models.stems import Stem
 pytestmark = pytest.mark.filterwarnings('ignore')
 IMAGES = torch.randn(2, 3, 64, 64)
 WHITENED = dict(in_channels=3, channels=(24, 32), whitened=True, with_cp=True)
-# Other ways through a part than in `RIGHT`: its name, and the arguments.
-MORE = {
+# Parts with other arguments or inputs than in `RIGHT` and `WORKS`.
+VARIANTS = {
     'PooledResNetEmbed, whitened': ('PooledResNetEmbed', WHITENED),
     'ConvEmbed, recomputed': ('ConvEmbed', dict(RIGHT['ConvEmbed'], with_cp=True)),
     'MBConvEmbed, recomputed': ('MBConvEmbed', dict(RIGHT['MBConvEmbed'], with_cp=True)),
@@ -39,11 +39,11 @@ CASES = {
         for name, arguments in RIGHT.items()
         if issubclass(cls_of(name), nn.Module)
     },
-    **MORE,
+    **VARIANTS,
 }
 MASK = torch.zeros(2, 8, 8).index_fill_(1, torch.arange(4), 1.0)
 PREDICTIONS = [(torch.randn(2, 4, 4), torch.randn(2, 4, 8, 8))]  # of an EoMT
-# Steps of parts that are not in `WORKS` or take another way.
+# Forwards of parts that are not in `WORKS`, or of a variant.
 FORWARD: dict[str, Callable[[Any], Any]] = {
     'MAEViT, masked': lambda part: part(IMAGES)[0],
     'SimMIMViT, masked': lambda part: part(IMAGES, mask=MASK),
@@ -52,7 +52,7 @@ FORWARD: dict[str, Callable[[Any], Any]] = {
     'TransUNetHead': lambda part: part((torch.randn(2, 8, 8, 8), MAP[..., ::2, ::2])),
 }
 # `test_distiller.py` trains these on two sharded ranks.
-OF_DISTILLATION = {
+DISTILLATION = {
     'Distiller',
     'GramDistillation',
     'LogitDistillation',
@@ -60,7 +60,7 @@ OF_DISTILLATION = {
     'SimilarityDistillation',
     'VectorDistillation',
 }
-WITHOUT_PARAMETERS = {
+NO_PARAMETERS = {
     'AugmentingPreprocessor',
     'IoUAwareBCELoss',
     'MultiViewPreprocessor',
@@ -70,28 +70,30 @@ WITHOUT_PARAMETERS = {
 }
 WITH_AVERAGES = {'DINO'}
 QUICK = ('PooledResNetEmbed, whitened', 'MBConvEmbed', 'ConvEmbed')
-LEFT_OUT = OF_DISTILLATION | WITHOUT_PARAMETERS | WITH_AVERAGES
-TRIED = [name for name in CASES if name not in LEFT_OUT]  # so a new class must take a step
+LEFT_OUT = DISTILLATION | NO_PARAMETERS | WITH_AVERAGES
+TRIED = [name for name in CASES if name not in LEFT_OUT]  # includes every new class
 
 
 class Host(nn.Module):
-    """A part inside a model, as in a framework's. A stem is that of a ViT, others follow one."""
+    """A model with the part. A stem is built into a ViT, and a part without ``parts_to_shard`` gets
+    a ViT next to it.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        self.name, (kind, arguments) = name, CASES[name]
-        if issubclass(cls_of(kind), Stem):
+        self.name, (class_name, arguments) = name, CASES[name]
+        if issubclass(cls_of(class_name), Stem):
             stem = {k: v for k, v in arguments.items() if k not in ('embed_dims', 'numerics')}
-            self.part: nn.Module = VisionTransformer(TINY_SIZES, 64, dict(type=kind, **stem))
+            self.part: nn.Module = VisionTransformer(TINY_SIZES, 64, dict(type=class_name, **stem))
         else:
-            self.part = cls_of(kind)(**arguments)
+            self.part = cls_of(class_name)(**arguments)
         has_parts = isinstance(self.part, VisionTransformer) or hasattr(self.part, 'parts_to_shard')
         self.backbone = None if has_parts else VisionTransformer(TINY, 32)
 
     def forward(self) -> Tensor:
-        kind = CASES[self.name][0]
-        work = FORWARD.get(self.name) or WORKS.get(kind) or (lambda part: part(IMAGES))
-        outputs = [work(self.part), self.backbone(IMAGES) if self.backbone else []]
+        class_name = CASES[self.name][0]
+        run_part = FORWARD.get(self.name) or WORKS.get(class_name) or (lambda part: part(IMAGES))
+        outputs = [run_part(self.part), self.backbone(IMAGES) if self.backbone else []]
         return sum(out.square().mean() for out in tensors(outputs) if out.is_floating_point())
 
 
@@ -101,7 +103,7 @@ def built(name: str) -> Host:
 
 
 def step(model: nn.Module) -> Tensor:
-    """Train a step by the same random numbers in every process. Returns the loss."""
+    """Train a step with the same random numbers in every process, and return the loss."""
     random.seed(1)
     torch.manual_seed(1)
     loss = model()
@@ -111,6 +113,7 @@ def step(model: nn.Module) -> Tensor:
 
 
 def compare(names: list[str]) -> None:
+    """Compare steps of sharded models with those of plain ones, in float32 and bfloat16."""
     for name in names:
         plain, sharded, low = built(name), built(name), built(name)
         shard(sharded, Sharding(), 'cpu')
@@ -121,14 +124,14 @@ def compare(names: list[str]) -> None:
             torch.testing.assert_close(step(low), loss, rtol=2e-2, atol=0, msg=name)
             expected = plain.state_dict()
             for key, value in sharded.state_dict().items():
-                found = value.full_tensor() if isinstance(value, DTensor) else value
-                torch.testing.assert_close(found, expected[key], msg=f'{name}: {key}')
+                full = value.full_tensor() if isinstance(value, DTensor) else value
+                torch.testing.assert_close(full, expected[key], msg=f'{name}: {key}')
         except RuntimeError as error:
             raise RuntimeError(f'{name}: {error}') from error
 
 
-def test_what_is_left_out_cannot_be_sharded_or_has_nothing_to_shard():
-    for name in WITHOUT_PARAMETERS & {*RIGHT}:
+def test_left_out_classes_have_no_parameters_or_raise():
+    for name in NO_PARAMETERS & {*RIGHT}:
         assert not [*cls_of(name)(**RIGHT[name]).parameters()], name
     for name in WITH_AVERAGES & {*RIGHT}:
         with rejects('updates the averages'):
@@ -136,7 +139,7 @@ def test_what_is_left_out_cannot_be_sharded_or_has_nothing_to_shard():
 
 
 class Stages(Stem):
-    """A stem whose layers are in a list, which it does not call."""
+    """A stem with its layers in a ModuleList, which has no forward."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(patch_size=4, feature_strides=(2,), feature_channels=(8,), **kwargs)
@@ -146,20 +149,20 @@ class Stages(Stem):
         return (self.convs[0](images),)
 
 
-def test_a_part_that_the_forward_does_not_call_is_one_sentence(tiny):
+def test_part_that_the_forward_does_not_call_raises(tiny):
     class Wrong(Stages):
         def __init__(self, **kwargs: Any) -> None:
             super().__init__(**kwargs)
             self.convs = nn.Sequential(*self.convs)
 
-    join_alone('cpu')
+    ensure_process_group('cpu')
     model = shard(VisionTransformer(**dict(tiny, patch_embed=dict(type=Wrong))), Sharding(), 'cpu')
     with pytest.raises(RuntimeError) as error:
         model(IMAGES)
-    assert 'name in parts_to_shard() what the forward calls' in explained(error.value)
+    assert 'name in parts_to_shard() what the forward calls' in explain_error(error.value)
 
 
-def test_of_a_list_that_has_no_forward_the_layers_are_the_parts(tiny):
+def test_layers_of_a_module_list_are_parts(tiny):
     model = VisionTransformer(**dict(tiny, patch_embed=dict(type=Stages)))
     stem = model.patch_embed
     assert parts_to_shard(model) == [stem.proj, stem.convs[0], *model.blocks]
@@ -168,5 +171,5 @@ def test_of_a_list_that_has_no_forward_the_layers_are_the_parts(tiny):
 @pytest.mark.parametrize(
     'names', [QUICK, pytest.param(TRIED, marks=pytest.mark.nightly)], ids=['quick', 'all']
 )
-def test_a_step_of_two_sharded_ranks_is_that_of_one(tmp_path, names):
+def test_step_of_two_sharded_ranks_equals_that_of_one(tmp_path, names):
     on_ranks(2, tmp_path, compare, list(names))

@@ -1,3 +1,5 @@
+"""Sharding of models: their parts, training, and loading of full tensors."""
+
 from pathlib import Path
 
 import pytest
@@ -28,7 +30,7 @@ class Classifier(nn.Module):
         return self.head(self.backbone(images)[0])
 
 
-def test_the_parts_are_the_stem_and_the_blocks(tiny, tiny_hybrid):
+def test_parts_are_the_stem_and_the_blocks(tiny, tiny_hybrid):
     pure, hybrid = Classifier(**tiny), Classifier(**tiny_hybrid)
     assert parts_to_shard(pure) == [pure.backbone.patch_embed.proj, *pure.backbone.blocks]
     stem = hybrid.backbone.patch_embed
@@ -51,19 +53,19 @@ def test_the_parts_are_the_stem_and_the_blocks(tiny, tiny_hybrid):
         (lambda tiny: Sharding(dtype='bfloat16'), 'takes no dtype'),
     ],
 )
-def test_wrong_input_is_one_sentence(tiny, build, message):
+def test_wrong_settings_raise(tiny, build, message):
     with pretended_ranks(6), rejects(message):
         build(tiny)
 
 
-def test_a_scalar_is_one_sentence(tiny):
+def test_scalar_parameter_raises(tiny):
     model = Classifier(**tiny)
     model.scale = nn.Parameter(torch.tensor(1.0))
     with pretended_ranks(2), rejects("'scale', which is a scalar"):
         shard(model, Sharding(), 'cpu')
 
 
-def test_parameters_are_not_padded_to_many_times_their_size():
+def test_large_padding_raises():
     with torch.device('meta'):
         model = VisionTransformer('g/14')
     for ranks in (2, 8, 64, 128):
@@ -80,8 +82,8 @@ def test_parameters_are_not_padded_to_many_times_their_size():
 
 
 def steps(model: nn.Module, batches: list[Tensor]) -> list[Tensor]:
-    """Train. Returns the loss, averaged over the ranks, and the gradient norm of each step."""
-    optimizer, facts = torch.optim.AdamW(model.parameters(), lr=1e-2, eps=1e-4), []
+    """Train, and return the loss, averaged over the ranks, and the gradient norm of each step."""
+    optimizer, scalars = torch.optim.AdamW(model.parameters(), lr=1e-2, eps=1e-4), []
     for images in batches:
         loss = model(images).square().mean()
         loss.backward()
@@ -91,18 +93,19 @@ def steps(model: nn.Module, batches: list[Tensor]) -> list[Tensor]:
         loss, norm = loss.detach(), norm.full_tensor() if isinstance(norm, DTensor) else norm
         if dist.is_initialized():
             dist.all_reduce(loss.div_(dist.get_world_size()))
-        facts.append(torch.stack((loss, norm)))
-    return facts
+        scalars.append(torch.stack((loss, norm)))
+    return scalars
 
 
 def train_sharded(config: dict, expected: list[Tensor], weights: dict[str, Tensor]) -> None:
+    """Train on a part of each batch, and compare with losses and weights of a plain run."""
     torch.manual_seed(0)
     model = Classifier(**config).double()
     batches = [torch.randn(4, 3, 32, 32).double() for _ in range(3)]
     shard(model, Sharding(), 'cpu')
-    mine = [images.chunk(dist.get_world_size())[dist.get_rank()] for images in batches]
-    for ours, theirs in zip(steps(model, mine), expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
+    parts = [images.chunk(dist.get_world_size())[dist.get_rank()] for images in batches]
+    for sharded, plain in zip(steps(model, parts), expected, strict=True):
+        torch.testing.assert_close(sharded, plain, rtol=0, atol=1e-10)
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(
             parameter.full_tensor().detach(), weights[name], rtol=0, atol=1e-10
@@ -118,8 +121,8 @@ def test_two_ranks_train_as_one(tmp_path: Path, tiny, frozen_stages):
     on_ranks(2, tmp_path, train_sharded, config, expected, model.state_dict())
 
 
-def test_whole_tensors_load_into_any_module(tiny):
-    """The head of this classifier is torch's, which knows nothing of sharding."""
+def test_full_tensors_load_into_any_module(tiny):
+    """The head is a module of torch, without our hooks for loading."""
     torch.manual_seed(1)
     weights = Classifier(**tiny).state_dict()
     with pretended_ranks(2, rank=1):
@@ -130,9 +133,9 @@ def test_whole_tensors_load_into_any_module(tiny):
             assert torch.equal(parameter.to_local(), expected), name
 
 
-def test_only_this_ranks_part_is_copied():
+def test_shard_like_copies_only_the_part_of_this_rank():
     with pretended_ranks(4, rank=2):
-        # The first ranks have two of the six rows each, and the last has none.
+        # Ranks 0 to 2 have two of the six rows each, and rank 3 has none.
         model = nn.Linear(3, 6)
         target = next(fully_shard(model, mesh=Sharding().mesh('cpu')).parameters())
         for whole in (torch.arange(18.0).view(6, 3), torch.arange(18).double().view(6, 3)):
@@ -145,7 +148,8 @@ def test_only_this_ranks_part_is_copied():
         assert shard_like(whole, target).to_local().shape == (0, 3)
 
 
-def scale(overflows: bool) -> None:
+def step_with_scaler(overflows: bool) -> None:
+    """Step with a scaled loss, whose gradient overflows on rank 0 if asked."""
     torch.manual_seed(0)
     model = fully_shard(nn.Linear(4, 4, bias=False), mesh=Sharding().mesh('cpu'))
     optimizer, scaler = (
@@ -165,5 +169,5 @@ def scale(overflows: bool) -> None:
 
 @pytest.mark.filterwarnings('ignore:FSDP2-wrapped module:UserWarning')
 @pytest.mark.parametrize('overflows', [True, False])
-def test_a_scaled_loss_that_overflows_on_one_rank_is_skipped_by_all(tmp_path, overflows):
-    on_ranks(2, tmp_path, scale, overflows)
+def test_overflow_on_one_rank_skips_the_step_on_all(tmp_path, overflows):
+    on_ranks(2, tmp_path, step_with_scaler, overflows)

@@ -17,10 +17,12 @@ CLUSTER = Cluster(
 )
 
 
-def test_seconds_of_arithmetic_and_messages():
+def test_times_follow_from_the_speeds_of_the_cluster():
     assert CLUSTER.arithmetic_s(1e12) == pytest.approx(1 / 50)
+    # Messages within and between machines are sent at the same time.
     assert CLUSTER.messages_s(dict(within=500e9, between=25e9)) == pytest.approx(1)
     assert CLUSTER.messages_s(dict(within=0, between=100e9)) == pytest.approx(2)
+    # A core of a TPUv3 has 61.5 TFLOP/s.
     assert CLUSTER.core_days(61.5e12 * 0.5 * 86400) == pytest.approx(1)
 
 
@@ -40,7 +42,7 @@ def test_seconds_of_arithmetic_and_messages():
         ({}, None, None),
     ],
 )
-def test_images_of_a_run(cfg, images, expected):
+def test_images_of_a_run_are_counted(cfg, images, expected):
     assert count_run_images(Config(cfg), 16, images) == expected
 
 
@@ -57,20 +59,20 @@ def test_images_of_a_run(cfg, images, expected):
         (dict(type='part', fraction=0.1, rest=True, dataset=dict(type='CIFAR10')), 45_000),
     ],
 )
-def test_images_of_a_data_set(dataset, images, tmp_path, monkeypatch):
+def test_images_of_a_data_set_are_counted(dataset, images, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'two.txt').write_text('a/1.png 0\nb/2.png 1\n')
     assert images_in(dataset) == images
 
 
 @pytest.mark.nightly
-def test_every_recipe_of_a_classifier_has_a_known_number_of_images():
+def test_images_of_each_recipe_of_a_classifier_are_known():
     folders = ('vit', 'hybrid_vit', 'distillation', 'self_supervised')
     for path in (path for folder in folders for path in Path('configs', folder).glob('*.py')):
         assert images_in(read_config(str(path)).train_dataloader.dataset), path
 
 
-def test_epochs_of_unknown_data():
+def test_epochs_of_unknown_data_raise():
     cfg = Config(
         dict(
             train_cfg=dict(max_epochs=3), train_dataloader=dict(dataset=dict(type='CustomDataset'))

@@ -10,7 +10,7 @@ from rejection import rejects
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.measuring.calls import peak_memory
-from vit_plugin.measure.planning.forecast import Forecast, equal_blocks, segments
+from vit_plugin.measure.planning.forecast import Forecast, equal_blocks, peaks_by_segment
 from vit_plugin.measure.planning.traced_step import (
     Layout,
     build_classifier,
@@ -20,12 +20,13 @@ from vit_plugin.measure.planning.traced_step import (
 )
 from vit_plugin.measure.planning.tracing import MEMORY_KINDS
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # torch's, of collectives without data
+pytestmark = pytest.mark.filterwarnings('ignore')  # of torch, about collectives without data
 LAYERS = 6
 MIB = 1 << 20
 
 
 def make_cfg(num_layers: int = LAYERS, **options) -> Config:
+    """The config of a tiny classifier, with further options."""
     cfg = Config(
         dict(
             default_scope='mmpretrain',
@@ -68,13 +69,13 @@ def ranks():
     ('group', 'recompute'),
     [*product((1, 8, 16), (False, True))],
 )
-def test_continued_to_a_depth_it_is_what_tracing_all_blocks_gives(ranks, group, recompute):
+def test_extrapolated_blocks_equal_traced_blocks(ranks, group, recompute):
     layout = replace(ranks, group=group, recompute=recompute)
-    short, full = (Forecast(make_cfg(), layout, num_layers) for num_layers in (LAYERS, None))
-    assert (len(short.steps), len(full.steps)) == (2, 1)
+    extrapolated, full = (Forecast(make_cfg(), layout, num_layers) for num_layers in (LAYERS, None))
+    assert (len(extrapolated.steps), len(full.steps)) == (2, 1)
     for batch in (1, 40):  # the peak is in the update, or in the backward
-        expected = full.at(batch)
-        for segment, held in short.at(batch).items():
+        expected = full.cost(batch)
+        for segment, held in extrapolated.cost(batch).items():
             assert held == pytest.approx(expected[segment], rel=1e-6, abs=1), segment
 
 
@@ -92,7 +93,7 @@ def test_unequal_blocks_are_all_traced(options):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('group', [1, 16])
-def test_the_largest_batch_is_the_last_that_fits(ranks, group):
+def test_the_largest_batch_is_the_largest_that_fits(ranks, group):
     forecast = Forecast(make_cfg(2), replace(ranks, group=group), None)
     largest = forecast.largest_batch(30 * MIB)
     assert forecast.memory(largest).total() <= 30 * MIB < forecast.memory(largest + 1).total()
@@ -114,9 +115,12 @@ def test_the_largest_batch_is_the_last_that_fits(ranks, group):
         ),
     ],
 )
-def test_the_plan_is_what_torch_allocates(optimizer, amp, recompute, batch):
-    wrapper = dict(type=f'vit_plugin.{"Amp" * amp}OptimWrapper', optimizer=dict(optimizer, lr=1e-3))
-    cfg = make_cfg(2, optim_wrapper=wrapper)
+def test_planned_memory_equals_what_torch_allocates(optimizer, amp, recompute, batch):
+    wrapper = 'AmpOptimWrapper' if amp else 'OptimWrapper'
+    cfg = make_cfg(
+        2,
+        optim_wrapper=dict(type=f'vit_plugin.{wrapper}', optimizer=dict(optimizer, lr=1e-3)),
+    )
     cfg.model.backbone.img_size, cfg.model.head.in_channels = 64, 192
     cfg.model.backbone.arch.update(embed_dims=192, feedforward_channels=768)
     with pretended_ranks(1):
@@ -124,7 +128,7 @@ def test_the_plan_is_what_torch_allocates(optimizer, amp, recompute, batch):
         planned_peak = planned.total() - planned['parameters'] - planned['optimizer']
     model = build_classifier(cfg, recompute).train()
     optim_wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
-    optim_wrapper.begin()
+    optim_wrapper.defer_grad_norm()
 
     def step() -> None:
         images = torch.zeros(batch, 3, 64, 64, dtype=torch.uint8)
@@ -133,8 +137,8 @@ def test_the_plan_is_what_torch_allocates(optimizer, amp, recompute, batch):
         )
 
     step()
-    # The plan knows nothing of kernels' own scratch. A CPU's in bfloat16 have more of it, which two
-    # blocks do not hide.
+    # The plan does not include temporary memory of kernels. A CPU's kernels for bfloat16 need more
+    # of it, which shows in a model of two blocks.
     assert planned_peak == pytest.approx(
         peak_memory(step, torch.device('cpu')), rel=0.11 if amp else 0.05
     )
@@ -144,6 +148,7 @@ SWIN = dict(
     model_type='swin', image_size=64, embed_dim=48, depths=[1, 1, 2, 1], num_heads=[2] * 4,
     window_size=2,
 )  # fmt: skip
+# Backbones of other libraries, and their width.
 WRAPPED = {
     'timm': (dict(type='vit_plugin.TimmBackbone', model_name='test_convnext'), 64),
     'transformers': (dict(type='vit_plugin.TransformersBackbone', config=SWIN), 384),
@@ -159,7 +164,7 @@ def wrapped_cfg(library: str) -> Config:
 
 
 @pytest.mark.parametrize('library', WRAPPED)
-def test_another_librarys_module_is_traced_as_a_whole(library):
+def test_modules_of_other_libraries_are_traced_as_a_whole(library):
     cfg = wrapped_cfg(library)
     model = build_classifier(cfg)
     assert find_recompute_modes(model) == (False, True)
@@ -169,13 +174,13 @@ def test_another_librarys_module_is_traced_as_a_whole(library):
 @pytest.mark.nightly
 @pytest.mark.parametrize('recompute', [False, True])
 @pytest.mark.parametrize('library', WRAPPED)
-def test_another_librarys_module_is_planned_as_it_runs(library, recompute):
+def test_planned_memory_of_other_libraries_modules_equals_torchs(library, recompute):
     batch, cfg = 8, wrapped_cfg(library)
     model = build_classifier(cfg, recompute).train()
     with pretended_ranks(1):
         forecast = Forecast(cfg, Layout(1, 1, device='cpu'), None)
         forecast.recompute(recompute)
-        planned, flops = forecast.memory(batch), forecast.at(batch)['work',]['flops']
+        planned, flops = forecast.memory(batch), forecast.cost(batch)['work',]['flops']
     images, labels = torch.zeros(batch, 3, *model.backbone.img_size), [DataSample().set_gt_label(0)]
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
@@ -193,11 +198,11 @@ def test_another_librarys_module_is_planned_as_it_runs(library, recompute):
 
 
 @pytest.mark.nightly
-def test_arithmetic_is_that_of_the_model():
+def test_planned_flops_equal_the_models():
     cfg = make_cfg(2)
     with pretended_ranks(1):
         plain, recomputing = (
-            Forecast(cfg, Layout(1, 1, recompute=recompute), None).at(3)['work',]['flops']
+            Forecast(cfg, Layout(1, 1, recompute=recompute), None).cost(3)['work',]['flops']
             for recompute in (False, True)
         )
     model = build_classifier(cfg).train()
@@ -207,52 +212,58 @@ def test_arithmetic_is_that_of_the_model():
             'loss'
         ].backward()
     assert plain == counter.get_total_flops()
-    # The stem, the head and the last products are not repeated.
+    # Recomputing repeats the forward, a third of the FLOPs, without stem, head and last products.
     assert 1.1 * plain < recomputing < 4 / 3 * plain
 
 
-def kinds(cfg: Config, layout: Layout, batch: int = 2) -> dict[str, float]:
-    """The most of each kind, over a step."""
+def peaks(cfg: Config, layout: Layout, batch: int = 2) -> dict[str, float]:
+    """The peak of each kind of memory in a step."""
     return {
-        kind: max(held[kind] for held in segments(Forecast(cfg, layout, None).at(batch)).values())
+        kind: max(
+            held[kind]
+            for held in peaks_by_segment(Forecast(cfg, layout, None).cost(batch)).values()
+        )
         for kind in MEMORY_KINDS
     }
 
 
 @pytest.mark.nightly
-def test_sharding_divides_and_replicas_do_not(ranks):
+def test_sharding_divides_memory_and_replicas_do_not(ranks):
     plain, sharded, hybrid = (
-        kinds(make_cfg(2), replace(ranks, group=group, device='cpu')) for group in (1, 16, 8)
+        peaks(make_cfg(2), replace(ranks, group=group, device='cpu')) for group in (1, 16, 8)
     )
+    # Over 16 processes, or 8; small parameters are padded.
     for kind in ('parameters', 'gradients', 'optimizer'):
         assert plain[kind] / 17 < sharded[kind] < plain[kind] / 8
         assert sharded[kind] < hybrid[kind] < plain[kind] / 6
-    assert plain['gathered'] >= plain['gradients']  # DDP's buckets
+    assert plain['gathered'] >= plain['gradients']  # DDP's buckets hold all gradients
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ('optimizer', 'times'),
+    ('optimizer', 'num_states'),
     [(dict(type='AdamW'), 2), (dict(type='SGD', momentum=0.9), 1), (dict(type='SGD'), 0)],
 )
-def test_the_optimizers_own_state(ranks, optimizer, times):
+def test_states_of_optimizers_are_planned(ranks, optimizer, num_states):
     cfg = make_cfg(2, optim_wrapper=dict(optimizer=dict(optimizer, lr=0.1, _delete_=True)))
-    # A step makes more.
-    held = min(held['optimizer'] for held in segments(Forecast(cfg, ranks, None).at(2)).values())
-    assert held == pytest.approx(times * kinds(cfg, ranks)['gradients'], rel=0.2, abs=1)
+    # The minimum, since an optimizer's step needs temporary memory.
+    held = min(
+        held['optimizer'] for held in peaks_by_segment(Forecast(cfg, ranks, None).cost(2)).values()
+    )
+    assert held == pytest.approx(num_states * peaks(cfg, ranks)['gradients'], rel=0.2, abs=1)
 
 
 @pytest.mark.nightly
-def test_averaged_weights(ranks):
-    averaged = kinds(make_cfg(2, custom_hooks=[dict(type='EMAHook')]), ranks)
+def test_averaged_weights_are_planned(ranks):
+    averaged = peaks(make_cfg(2, custom_hooks=[dict(type='EMAHook')]), ranks)
     assert averaged['ema'] == pytest.approx(averaged['parameters'])
-    assert kinds(make_cfg(2), ranks)['ema'] == 0
+    assert peaks(make_cfg(2), ranks)['ema'] == 0
 
 
 @pytest.mark.nightly
-def test_mixed_precision_and_sharding_in_low_precision(ranks):
+def test_low_precision_reduces_activations_and_gathered_parameters(ranks):
     plain, amp, low = (
-        kinds(make_cfg(2, **options), replace(ranks, group=8), 64)
+        peaks(make_cfg(2, **options), replace(ranks, group=8), 64)
         for options in (
             {},
             dict(optim_wrapper=dict(type='AmpOptimWrapper')),
@@ -266,24 +277,24 @@ def test_mixed_precision_and_sharding_in_low_precision(ranks):
 
 
 @pytest.mark.nightly
-def test_accumulating_keeps_gradients_and_sends_less(ranks):
+def test_accumulation_keeps_gradients_and_sends_less(ranks):
     layout = replace(ranks, group=16)
     once, twice = (
         Forecast(make_cfg(2, **{'optim_wrapper.accumulative_counts': count}), layout, None)
         for count in (1, 2)
     )
     assert once.memory(2).total() < twice.memory(2).total()
-    work, double = (forecast.at(2)['work',] for forecast in (once, twice))
+    work, double = (forecast.cost(2)['work',] for forecast in (once, twice))
     assert double['flops'] == 2 * work['flops']
     assert work['within'] < double['within'] < 2 * work['within']
 
 
-def test_offloading_is_not_planned(ranks):
+def test_offloading_raises(ranks):
     with rejects('sharding.cpu_offload=True is not planned'):
         Forecast(make_cfg(sharding=dict(cpu_offload=True)), replace(ranks, group=16), None)
 
 
-def test_an_optimizer_that_does_not_step_sharded_parameters(ranks):
+def test_optimizers_that_cannot_step_sharded_parameters_raise(ranks):
     cfg = make_cfg(
         2, optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1, fused=True, _delete_=True))
     )
@@ -292,7 +303,7 @@ def test_an_optimizer_that_does_not_step_sharded_parameters(ranks):
     assert Forecast(cfg, ranks, None).memory(1).total() > 0
 
 
-def test_only_classifiers():
+def test_models_that_are_not_our_classifiers_raise():
     detector = Config(
         dict(model=dict(type='FasterRCNN', backbone=dict(type='vit_plugin.VisionTransformer')))
     )
@@ -306,5 +317,5 @@ def test_only_classifiers():
 
 
 @pytest.mark.nightly
-def test_every_kind_is_named(ranks):
-    assert set(kinds(make_cfg(2), ranks)) == set(MEMORY_KINDS)
+def test_all_kinds_of_memory_are_planned(ranks):
+    assert set(peaks(make_cfg(2), ranks)) == set(MEMORY_KINDS)

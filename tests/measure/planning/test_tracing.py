@@ -15,7 +15,7 @@ KIB = 1024
 
 
 class Blocks(nn.Module):
-    """As many blocks as numbers, each a KiB of parameters, with the names of a classifier's."""
+    """Blocks of a KiB of parameters each, with the names that those of a classifier have."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Blocks(nn.Module):
         return self.backbone['blocks'](x)
 
 
-def test_each_segment_has_a_peak_by_kind():
+def test_each_segment_has_a_peak_of_each_kind():
     fake = FakeTensorMode()
     with fake:
         model = Blocks(6)
@@ -50,25 +50,26 @@ def test_each_segment_has_a_peak_by_kind():
     )
 
 
-def test_arithmetic_of_forward_and_backward():
+def test_flops_of_forward_and_backward_are_counted():
     fake = FakeTensorMode()
     with fake, Work(fake) as work:
         nn.Linear(256, 1, bias=False)(torch.empty(5, 256, requires_grad=True)).sum().backward()
+    # One product in the forward, and two in the backward.
     assert work.flops == 3 * 2 * 5 * 256
 
 
-def test_a_question_for_a_device_goes_no_further():
-    """They are two of three calls, and would take a fifth of the time of a plan."""
-    fake, seen = FakeTensorMode(), []
+def test_queries_of_devices_are_not_passed_on():
+    """They are two of three calls, and passing them on would take a fifth of a plan's time."""
+    fake, calls = FakeTensorMode(), []
 
-    class Below(TorchDispatchMode):
+    class Recorded(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            seen.append(func)
+            calls.append(func)
             return func(*args, **(kwargs or {}))
 
-    with fake, Below(), Work(fake):
+    with fake, Recorded(), Work(fake):
         assert torch.empty(2, device='cuda').device.type == 'cuda'
-    assert torch.ops.prim.device.default not in seen
+    assert torch.ops.prim.device.default not in calls
 
 
 @pytest.mark.parametrize(
@@ -76,10 +77,10 @@ def test_a_question_for_a_device_goes_no_further():
     [
         (range(16), 2 * KIB * 15 // 16, 2 * KIB // 16),  # on two machines
         (range(8), 2 * KIB * 7 // 8, 0),
-        ((0, 8), 0, 2 * KIB // 2),  # as those of HSDP that have the same part
+        ((0, 8), 0, 2 * KIB // 2),  # the replicas of HSDP
     ],
 )
-def test_messages_within_and_between_machines(ranks, within, between):
+def test_messages_within_and_between_machines_are_counted(ranks, within, between):
     fake = FakeTensorMode()
     with pretended_ranks(16):
         group = dist.new_group(list(ranks))
@@ -88,7 +89,7 @@ def test_messages_within_and_between_machines(ranks, within, between):
     assert work.traffic == dict(within=within, between=between)
 
 
-def test_a_plan_is_not_made_within_a_run():
+def test_planning_within_a_run_raises():
     with (
         pretended_ranks(2),
         rejects('needs a process of its own'),
@@ -98,7 +99,7 @@ def test_a_plan_is_not_made_within_a_run():
     assert not dist.is_initialized()
 
 
-def test_a_torch_without_the_trackers_is_a_sentence(monkeypatch):
+def test_planning_without_torchs_trackers_raises(monkeypatch):
     monkeypatch.delitem(sys.modules, 'vit_plugin.measure.planning.tracing')
     monkeypatch.setitem(sys.modules, 'torch.distributed._tools.mem_tracker', None)
     with rejects('Planning needs the memory trackers of torch, .* install another torch'):

@@ -1,4 +1,4 @@
-"""One graph for each set of image sizes, whatever the model is made of."""
+"""Compiled models need one graph per image size, and one for all batch sizes."""
 
 import pytest
 import torch
@@ -42,7 +42,7 @@ def fresh_compiler() -> None:
 )
 def test_one_graph_for_each_size(tiny, tiny_hybrid, mode, changes):
     graphs = Graphs()
-    cfg = tiny if changes else dict(tiny_hybrid, out_type='pyramid')
+    cfg = tiny if changes else dict(tiny_hybrid, out_type='pyramid')  # see the ids
     model = VisionTransformer(**cfg, **changes).train(mode == 'train')
     compiled = torch.compile(model, backend=graphs, fullgraph=True, dynamic=False)
     with torch.set_grad_enabled(mode == 'train'):

@@ -1,8 +1,6 @@
-"""What others do to a model from outside: hooks, counters, quantization, LoRA; before and after the
-passes.
-"""
+"""Hooks, FLOP counters, quantization and LoRA of other libraries, with and without the passes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -12,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from vit_plugin.models import VisionTransformer
 from vit_plugin.passes import onednn, optimize
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # theirs, at their import
+pytestmark = pytest.mark.filterwarnings('ignore')  # of other libraries, at their import
 
 LAYERS = ('qkv', 'proj', 'fc1', 'fc2')
 
@@ -28,7 +26,7 @@ def model(cfg, request) -> VisionTransformer:
 
 
 @pytest.fixture(params=[False, True], ids=['plain', 'optimized'])
-def passes(request, monkeypatch) -> Iterator[callable]:
+def passes(request, monkeypatch) -> Callable:
     monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
     return optimize if request.param else (lambda model: model)
 
@@ -39,14 +37,14 @@ def test_global_hooks_and_the_flop_counter_see_every_linear_layer(model, passes)
         name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)
     }
     assert len(layers) == len(LAYERS) * 2
-    seen = []
+    called = []
     handle = nn.modules.module.register_module_forward_hook(
-        lambda module, args, out: seen.append(module)
+        lambda module, args, out: called.append(module)
     )
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model(torch.randn(2, 3, 32, 32))
     handle.remove()
-    assert set(layers.values()) <= set(seen)
+    assert set(layers.values()) <= set(called)
     counted = counter.get_flop_counts()
     for name in layers:
         assert (
@@ -55,7 +53,7 @@ def test_global_hooks_and_the_flop_counter_see_every_linear_layer(model, passes)
 
 
 @pytest.mark.parametrize('first', ['quantized', 'optimized'])
-def test_int8_weights(model, passes, first):
+def test_int8_weights_keep_outputs_close(model, passes, first):
     quantization = pytest.importorskip('torchao.quantization')
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
@@ -71,7 +69,7 @@ def test_int8_weights(model, passes, first):
     assert 0 < (out - expected).norm() < 0.05 * expected.norm()
 
 
-def test_lora(model, passes):
+def test_lora_trains_and_merges(model, passes):
     peft = pytest.importorskip('peft')
     passes(model)
     images = torch.randn(2, 3, 32, 32)
@@ -88,7 +86,7 @@ def test_lora(model, passes):
     learning = {
         name: parameter for name, parameter in adapted.named_parameters() if parameter.requires_grad
     }
-    assert len(learning) == 2 * len(LAYERS) * 2
+    assert len(learning) == 2 * len(LAYERS) * 2  # matrices A and B of each layer in two blocks
     assert all(parameter.grad.abs().max() > 0 for parameter in learning.values())
     with torch.no_grad():
         (out,) = adapted(images)

@@ -1,6 +1,4 @@
-"""The backbone's behavior; what MMPretrain's own unit tests of its VisionTransformer ask is among
-it.
-"""
+"""The backbone's behavior, including what MMPretrain's tests of its VisionTransformer check."""
 
 import math
 
@@ -44,23 +42,24 @@ def test_stochastic_depth_grows_linearly():
         ),
     ],
 )
-def test_bad_input_is_one_sentence_at_build_time(tiny, change, words):
+def test_invalid_arguments_raise_at_build_time(tiny, change, words):
     with rejects(words):
         VisionTransformer(**dict(tiny, **change))
 
 
-def test_image_smaller_than_a_patch(tiny):
+def test_images_smaller_than_a_patch_raise(tiny):
     with rejects('4 x 32 pixels is smaller than one patch of 8 x 8'):
         VisionTransformer(**tiny)(torch.randn(1, 3, 4, 32))
 
 
 @pytest.mark.parametrize('config', ['tiny', 'tiny_hybrid'])
-def test_out_types(config, request):
+def test_out_types_agree_with_the_raw_tokens(config, request):
     model = VisionTransformer(**request.getfixturevalue(config)).eval()
     images, outs = torch.randn(2, 3, 32, 48), {}
     with torch.no_grad():
-        for model.out_type in ('raw', 'cls_token', 'featmap', 'avg_featmap'):
-            (outs[model.out_type],) = model(images)
+        for out_type in ('raw', 'cls_token', 'featmap', 'avg_featmap'):
+            model.out_type = out_type
+            (outs[out_type],) = model(images)
     grid, raw = model.patch_embed.grid((32, 48)), outs['raw']
     assert raw.shape == (2, 1 + grid[0] * grid[1], 32)
     torch.testing.assert_close(outs['cls_token'], raw[:, 0])
@@ -103,14 +102,14 @@ def test_an_earlier_output_is_the_same_whether_or_not_later_blocks_run():
 
 @pytest.mark.parametrize('size', [(32, 32), (40, 40), (33, 70), (8, 64)])
 @pytest.mark.parametrize('config', ['tiny', 'tiny_hybrid'])
-def test_any_size_at_run_time(config, size, request):
+def test_images_of_any_size_are_padded_to_whole_patches(config, size, request):
     model = VisionTransformer(**request.getfixturevalue(config), out_type='featmap').eval()
     with torch.no_grad():
         (out,) = model(torch.randn(1, 3, *size))
     assert out.shape[2:] == tuple(math.ceil(side / 8) for side in size)
 
 
-def test_init_is_the_authors():
+def test_initialization_has_the_authors_distributions():
     model = VisionTransformer('R26+S/32')
     assert model.cls_token.abs().max() == 0
     assert model.pos_embed.std().item() == pytest.approx(0.02, rel=0.05)
@@ -128,9 +127,9 @@ def test_init_is_the_authors():
     assert unit.conv2.weight.std().item() == pytest.approx((9 * 64) ** -0.5, rel=0.05)
 
 
-def test_other_tokens_start_apart(tiny):
+def test_registers_and_distillation_token_start_different(tiny):
     model = VisionTransformer(**tiny, encoder=dict(reg_token=4, dist_token=1), pos_embed='none')
-    assert model.num_prefix_tokens == 6
+    assert model.num_prefix_tokens == 6  # the class token and these five
     assert torch.cdist(model.reg_token[0], model.reg_token[0]).fill_diagonal_(1).min() > 0
     assert model.dist_token.std() > 0
 
@@ -180,23 +179,21 @@ def test_train_returns_the_model_and_frozen_parts_stay_frozen(tiny):
 
 
 @pytest.mark.parametrize(('frozen_stages', 'trained'), [(-1, 'all'), (0, 'blocks'), (2, 'nothing')])
-def test_frozen_stages(tiny, frozen_stages, trained):
+def test_frozen_stages_freeze_embeddings_and_blocks(tiny, frozen_stages, trained):
     model = VisionTransformer(**tiny, frozen_stages=frozen_stages)
     learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    everything = {name for name, _ in model.named_parameters()}
-    assert (
-        learning
-        == {
-            'all': everything,
-            'nothing': set(),
-            'blocks': {name for name in everything if name.startswith(('blocks', 'norm'))},
-        }[trained]
-    )
+    all_names = {name for name, _ in model.named_parameters()}
+    expected = {
+        'all': all_names,
+        'nothing': set(),
+        'blocks': {name for name in all_names if name.startswith(('blocks', 'norm'))},
+    }
+    assert learning == expected[trained]
 
 
 @pytest.mark.parametrize('with_cp', [True, 'selective'])
 @pytest.mark.parametrize('config', ['tiny', 'tiny_hybrid'])
-def test_recomputing_changes_no_gradient(config, with_cp, request):
+def test_activation_checkpointing_changes_no_gradient(config, with_cp, request):
     cfg = request.getfixturevalue(config)
     plain, saving = VisionTransformer(**cfg), VisionTransformer(**cfg, with_cp=with_cp)
     saving.load_state_dict(plain.state_dict())
@@ -205,12 +202,15 @@ def test_recomputing_changes_no_gradient(config, with_cp, request):
         with FlopCounterMode(display=False) as counter:
             model(images)[0].square().sum().backward()
         flops.append(counter.get_total_flops())
-    assert (flops[0] == flops[1]) == (with_cp == 'selective')  # which keeps the products
+    if with_cp == 'selective':  # keeps the results of matrix products, and recomputes the others
+        assert flops[1] == flops[0]
+    else:
+        assert flops[1] != flops[0]
     for (name, ours), theirs in zip(plain.named_parameters(), saving.parameters(), strict=True):
         torch.testing.assert_close(ours.grad, theirs.grad, msg=name)
 
 
-def test_layer_depth_of_a_pure_vit_is_the_hosts(tiny):
+def test_layer_depth_of_a_pure_vit_equals_mmpretrains(tiny):
     model = VisionTransformer(**tiny)
     depths = {
         name: model.get_layer_depth(f'backbone.{name}', 'backbone.')
@@ -218,14 +218,12 @@ def test_layer_depth_of_a_pure_vit_is_the_hosts(tiny):
     }
     assert {depth for _, depth in depths.values()} == {4}
     for name, (depth, _) in depths.items():
-        expected = (
-            int(name.split('.')[1]) + 1
-            if name.startswith('blocks')
-            else 3
-            if name.startswith('norm')
-            else 0
-        )
-        assert depth == expected, name
+        if name.startswith('blocks'):
+            assert depth == int(name.split('.')[1]) + 1, name
+        elif name.startswith('norm'):
+            assert depth == 3, name
+        else:
+            assert depth == 0, name
     assert model.get_layer_depth('head.layers.head.weight', 'backbone.') == (3, 4)
 
 
@@ -269,20 +267,18 @@ def test_position_embedding_none_is_blind_to_order(tiny):
     for pos_embed in ('none', 'learned', 'learned_2d', 'sincos2d', 'relative'):
         model = VisionTransformer(**tiny, pos_embed=pos_embed).eval()
         for block in model.blocks:
-            if pos_embed == 'relative':  # whose tables start at zero
-                (
-                    torch.nn.init.normal_(block.attn.rel_pos_h),
-                    torch.nn.init.normal_(block.attn.rel_pos_w),
-                )
+            if pos_embed == 'relative':  # its tables start at zero
+                torch.nn.init.normal_(block.attn.rel_pos_h)
+                torch.nn.init.normal_(block.attn.rel_pos_w)
         with torch.no_grad():
             outs[pos_embed] = (model(images)[0] - model(turned)[0]).abs().max().item()
     assert outs.pop('none') < 1e-5
-    # The class token sees the patches of 'relative' in their order only through the patches.
+    # With 'relative' the class token depends on the order only through the outputs of the patches.
     assert all(difference > 1e-4 for difference in outs.values()), outs
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_double_precision_and_bfloat16(tiny_hybrid):
+def test_double_precision_and_bfloat16_keep_outputs_close(tiny_hybrid):
     model = VisionTransformer(**tiny_hybrid).eval()
     images = torch.randn(1, 3, 32, 32)
     with torch.no_grad():
@@ -300,7 +296,7 @@ def test_pyramid_of_a_hybrid_is_its_cnn_and_the_transformer(tiny_hybrid):
     images = torch.randn(1, 3, 40, 52)
     outs = model(images)
     assert [tuple(out.shape) for out in outs] == [
-        (1, channels, -(-40 // stride), -(-52 // stride))
+        (1, channels, math.ceil(40 / stride), math.ceil(52 / stride))
         for channels, stride in zip(model.channels, model.strides, strict=True)
     ]
     assert all(out.is_contiguous() for out in outs)
@@ -314,10 +310,11 @@ def test_pyramid_with_the_class_token_behind_each_patch(tiny_hybrid):
     model = VisionTransformer(**tiny_hybrid, out_type='pyramid_cls').eval()
     assert model.channels == (128, 64)
     images = torch.randn(2, 3, 40, 48)
-    outs = {}
-    for model.out_type in ('pyramid_cls', 'pyramid', 'cls_token'):
-        outs[model.out_type] = model(images)
-    (fine, tokens), pyramid, (class_token,) = outs.values()
+    (fine, tokens) = model(images)
+    model.out_type = 'pyramid'
+    pyramid = model(images)
+    model.out_type = 'cls_token'
+    (class_token,) = model(images)
     torch.testing.assert_close((fine, tokens[:, :32]), pyramid)
     torch.testing.assert_close(tokens[:, 32:], class_token[..., None, None].expand(2, 32, 5, 6))
 
@@ -337,7 +334,7 @@ def test_strides_and_channels_of_a_pyramid(arch, strides, channels):
     assert (model.strides, model.channels) == (strides, channels)
 
 
-def test_channels_of_several_maps(tiny):
+def test_strides_and_channels_of_several_maps(tiny):
     model = VisionTransformer(**tiny, out_type='featmap', out_indices=(0, 1))
     assert (model.strides, model.channels) == ((8, 8), (32, 32))
 
@@ -351,24 +348,22 @@ def test_channels_of_several_maps(tiny):
         (dict(size=2, shift=1), 'window takes no shift'),
     ],
 )
-def test_windows_that_cannot_be(tiny, window, words):
+def test_invalid_windows_raise(tiny, window, words):
     with rejects(words):
         VisionTransformer(
             **tiny, with_cls_token=False, out_type='featmap', encoder=dict(window=window)
         )
 
 
-def test_no_window_holds_a_class_token(tiny):
+def test_windows_with_a_class_token_raise(tiny):
     with rejects('set with_cls_token=False'):
         VisionTransformer(**tiny, encoder=dict(window=dict(size=2)))
 
 
 @pytest.mark.parametrize('with_cp', [False, True])
 @pytest.mark.parametrize('pos_embed', ['learned', 'relative'])
-def test_the_class_token_alone_is_what_it_is_among_all(tiny, with_cp, pos_embed):
-    """The last block does not compute the patches where the output is the class token; values and
-    gradients agree.
-    """
+def test_the_class_token_alone_equals_that_of_all_tokens(tiny, with_cp, pos_embed):
+    """Where only the class token is the output, the last block does not compute the patches."""
     alone = VisionTransformer(**tiny, pos_embed=pos_embed, with_cp=with_cp)
     among = VisionTransformer(**tiny, pos_embed=pos_embed, with_cp=with_cp, out_type='raw')
     among.load_state_dict(alone.state_dict())
@@ -388,13 +383,14 @@ def test_the_last_block_does_not_compute_the_patches(tiny):
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             VisionTransformer(**tiny, out_type=out_type).eval()(torch.randn(1, 3, 32, 32))
         flops.append(counter.get_total_flops())
-    # Their projections and MLPs; torch 2.14 leaves the queries out.
-    patches = 16 * 2 * (32 * 32 + 2 * 32 * 64)
-    assert flops[1] - flops[0] >= patches
+    # The projections and MLPs of 16 patches, with 2 FLOPs per multiply-add. torch 2.14 also leaves
+    # the queries out.
+    saved = 16 * 2 * (32 * 32 + 2 * 32 * 64)
+    assert flops[1] - flops[0] >= saved
 
 
 @pytest.mark.parametrize('pos_embed', ['learned', 'sincos2d'])
-def test_sums_over_the_blocks_are_float32_under_autocast(tiny, pos_embed):
+def test_the_residual_stream_is_float32_under_autocast(tiny, pos_embed):
     model = VisionTransformer(**tiny, pos_embed=pos_embed)
     dtypes = []
     for block in model.blocks:
@@ -407,7 +403,7 @@ def test_sums_over_the_blocks_are_float32_under_autocast(tiny, pos_embed):
     )
 
 
-def test_without_blocks_the_output_is_that_of_the_stem():
+def test_a_model_without_blocks_outputs_the_normed_stem():
     model = VisionTransformer(
         dict(SIZES, num_layers=0, patch_size=8),
         32,

@@ -16,12 +16,12 @@ def test_frozen_parts_stay_in_eval_mode():
     assert (model.training, model.first.training, model.second.training) == (True, False, True)
 
 
-@pytest.mark.parametrize(('given', 'wanted'), [(-1, {3}), ((0, -1, 3), {0, 3})])
-def test_outputs_are_counted_from_0(given, wanted):
-    assert Wrapped().check_out_indices(given, 4, 'x has 4 stages') == wanted
+@pytest.mark.parametrize(('out_indices', 'expected'), [(-1, {3}), ((0, -1, 3), {0, 3})])
+def test_out_indices_are_counted_from_0(out_indices, expected):
+    assert Wrapped().check_out_indices(out_indices, 4, 'x has 4 stages') == expected
 
 
-@pytest.mark.parametrize('given', [4, (0, -5)])
-def test_outputs_that_are_not_there_are_refused(given):
+@pytest.mark.parametrize('out_indices', [4, (0, -5)])
+def test_out_indices_out_of_range_raise(out_indices):
     with rejects(r'Wrapped: out_indices=.* is out of range: x has 4 stages, -4 to 3\.'):
-        Wrapped().check_out_indices(given, 4, 'x has 4 stages')
+        Wrapped().check_out_indices(out_indices, 4, 'x has 4 stages')

@@ -22,7 +22,7 @@ def test_classifiers_of_both_tokens_are_averaged():
     torch.testing.assert_close(model((tokens,)), (first + second) / 2)
 
 
-def test_lists_of_mmpretrain():
+def test_lists_of_tokens_give_mmpretrains_outputs():
     from mmpretrain.models import DeiTClsHead
 
     model, (patches, first, second) = head(), torch.randn(3, 2, 16)
@@ -32,11 +32,11 @@ def test_lists_of_mmpretrain():
         torch.testing.assert_close(model((feature,)), theirs((feature,)))
 
 
-def test_losses_are_the_papers():
+def test_losses_equal_the_papers_formulas():
     tokens, teacher = torch.randn(3, 7, 16), torch.randn(3, 5)
     labels = torch.tensor([0, 3, 1])
-    for kind in ('hard', 'soft', 'none'):
-        model = head(distillation=kind, alpha=0.3, tau=2.0)
+    for distillation in ('hard', 'soft', 'none'):
+        model = head(distillation=distillation, alpha=0.3, tau=2.0)
         first, second = model.classify((tokens,))
         expected = {
             'hard': lambda s: F.cross_entropy(s, teacher.argmax(1)),
@@ -50,7 +50,7 @@ def test_losses_are_the_papers():
                 .mean()
             ),
             'none': lambda s: F.cross_entropy(s, labels),
-        }[kind](second)
+        }[distillation](second)
         losses = model.loss((tokens,), SAMPLES, teacher=teacher)
         torch.testing.assert_close(losses['loss'], 0.7 * F.cross_entropy(first, labels))
         torch.testing.assert_close(losses['loss_distillation'], 0.3 * expected)
@@ -67,6 +67,6 @@ def test_losses_are_the_papers():
         (lambda: head().loss((torch.randn(3, 7, 16),), SAMPLES), 'needs a teacher'),
     ],
 )
-def test_bad_input(call, words):
+def test_invalid_input_raises(call, words):
     with rejects(words):
         call()

@@ -10,7 +10,7 @@ from vit_plugin.models import ViTClsHead
 
 
 @pytest.mark.parametrize('hidden_dim', [None, 24])
-def test_starts_at_zero_and_pre_logits_do_not(hidden_dim):
+def test_scores_start_at_zero_and_pre_logits_do_not(hidden_dim):
     head = ViTClsHead(num_classes=5, in_channels=16, hidden_dim=hidden_dim)
     features = (torch.randn(3, 16), torch.randn(3, 16))
     assert torch.equal(head(features), torch.zeros(3, 5))
@@ -23,27 +23,27 @@ def test_starts_at_zero_and_pre_logits_do_not(hidden_dim):
         assert layer.weight.std() > 0.1
 
 
-def test_starts_at_the_prior_probability():
+def test_scores_start_at_the_prior_probability():
     head = ViTClsHead(5, 16, prior_prob=0.01)
     torch.testing.assert_close(head((torch.randn(3, 16),)).sigmoid(), torch.full((3, 5), 0.01))
 
 
-def test_what_computes_is_a_part_of_it():
-    """torch's trackers of memory warn of a module that is gone before the backward."""
-    head, seen = ViTClsHead(5, 16, hidden_dim=8), set()
-    with register_module_forward_hook(lambda module, *_: seen.add(module)):
+def test_forward_calls_no_temporary_modules():
+    """torch's memory trackers warn of modules that no longer exist at the backward pass."""
+    head, called = ViTClsHead(5, 16, hidden_dim=8), set()
+    with register_module_forward_hook(lambda module, *_: called.add(module)):
         head((torch.randn(3, 16),))
-    assert seen == {head, *head.layers}
+    assert called == {head, *head.layers}
 
 
-def test_other_activation():
+def test_act_cfg_sets_the_activation():
     head = ViTClsHead(5, 16, hidden_dim=8, act_cfg=dict(type='ReLU'))
     assert (head.pre_logits((torch.randn(9, 16),)) >= 0).all()
 
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('use_soft', [False, True])
-def test_losses_of_the_host(use_soft):
+def test_losses_of_mmpretrain_reach_the_head(use_soft):
     init_default_scope('mmpretrain')
     loss = dict(type='CrossEntropyLoss', use_soft=use_soft)
     head = MODELS.build(
@@ -59,7 +59,7 @@ def test_losses_of_the_host(use_soft):
     assert head.layers.head.weight.grad.abs().max() > 0
 
 
-def test_predict():
+def test_predictions_have_scores_of_all_classes():
     predictions = ViTClsHead(5, 16).predict((torch.randn(3, 16),))
     assert [tuple(sample.pred_score.shape) for sample in predictions] == [(5,)] * 3
 
@@ -77,7 +77,7 @@ def test_predict():
         ),
     ],
 )
-def test_a_loss_for_other_classes(loss, words):
+def test_a_loss_for_another_number_of_classes_raises(loss, words):
     with rejects(words):
         ViTClsHead(5, 16, loss=dict(loss, type=f'mmpretrain.{loss["type"]}'))
 
@@ -85,13 +85,13 @@ def test_a_loss_for_other_classes(loss, words):
 @pytest.mark.parametrize(
     'feature', [[torch.randn(3, 16, 2, 2), torch.ones(3, 16)], (torch.ones(3, 16),)]
 )
-def test_lists_of_mmpretrain(feature):
+def test_the_last_tensor_of_a_list_is_classified(feature):
     head = ViTClsHead(5, 16, hidden_dim=8)
     torch.nn.init.normal_(head.layers.head.weight)
     assert torch.equal(head((feature,)), head((torch.ones(3, 16),)))
 
 
 @pytest.mark.parametrize('shape', [(3, 32), (3, 16, 2, 2), (3, 4, 16)])
-def test_a_feature_that_does_not_fit(shape):
+def test_features_of_another_shape_raise(shape):
     with rejects('in_channels=16'):
         ViTClsHead(5, 16)((torch.randn(shape),))

@@ -7,7 +7,7 @@ from vit_plugin.models.layers import Attention
 
 
 @pytest.mark.parametrize('prefix', [0, 1, 3])
-def test_output_and_weights_are_the_formula(prefix):
+def test_output_and_weights_equal_the_formula(prefix):
     layer = Attention(small(32, 4))
     x = torch.randn(2, prefix + 12, 32)
     output, weights = reference(layer, x, (3, 4))
@@ -15,7 +15,7 @@ def test_output_and_weights_are_the_formula(prefix):
     torch.testing.assert_close(layer.weights(x, (3, 4)), weights)
 
 
-def test_weights_are_without_dropout():
+def test_attention_weights_ignore_dropout():
     layer = Attention(small(32, 4, attn_drop_rate=0.5)).train()
     torch.testing.assert_close(
         layer.weights(torch.randn(1, 5, 32), (2, 2)).sum(-1), torch.ones(1, 4, 5)
@@ -24,20 +24,21 @@ def test_weights_are_without_dropout():
 
 @pytest.mark.parametrize('qkv_bias', [True, False])
 @pytest.mark.parametrize('qk_norm', [False, True])
-def test_the_first_queries_alone_give_the_same(qkv_bias, qk_norm):
+def test_the_first_queries_alone_give_the_same_output(qkv_bias, qk_norm):
     layer = Attention(small(32, 4, qkv_bias=qkv_bias, qk_norm=qk_norm))
     x = torch.randn(2, 5, 32)
     torch.testing.assert_close(layer(x, (2, 2), 1), layer(x, (2, 2))[:, :1])
 
 
-def test_a_layer_put_in_place_of_the_projection_is_called():
+def test_a_layer_in_place_of_the_projection_is_called():
     layer = Attention(small(32, 4))
-    layer.qkv = nn.Sequential(layer.qkv, nn.Hardtanh())  # as LoRA does: no weight to take rows of
+    # Like a LoRA layer, this has no weight to take rows of.
+    layer.qkv = nn.Sequential(layer.qkv, nn.Hardtanh())
     x = torch.randn(2, 5, 32)
     torch.testing.assert_close(layer(x, (2, 2), 1), layer(x, (2, 2))[:, :1])
 
 
-def test_a_hook_on_the_projection_is_called_for_the_first_queries_too():
+def test_a_hook_on_the_projection_sees_all_queries():
     layer, calls = Attention(small(32, 4)), []
     layer.qkv.register_forward_hook(lambda module, args, out: calls.append(out.shape))
     layer(torch.randn(2, 5, 32), (2, 2), 1)

@@ -9,8 +9,9 @@ SIZES = [(4, 5), (2, 3)]
 
 
 def inputs(dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
-    """Value, locations (also outside) and weights: two images, seven queries, two heads, three
-    points.
+    """Value, locations (some outside of the maps) and weights.
+
+    For two images, seven queries, two heads, two maps and three points.
     """
     return [
         torch.randn(2, 26, 2, 3, dtype=dtype).requires_grad_(),
@@ -19,50 +20,38 @@ def inputs(dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
     ]
 
 
-def by_definition(value, locations, weights):
+def by_equation(value, locations, weights):
     """Arxiv 2010.04159, Eq. 3: per head the weighted sum of bilinear samples from all maps."""
     maps = value.split([h * w for h, w in SIZES], dim=1)
-    return torch.stack(
-        [
-            torch.cat(
-                [
-                    sum(
-                        (
-                            sample(
-                                maps[k][b, :, head].T.reshape(-1, h, w),
-                                *reversed(
-                                    (locations[b, :, head, k] * torch.tensor([w, h]) - 0.5).unbind(
-                                        -1
-                                    )
-                                ),
-                            )
-                            * weights[b, :, head, k, :, None]
-                        ).sum(1)
-                        for k, (h, w) in enumerate(SIZES)
-                    )
-                    for head in range(value.shape[2])
-                ],
-                dim=1,
-            )
-            for b in range(len(value))
-        ]
-    )
+    output = []
+    for b in range(len(value)):
+        heads = []
+        for head in range(value.shape[2]):
+            total = 0
+            for k, (h, w) in enumerate(SIZES):
+                image = maps[k][b, :, head].T.reshape(-1, h, w)
+                x, y = (locations[b, :, head, k] * torch.tensor([w, h]) - 0.5).unbind(-1)
+                total = total + (sample(image, y, x) * weights[b, :, head, k, :, None]).sum(1)
+            heads.append(total)
+        output.append(torch.cat(heads, dim=1))
+    return torch.stack(output)
 
 
-def test_values_and_gradients():
+def test_values_and_gradients_equal_the_equation():
     tensors = inputs()
-    ours, theirs = deformable_attention(tensors[0], SIZES, *tensors[1:]), by_definition(*tensors)
+    ours, theirs = deformable_attention(tensors[0], SIZES, *tensors[1:]), by_equation(*tensors)
     torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
     weight = torch.randn_like(ours)
-    for one, other in zip(
-        *(torch.autograd.grad((out * weight).sum(), tensors) for out in (ours, theirs)), strict=True
-    ):
-        assert other.any()
-        torch.testing.assert_close(one, other, atol=1e-10, rtol=1e-10)
+    our_grads, their_grads = (
+        torch.autograd.grad((out * weight).sum(), tensors) for out in (ours, theirs)
+    )
+    for our_grad, their_grad in zip(our_grads, their_grads, strict=True):
+        assert their_grad.any()
+        torch.testing.assert_close(our_grad, their_grad, atol=1e-10, rtol=1e-10)
 
 
 @pytest.mark.parametrize('dtype', [torch.float64, torch.float32])
-def test_far_away_is_nothing(dtype):
+def test_locations_far_outside_give_zero(dtype):
     value, locations, weights = inputs(dtype)
     with torch.no_grad():
         locations.mul_(1e30)
@@ -77,8 +66,8 @@ def test_half_precision_keeps_its_dtype():
     assert all(tensor.grad.isfinite().all() and tensor.grad.any() for tensor in tensors)
 
 
-def test_a_new_one_looks_around_the_query():
-    """As in the authors' Figure 2: eight heads in eight directions, the points in a row."""
+def test_initial_points_surround_the_query():
+    """Each of the eight heads has its points in a row in one of eight directions."""
     layer = DeformableAttention(16, num_heads=8, num_levels=2, num_points=3)
     offsets = layer.sampling_offsets.bias.unflatten(0, (8, 2, 3, 2))
     assert not layer.sampling_offsets.weight.any()
@@ -92,6 +81,6 @@ def test_a_new_one_looks_around_the_query():
             )
 
 
-def test_what_cannot_work():
+def test_heads_that_do_not_divide_the_channels_raise():
     with rejects('num_heads=3 does not divide the width 32 and the 16 channels'):
         DeformableAttention(32, num_heads=3, num_levels=1, value_ratio=0.5)

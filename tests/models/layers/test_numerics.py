@@ -12,18 +12,18 @@ from vit_plugin.models.layers.numerics import (
 )
 
 
-def test_a_detail_is_merged_into_its_base():
+def test_details_are_merged_into_the_base():
     numerics = get_numerics(dict(base='timm', norm_cfg=dict(eps=1e-5)))
     assert numerics.norm_cfg == dict(type='LN', eps=1e-5)
     assert numerics.act_cfg == NUMERICS['timm'].act_cfg
     assert NUMERICS['timm'].norm_cfg['eps'] == 1e-6
 
 
-def test_another_type_replaces_the_base():
+def test_another_type_replaces_the_bases_entry():
     assert get_numerics(dict(act_cfg=dict(type='ReLU'))).act_cfg == dict(type='ReLU')
 
 
-def test_they_reach_the_layers(tiny_hybrid):
+def test_numerics_reach_the_layers(tiny_hybrid):
     for name, approximate, eps in (('authors', 'tanh', 1e-6), ('timm', 'none', 1e-5)):
         model = VisionTransformer(**tiny_hybrid, numerics=name)
         stem = model.patch_embed.backbone.stem
@@ -33,7 +33,7 @@ def test_they_reach_the_layers(tiny_hybrid):
     assert {model.norm.eps, model.blocks[0].norm1.eps, model.blocks[1].norm2.eps} == {1e-3}
 
 
-def test_layers_by_name_and_by_class():
+def test_layers_are_built_by_name_and_by_class():
     assert isinstance(build_map_norm(dict(type='GN', num_groups=4), 8), nn.GroupNorm)
     assert isinstance(build_norm(dict(type=nn.LayerNorm), 8), nn.LayerNorm)
     assert build_activation(dict(type='GELU', approximate='tanh')).approximate == 'tanh'
@@ -57,6 +57,6 @@ def test_layers_by_name_and_by_class():
         (lambda: build_activation(dict(type='Gelu')), "act_cfg: type='Gelu' is not one of GELU"),
     ],
 )
-def test_bad_input(call, words):
+def test_unsupported_layers_raise(call, words):
     with rejects(words):
         call()

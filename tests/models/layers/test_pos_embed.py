@@ -26,7 +26,7 @@ def test_resize_to_the_same_grid_is_the_identity(grid, mode):
 
 
 @given(old=st.tuples(sides, sides), new=st.tuples(sides, sides))
-def test_bilinear_is_the_authors_zoom(old, new):
+def test_bilinear_equals_scipys_zoom_of_the_authors(old, new):
     table = torch.randn(1, old[0] * old[1], 3, dtype=torch.float32)
     factors = (new[0] / old[0], new[1] / old[1], 1)
     theirs = zoom(table.numpy().reshape(*old, 3), factors, order=1)
@@ -39,7 +39,7 @@ def test_bilinear_is_the_authors_zoom(old, new):
     kind=st.sampled_from(['learned', 'learned_2d']),
     prefix=st.integers(0, 3),
 )
-def test_rows_of_the_prefix_survive_every_resize(grid, kind, prefix):
+def test_resizing_keeps_the_prefix_rows(grid, kind, prefix):
     position = POS_EMBEDS[kind]((4, 5), 8, prefix)
     weight = torch.randn(position.shape)
     native, resized = position.table(weight, (4, 5)), position.table(weight, grid)
@@ -47,7 +47,7 @@ def test_rows_of_the_prefix_survive_every_resize(grid, kind, prefix):
     assert torch.equal(native[:, :prefix], resized[:, :prefix])
 
 
-def test_learned_2d_joins_row_and_column():
+def test_learned_2d_concatenates_row_and_column():
     position = Learned2dPosEmbed((2, 3), 8, 1)
     weight = torch.randn(position.shape)
     table = position.table(weight, (2, 3))
@@ -56,7 +56,7 @@ def test_learned_2d_joins_row_and_column():
     assert torch.equal(table[0, 0], weight[0, :2].flatten())
 
 
-def test_sincos_is_the_published_formula():
+def test_sincos_equals_the_published_formula():
     table = SinCos2dPosEmbed((3, 5), 16, 1).table(None, (3, 5)).reshape(3, 5, 16)
     omega = 1 / 10_000 ** (np.arange(4) / 3)
     y, x = 2, 4
@@ -74,9 +74,9 @@ def test_sincos_of_another_grid_keeps_its_corners():
 
 
 @given(old=st.tuples(sides, sides), new=st.tuples(sides, sides))
-def test_dinov2s_form_is_its_authors(old, new):
-    """facebookresearch/dinov2 `interpolate_pos_encoding`: bicubic, no filter, a scale that is 0.1
-    patches larger.
+def test_bicubic_dinov2_equals_the_authors_code(old, new):
+    """facebookresearch/dinov2, `interpolate_pos_encoding`: bicubic without antialiasing, with a
+    scale for 0.1 patches more.
     """
     table = torch.randn(1, old[0] * old[1], 3)
     if old != new:
@@ -96,12 +96,12 @@ def test_the_grid_is_saved_with_a_learned_table():
     wide, tall = LearnedPosEmbed((3, 4), 8, 0), LearnedPosEmbed((4, 3), 8, 0)
     assert wide.state_dict()['_extra_state'].tolist() == [3, 4]
     tall.load_state_dict(wide.state_dict())
-    tall.load_state_dict({})  # of before it was saved, or of others
+    tall.load_state_dict({})  # older and foreign checkpoints do not state the grid
 
 
 @pytest.mark.parametrize(
     ('kind', 'width', 'words'), [('learned_2d', 7, 'even width'), ('sincos2d', 6, 'multiple of 4')]
 )
-def test_widths_that_do_not_fit(kind, width, words):
+def test_widths_that_do_not_divide_raise(kind, width, words):
     with rejects(words):
         POS_EMBEDS[kind]((4, 4), width, 1)

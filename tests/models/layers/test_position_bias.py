@@ -11,42 +11,43 @@ from vit_plugin.models.layers.position_bias import PositionBias, resample_bias
 
 
 def layer_of(grid, has_tokens=True, form='bias', **cfg):
+    """An attention layer for this grid, with random parameters."""
     positions = RelativePositions(grid, form, has_tokens)
-    kind = BiasWindowAttention if cfg.get('window') else BiasAttention
-    layer = kind(small(16, 2, relative=positions, **cfg)).double().eval()
+    layer_class = BiasWindowAttention if cfg.get('window') else BiasAttention
+    layer = layer_class(small(16, 2, relative=positions, **cfg)).double().eval()
     for parameter in layer.parameters():
         nn.init.normal_(parameter)
     return layer
 
 
 def weights_by_formula(layer, x, bias):
-    """Softmax of the products of queries and keys with this bias (heads, N, N)."""
+    """Softmax of the scaled products of queries and keys plus a bias of shape (heads, N, N)."""
     q, k, _ = layer.project(x)
     return (q @ k.mT / q.shape[-1] ** 0.5 + bias).softmax(dim=-1)
 
 
 @pytest.mark.parametrize('grid', [(3, 3), (2, 4)])
-def test_the_bias_is_the_row_of_an_offset_as_in_beit(grid):
+def test_bias_equals_beits_table_lookup(grid):
     module = PositionBias(RelativePositions(grid, 'bias', True), 3)
     nn.init.normal_(module.relative_position_bias_table)
     rows = gen_relative_position_index(grid)
-    wanted = module.relative_position_bias_table[rows].permute(2, 0, 1)
-    assert torch.equal(module(grid), wanted)
+    expected = module.relative_position_bias_table[rows].permute(2, 0, 1)
+    assert torch.equal(module(grid), expected)
     alone = PositionBias(RelativePositions(grid, 'bias'), 3)
     table = module.relative_position_bias_table[:-3]
-    assert torch.equal(alone.bias(table, grid), wanted[:, 1:, 1:])
+    assert torch.equal(alone.bias(table, grid), expected[:, 1:, 1:])
 
 
-def test_weights_and_output_are_the_formula():
+def test_weights_and_output_equal_the_formula():
     layer, x = layer_of((2, 3)), torch.randn(2, 7, 16, dtype=torch.float64)
-    wanted = weights_by_formula(layer, x, layer.rel_pos_bias((2, 3)))
-    torch.testing.assert_close(layer.weights(x, (2, 3)), wanted)
+    expected = weights_by_formula(layer, x, layer.rel_pos_bias((2, 3)))
+    torch.testing.assert_close(layer.weights(x, (2, 3)), expected)
     _, _, v = layer.project(x)
-    torch.testing.assert_close(layer(x, (2, 3)), layer.output(wanted @ v))
+    torch.testing.assert_close(layer(x, (2, 3)), layer.output(expected @ v))
     torch.testing.assert_close(layer(x, (2, 3), 1), layer(x, (2, 3))[:, :1])
 
 
-def test_a_shared_bias_is_given():
+def test_a_shared_bias_is_an_argument_of_the_forward():
     own = layer_of((2, 3))
     shared = layer_of((2, 3), form='shared_bias')
     shared.load_state_dict(own.state_dict(), strict=False)
@@ -55,43 +56,43 @@ def test_a_shared_bias_is_given():
     torch.testing.assert_close(shared(x, (2, 3), rotation=bias), own(x, (2, 3)))
 
 
-def test_more_tokens_before_the_patches_are_as_the_first():
+def test_all_prefix_tokens_share_the_bias_of_the_class_token():
     layer, x = layer_of((2, 2)), torch.randn(1, 7, 16, dtype=torch.float64)
     bias = layer.rel_pos_bias((2, 2))
     rows = [0, 0, 0, 1, 2, 3, 4]
-    wanted = weights_by_formula(layer, x, bias[:, rows][:, :, rows])
-    torch.testing.assert_close(layer.weights(x, (2, 2)), wanted)
+    expected = weights_by_formula(layer, x, bias[:, rows][:, :, rows])
+    torch.testing.assert_close(layer.weights(x, (2, 2)), expected)
 
 
-def test_tokens_have_no_bias_where_the_table_has_no_row_for_them():
+def test_prefix_tokens_without_rows_in_the_table_have_no_bias():
     layer, x = layer_of((2, 2), has_tokens=False), torch.randn(1, 6, 16, dtype=torch.float64)
     bias = torch.zeros(2, 6, 6, dtype=torch.float64)
     bias[:, 2:, 2:] = layer.rel_pos_bias((2, 2))
     torch.testing.assert_close(layer.weights(x, (2, 2)), weights_by_formula(layer, x, bias))
 
 
-def test_a_mask_leaves_keys_out():
+def test_masked_keys_are_ignored():
     layer, x = layer_of((2, 2)), torch.randn(2, 5, 16, dtype=torch.float64)
     mask = torch.rand(2, 1, 2, 5) < 0.5
-    mask[..., 0] = True
-    found = layer(x, (2, 2), mask=mask)
+    mask[..., 0] = True  # at least one key for each query
+    output = layer(x, (2, 2), mask=mask)
     bias = layer.rel_pos_bias((2, 2)).expand(2, -1, -1, -1).clone()
     bias[:, :, :2] = bias[:, :, :2].masked_fill(~mask, -torch.inf)
     q, k, v = layer.project(x)
     weights = (q @ k.mT / 8**0.5 + bias).softmax(dim=-1)
-    torch.testing.assert_close(found, layer.output(weights @ v))
+    torch.testing.assert_close(output, layer.output(weights @ v))
 
 
-def test_one_window_is_the_whole_grid():
+def test_a_window_of_the_size_of_the_grid_is_global_attention():
     layer, x = layer_of((3, 3), has_tokens=False), torch.randn(2, 9, 16, dtype=torch.float64)
-    inside = layer_of((3, 3), has_tokens=False, window=WindowOptions(size=3))
-    inside.load_state_dict(layer.state_dict())
-    torch.testing.assert_close(inside(x, (3, 3)), layer(x, (3, 3)))
-    apart = torch.cat([part.flatten(1, 2) for part in x.unflatten(1, (3, 3)).split(3, 2)])
-    torch.testing.assert_close(inside(apart, (3, 3)), layer(apart, (3, 3)))
+    windowed = layer_of((3, 3), has_tokens=False, window=WindowOptions(size=3))
+    windowed.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(windowed(x, (3, 3)), layer(x, (3, 3)))
+    separate = torch.cat([part.flatten(1, 2) for part in x.unflatten(1, (3, 3)).split(3, 2)])
+    torch.testing.assert_close(windowed(separate, (3, 3)), layer(separate, (3, 3)))
 
 
-def test_a_table_of_a_plane_stays_one_on_another_grid():
+def test_a_linear_table_stays_monotonic_on_another_grid():
     y, x = torch.meshgrid(torch.arange(5.0), torch.arange(5.0), indexing='ij')
     table = torch.cat((torch.stack((y.flatten(), x.flatten()), dim=1), torch.ones(3, 2)))
     assert torch.equal(resample_bias(table, (3, 3), (3, 3)), table)

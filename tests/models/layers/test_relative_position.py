@@ -9,7 +9,7 @@ from vit_plugin.models.layers.relative_position import relative_table
 
 
 @pytest.mark.parametrize('prefix', [0, 1, 3])
-def test_output_and_weights_are_the_formula(prefix):
+def test_output_and_weights_equal_the_formula(prefix):
     layer = RelativeAttention(small(32, 4, relative=RelativePositions((3, 4))))
     for table in (layer.rel_pos_h, layer.rel_pos_w):
         torch.nn.init.normal_(table)
@@ -20,8 +20,8 @@ def test_output_and_weights_are_the_formula(prefix):
 
 
 @pytest.mark.parametrize('part', [2**22, 1], ids=['all rows at once', 'one row at a time'])
-@pytest.mark.parametrize('kept', [2**26, 1], ids=['kept', 'made anew'])
-def test_gradients_of_the_relative_positions(monkeypatch, part, kept):
+@pytest.mark.parametrize('kept', [2**26, 1], ids=['kept', 'recomputed'])
+def test_gradients_equal_those_of_the_formula(monkeypatch, part, kept):
     monkeypatch.setitem(relative_position.PART_ELEMENTS, 'cpu', part)
     monkeypatch.setattr(relative_position, 'SAVED_ELEMENTS', kept)
     layer = RelativeAttention(small(16, 2, relative=RelativePositions((2, 3)))).double()
@@ -34,26 +34,29 @@ def test_gradients_of_the_relative_positions(monkeypatch, part, kept):
         torch.testing.assert_close(ours, theirs)
 
 
-def test_many_relative_positions_are_not_kept_for_the_backward_pass(monkeypatch):
+def test_large_biases_are_not_saved_for_the_backward_pass(monkeypatch):
     layer = RelativeAttention(small(16, 2, relative=RelativePositions((8, 8))))
     x = torch.randn(1, 64, 16)
-    sizes = []
 
-    def largest_kept() -> int:
-        sizes.clear()
-        with saved_tensors_hooks(
-            lambda tensor: sizes.append(tensor.numel()) or tensor, lambda tensor: tensor
-        ):
+    def largest_saved_tensor() -> int:
+        sizes = []
+
+        def pack(tensor: torch.Tensor) -> torch.Tensor:
+            sizes.append(tensor.numel())
+            return tensor
+
+        with saved_tensors_hooks(pack, lambda tensor: tensor):
             layer(x, (8, 8))
         return max(sizes)
 
-    assert largest_kept() >= 2 * 64 * 64
+    # The biases of 2 heads and 64 x 64 pairs of patches.
+    assert largest_saved_tensor() >= 2 * 64 * 64
     monkeypatch.setattr(relative_position, 'SAVED_ELEMENTS', 2 * 64 * 63)
     monkeypatch.setitem(relative_position.PART_ELEMENTS, 'cpu', 2 * 64 * 16)
-    assert largest_kept() < 2 * 64 * 64
+    assert largest_saved_tensor() < 2 * 64 * 64
 
 
-def test_the_first_queries_alone_give_the_same_and_the_tables_learn():
+def test_the_first_queries_alone_give_the_same_output_and_train_the_tables():
     layer = RelativeAttention(small(32, 4, relative=RelativePositions((2, 2))))
     x = torch.randn(2, 5, 32)
     alone = layer(x, (2, 2), 1)

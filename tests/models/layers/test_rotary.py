@@ -22,7 +22,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize('form', ['index', 'mixed'])
-def test_a_product_depends_on_the_difference_of_places(form):
+def test_attention_products_depend_on_relative_positions(form):
     rope = build_rotary(dict(form=form), **SIZES)
     x = torch.randn(1, 2, 1, 16).expand(-1, -1, 21, -1)  # the same vector everywhere
     turned = rotate(x, rope((4, 5), x)[1], interleaved=True)
@@ -33,14 +33,15 @@ def test_a_product_depends_on_the_difference_of_places(form):
     assert (products[:, 0, 1, 2, 2] - products[:, 0, 1, 2, 3]).abs().min() > 1e-4
 
 
-def test_coordinates():
+def test_coordinates_of_each_form():
     centered = RotaryOptions('centred').coordinates((2, 4), torch.device('cpu'))
     assert centered[:, 0].tolist() == [-0.5] * 4 + [0.5] * 4
     assert centered[:4, 1].tolist() == [-0.75, -0.25, 0.25, 0.75]
     scaled = RotaryOptions('index', order='xy', native_grid=(4, 8), offset=1.0).coordinates(
         (2, 4), torch.device('cpu')
     )
-    assert scaled[5].tolist() == [4.0, 4.0]  # row 1, column 1: (1 + 1) / 4 * 8, (1 + 1) / 2 * 4
+    # Row 1, column 1, x before y: (1 + offset) / columns * native columns, and the same of rows.
+    assert scaled[5].tolist() == [(1 + 1) / 4 * 8, (1 + 1) / 2 * 4]
     assert RotaryOptions('index').coordinates((2, 2), torch.device('cpu')).tolist() == [
         [0, 0],
         [0, 1],
@@ -49,7 +50,7 @@ def test_coordinates():
     ]
 
 
-def test_coordinates_change_only_while_training():
+def test_coordinates_are_augmented_only_in_training():
     rope = build_rotary(dict(form='centred', shift=0.5, jitter=1.5, rescale=2.0), **SIZES)
     like = torch.empty(0)
     assert not torch.equal(rope((3, 3), like)[0], rope((3, 3), like)[0])
@@ -57,15 +58,15 @@ def test_coordinates_change_only_while_training():
     assert first is second  # the same for all blocks
     rope.eval()
     assert torch.equal(rope((3, 3), like)[0], rope((3, 3), like)[0])
-    places = RotaryOptions('index', shift=0.25, jitter=2.0).augmented(torch.ones(1000, 2))
-    assert (places == places[0]).all()
-    many = torch.stack(
+    coordinates = RotaryOptions('index', shift=0.25, jitter=2.0).augmented(torch.ones(1000, 2))
+    assert (coordinates == coordinates[0]).all()
+    shifted_origins = torch.stack(
         [
             RotaryOptions('index', shift=0.25, rescale=2.0).augmented(torch.zeros(1, 2))[0]
             for _ in range(300)
         ]
     )
-    assert 0.4 < many.abs().max() <= 0.5
+    assert 0.4 < shifted_origins.abs().max() <= 0.5  # shift=0.25, rescaled by up to 2
 
 
 @pytest.mark.parametrize('form', FORMS)
@@ -81,10 +82,8 @@ def test_a_window_that_holds_the_grid_is_global_attention(tiny, form):
     torch.testing.assert_close(windows(images), whole(images))
 
 
-def test_windows_keep_the_places_of_the_whole_grid(tiny):
-    """The patches of a window that does not touch the others are those of an image that is cropped
-    to it.
-    """
+def test_windows_attend_only_to_themselves(tiny):
+    """The outputs of a window equal those of an image that is cropped to the window."""
     cfg = dict(
         tiny,
         pos_embed=dict(type='none', rotary=dict(form='mixed')),
@@ -93,7 +92,7 @@ def test_windows_keep_the_places_of_the_whole_grid(tiny):
     )
     windows = VisionTransformer(**cfg, encoder=dict(window=dict(size=2))).eval()
     images = torch.randn(2, 3, 32, 48)
-    # with counted places, attention does not change if all of them are shifted
+    # Positions by index are relative: shifting all of them does not change attention.
     torch.testing.assert_close(windows(images)[0][..., 2:, 4:], windows(images[..., 16:, 32:])[0])
 
 
@@ -109,7 +108,7 @@ def test_windows_keep_the_places_of_the_whole_grid(tiny):
         ('mixed', 'train'),
     ],
 )
-def test_one_graph_and_gradients(tiny, form, mode):
+def test_rotary_models_compile_to_one_graph_and_learn(tiny, form, mode):
     torch.compiler.reset()
     graphs = Graphs()
     model = VisionTransformer(**tiny, pos_embed=dict(rotary=FORMS[form]), with_cp=True).train(
@@ -137,7 +136,7 @@ def test_export_at_any_size(tiny):
     torch.testing.assert_close(program.module()(images), model(images))
 
 
-def test_freezing_decay_and_depth(tiny):
+def test_frequencies_are_frozen_undecayed_and_in_the_first_layer(tiny):
     model = VisionTransformer(
         **tiny, pos_embed=dict(rotary=dict(form='mixed', shift=1.0)), frozen_stages=0
     ).train()
@@ -147,7 +146,7 @@ def test_freezing_decay_and_depth(tiny):
     assert model.get_layer_depth('rope.freqs') == model.get_layer_depth('pos_embed') == (0, 4)
 
 
-def test_attention_of_a_block_can_be_looked_at(tiny):
+def test_attention_weights_need_the_rotation(tiny):
     model = VisionTransformer(**tiny, pos_embed=dict(rotary=dict(form='index'))).eval()
     tokens = torch.randn(1, 17, 32)
     weights = model.blocks[1].attn.weights(tokens, (4, 4), model.rope((4, 4), tokens)[1])
@@ -156,7 +155,7 @@ def test_attention_of_a_block_can_be_looked_at(tiny):
         model.blocks[1].attn.weights(tokens, (4, 4))
 
 
-def test_initial_frequencies_are_axial_ones_that_are_turned():
+def test_initial_frequencies_are_rotated_axial_frequencies():
     rope = build_rotary(dict(form='mixed', temperature=100.0), **SIZES)
     sizes = rope.freqs.detach().square().sum(0).sqrt()  # (layers, heads, d/2)
     expected = torch.tensor([100.0 ** (-i / 4) for i in range(4)] * 2)
@@ -182,15 +181,20 @@ def test_initial_frequencies_are_axial_ones_that_are_turned():
         (dict(encoder=dict(num_kv_heads=3)), 'num_kv_heads=3 does not divide the 2 heads'),
     ],
 )
-def test_what_does_not_fit_is_one_sentence(tiny, change, words):
+def test_invalid_arguments_raise(tiny, change, words):
     with rejects(words):
         VisionTransformer(**{**tiny, 'pos_embed': dict(rotary=dict(form='index')), **change})
 
 
-def test_a_table_is_made_once_for_all_blocks(tiny, monkeypatch):
+def test_angles_are_computed_once_for_all_blocks(tiny, monkeypatch):
     calls = []
     angles = AxialRotary.angles
-    monkeypatch.setattr(AxialRotary, 'angles', lambda *args: calls.append(args) or angles(*args))
+
+    def recorded(*args):
+        calls.append(args)
+        return angles(*args)
+
+    monkeypatch.setattr(AxialRotary, 'angles', recorded)
     VisionTransformer(**tiny, pos_embed=dict(rotary=dict(form='index'))).eval()(
         torch.randn(1, 3, 32, 32)
     )

@@ -1,4 +1,4 @@
-"""Rotations, against complex numbers that are turned one by one."""
+"""Rotations, against products of complex numbers."""
 
 import pytest
 import torch
@@ -6,7 +6,9 @@ import torch
 from vit_plugin.models.layers.rotary_attention import rotate
 
 
-def turned_one_by_one(x: torch.Tensor, angles: torch.Tensor, interleaved: bool) -> torch.Tensor:
+def rotated_by_complex_product(
+    x: torch.Tensor, angles: torch.Tensor, interleaved: bool
+) -> torch.Tensor:
     turned, half = torch.empty_like(x), x.shape[-1] // 2
     for i in range(half):
         first, second = (2 * i, 2 * i + 1) if interleaved else (i, i + half)
@@ -23,19 +25,19 @@ def rotation_of(angles: torch.Tensor, interleaved: bool) -> torch.Tensor:
 
 @pytest.mark.parametrize('interleaved', [True, False])
 @pytest.mark.parametrize('heads', [(), (3,)], ids=['all heads alike', 'each head'])
-def test_each_plane_is_turned_by_its_angle(interleaved, heads):
+def test_each_plane_is_rotated_by_its_angle(interleaved, heads):
     x, angles = (
         torch.randn(2, 3, 5, 8, dtype=torch.float64),
         torch.randn(*heads, 5, 4, dtype=torch.float64),
     )
     torch.testing.assert_close(
         rotate(x, rotation_of(angles, interleaved), interleaved),
-        turned_one_by_one(x, angles, interleaved),
+        rotated_by_complex_product(x, angles, interleaved),
     )
 
 
 @pytest.mark.parametrize('interleaved', [True, False])
-def test_eager_compiled_and_gradients_are_the_same(interleaved):
+def test_eager_and_compiled_rotations_have_equal_values_and_gradients(interleaved):
     torch.compiler.reset()
     x, rotation = torch.randn(2, 3, 5, 8), rotation_of(torch.randn(5, 4), interleaved)
     compiled = torch.compile(rotate, backend='aot_eager', fullgraph=True)
@@ -51,21 +53,21 @@ def test_eager_compiled_and_gradients_are_the_same(interleaved):
 
 @pytest.mark.parametrize('interleaved', [True, False])
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16, torch.float64])
-def test_the_product_is_rounded_once(interleaved, dtype):
+def test_the_result_is_rounded_once(interleaved, dtype):
     x, rotation = torch.randn(1, 2, 5, 8).to(dtype), rotation_of(torch.randn(5, 4), interleaved)
     turned = rotate(x, rotation, interleaved)
     assert turned.dtype == dtype
     exact = rotate(x.double(), rotation.double(), interleaved)
-    # the sum in float32 may be half an ulp of float32 to the other side of a rounding limit
+    # An error of float32 at a rounding limit may give the next number of the dtype.
     assert (turned.double() - exact).abs().max() <= torch.finfo(dtype).eps * exact.abs().max()
 
 
-def test_a_part_of_a_projection_is_turned_as_it_lies():
-    """Queries are a view into the projection's result."""
+def test_views_into_a_projection_are_rotated():
+    """Queries are a view that is not contiguous."""
     x, angles = (
         torch.randn(2, 5, 3 * 24).unflatten(-1, (3, 3, 8)).permute(2, 0, 3, 1, 4)[0],
         torch.randn(5, 4),
     )
     torch.testing.assert_close(
-        rotate(x, rotation_of(angles, True), True), turned_one_by_one(x, angles, True)
+        rotate(x, rotation_of(angles, True), True), rotated_by_complex_product(x, angles, True)
     )

@@ -1,4 +1,5 @@
 import functools
+import math
 
 import pytest
 import torch
@@ -25,13 +26,13 @@ def test_output_ignores_scale_and_shift_of_a_filter(scale, shift):
 
 
 @pytest.mark.parametrize('eps_inside_root', [False, True])
-def test_standardized_by_the_biased_deviation(eps_inside_root):
+def test_filters_have_mean_0_and_variance_1(eps_inside_root):
     weight = standardize(torch.randn(4, 3, 3, 3), 1e-8, eps_inside_root)
     torch.testing.assert_close(weight.flatten(1).mean(1), torch.zeros(4), atol=1e-6, rtol=0)
     torch.testing.assert_close(weight.flatten(1).square().mean(1), torch.ones(4))
 
 
-def test_the_two_forms_of_eps():
+def test_eps_is_added_to_the_deviation_or_the_variance():
     weight = torch.randn(1, 2, 3, 3) * 1e-3
     centered = weight - weight.mean()
     torch.testing.assert_close(
@@ -43,7 +44,7 @@ def test_the_two_forms_of_eps():
 
 
 @pytest.mark.parametrize('eps_inside_root', [False, True])
-def test_gradients_of_the_standardization(eps_inside_root):
+def test_gradients_of_the_standardization_are_correct(eps_inside_root):
     weight = torch.randn(3, 2, 3, 3, dtype=torch.float64, requires_grad=True)
     check = functools.partial(standardize, eps=1e-2, eps_inside_root=eps_inside_root)
     assert torch.autograd.gradcheck(check, weight)
@@ -67,7 +68,7 @@ def test_standardization_is_one_graph_to_a_compiler():
     )
 
 
-def test_standardization_of_fake_tensors():
+def test_standardization_takes_fake_tensors():
     with FakeTensorMode():
         weight = torch.empty(3, 2, 3, 3, requires_grad=True)
         assert torch.autograd.grad(standardize(weight).sum(), weight)[0].shape == weight.shape
@@ -77,7 +78,7 @@ def test_standardization_of_fake_tensors():
 def test_same_padding_gives_ceil_of_size_over_stride(size, kernel, stride):
     before, after = same_padding(size, kernel, stride)
     assert 0 <= after - before <= 1
-    assert (size + before + after - kernel) // stride + 1 == -(-size // stride)
+    assert (size + before + after - kernel) // stride + 1 == math.ceil(size / stride)
 
 
 @pytest.mark.parametrize('size', [(8, 8), (7, 7), (8, 7), (7, 8)])
@@ -115,4 +116,5 @@ def test_lecun_normal_has_variance_one_over_fan_in():
     weight = torch.empty(512, 8, 4, 4)
     lecun_normal_(weight)
     assert weight.var().item() == pytest.approx(1 / 128, rel=0.02)
+    # Truncated at two deviations of a normal distribution, whose truncated deviation is 0.8796.
     assert weight.abs().max() < 2 / 128**0.5 / 0.8796 * 1.001

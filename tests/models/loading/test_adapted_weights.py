@@ -8,13 +8,14 @@ from vit_plugin.models import VisionTransformer, load_weights
 def models(
     tiny: dict, theirs: dict | None = None, ours: dict | None = None
 ) -> tuple[VisionTransformer, ...]:
+    """The model that a checkpoint comes from, and the model that loads it."""
     return tuple(
         VisionTransformer(**{**tiny, 'out_type': 'raw', **(change or {})}).eval()
         for change in (theirs, ours)
     )
 
 
-def test_patch_size_of_a_checkpoint_is_changed(tiny):
+def test_patch_kernels_are_resized(tiny):
     theirs, ours = models(tiny, None, dict(arch=dict(tiny['arch'], patch_size=16), img_size=64))
     report = load_weights(ours, theirs.state_dict())
     assert report.adapted == {'patch_embed.proj.weight': 'patches of 8 x 8 to 16 x 16'}
@@ -28,13 +29,13 @@ def test_patch_size_of_a_checkpoint_is_changed(tiny):
         torch.testing.assert_close(ours(larger)[0], theirs(images)[0], atol=1e-4, rtol=1e-4)
 
 
-def test_gray_kernels_of_a_hybrid_are_refused(tiny_hybrid):
+def test_gray_input_of_a_hybrid_is_refused(tiny_hybrid):
     theirs, ours = models(tiny_hybrid, None, dict(patch_embed=dict(in_channels=1)))
     with rejects('is not exact, since the kernel is standardized.*keep in_channels=3'):
         load_weights(ours, theirs.state_dict())
 
 
-def test_channels_of_a_checkpoint_are_changed(tiny):
+def test_input_channels_are_reduced_to_gray(tiny):
     theirs, ours = models(tiny, None, dict(patch_embed=dict(in_channels=1)))
     report = load_weights(ours, theirs.state_dict())
     assert list(report.adapted.values()) == ['3 input channels to 1']

@@ -1,4 +1,4 @@
-"""Weights of another model with the same shapes are told apart: by name, tables and format."""
+"""Tell weights of another model with equal shapes by their source's name, tables and format."""
 
 import pytest
 import timm
@@ -29,11 +29,11 @@ def dino() -> VisionTransformer:
 @pytest.mark.parametrize(
     'source', [DINO, 'timm://vit_base_patch16_224', 'hf://timm/vit_base_patch16_224.dino']
 )
-def test_the_same_structure_and_numerics(dino, source):
+def test_names_of_the_same_model_are_accepted(dino, source):
     assert Numerics(**compare_named_model(dino, source)) == dino.numerics
 
 
-def test_clips_weights_in_a_dino(dino):
+def test_numerics_of_a_named_clip_are_returned(dino):
     numerics = compare_named_model(dino, 'timm://vit_base_patch16_clip_quickgelu_224.openai')
     assert numerics['act_cfg'] == dict(type='QuickGELU')
     assert numerics['norm_cfg']['eps'] == 1e-5
@@ -49,7 +49,7 @@ def test_clips_weights_in_a_dino(dino):
         (dict(pos_embed=dict(rotary=dict(form='centred', planes='halves', shift=0.1))), ''),
     ],
 )
-def test_another_structure_is_refused(change, words):
+def test_other_rotary_positions_are_refused(change, words):
     source = 'timm://vit_small_patch16_dinov3'
     backbone = on_meta(
         'S/16', numerics='timm', encoder=dict(reg_token=4, layer_scale_init_value=1e-5), **change
@@ -61,7 +61,7 @@ def test_another_structure_is_refused(change, words):
         assert compare_named_model(backbone, source)['norm_cfg'] != backbone.numerics.norm_cfg
 
 
-def test_other_heads_are_refused():
+def test_another_number_of_heads_is_refused():
     arch = dict(embed_dims=768, num_layers=12, num_heads=16, feedforward_channels=3072)
     with rejects("num_heads=12, but this backbone has num_heads=16.*arch='timm://vit_base"):
         compare_named_model(on_meta(arch), DINO)
@@ -70,14 +70,16 @@ def test_other_heads_are_refused():
 @pytest.mark.parametrize(
     'source', ['timm://resnet50', 'timm://no_such_name', 'weights.npz', 'hf://google/vit-base']
 )
-def test_of_other_sources_nothing_is_known(dino, source):
+def test_sources_that_timm_does_not_know_are_accepted(dino, source):
     assert compare_named_model(dino, source) == {}
 
 
-def test_the_report_says_it_once(monkeypatch):
+def test_different_numerics_are_noted_once(monkeypatch):
     sizes = dict(embed_dims=192, num_layers=12, num_heads=3, feedforward_channels=768)
     theirs = timm.create_model('vit_tiny_patch16_224', num_classes=0)
-    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda source: theirs.state_dict())
+    monkeypatch.setattr(
+        'vit_plugin.weights.opening.download_timm', lambda source: theirs.state_dict()
+    )
     report = load_weights(VisionTransformer(arch=sizes), 'timm://vit_tiny_patch16_224')
     assert sum('act_cfg' in note for note in report.notes) == 1
     report = load_weights(
@@ -96,14 +98,13 @@ TINY = dict(
 def both(name: str) -> tuple[torch.nn.Module, torch.nn.Module]:
     """MMPretrain's model and ours."""
     init_default_scope('mmpretrain')
-    return tuple(
-        MODELS.build(dict(TINY, type=kind))
-        for kind in (f'mmpretrain.{name}', f'vit_plugin.MM{name}')
-    )
+    theirs = MODELS.build(dict(TINY, type=f'mmpretrain.{name}'))
+    ours = MODELS.build(dict(TINY, type=f'vit_plugin.MM{name}'))
+    return theirs, ours
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_the_table_that_mmpretrain_trains_with_is_refused(tmp_path):
+def test_mmpretrains_rotary_table_of_eva02_is_refused(tmp_path):
     theirs, ours = both('ViTEVA02')
     torch.save(theirs.state_dict(), tmp_path / 'x.pth')
     before = ours.pos_embed.clone()
@@ -119,7 +120,7 @@ def test_the_table_that_mmpretrain_trains_with_is_refused(tmp_path):
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float16, torch.bfloat16])
-def test_the_authors_table_is_accepted(dtype):
+def test_the_authors_rotary_table_of_eva02_is_accepted(dtype):
     theirs, ours = both('ViTEVA02')
     rotary_of_eva02(theirs)
     state = {key: value.to(dtype) for key, value in theirs.state_dict().items()}
@@ -127,7 +128,7 @@ def test_the_authors_table_is_accepted(dtype):
 
 
 @pytest.mark.parametrize('factor', [1.0, 1.5])
-def test_periods_of_dinov3(factor):
+def test_rotary_periods_of_dinov3_are_compared(factor):
     model = VisionTransformer(
         TINY['arch'] | dict(patch_size=16),
         img_size=64,
@@ -143,8 +144,8 @@ def test_periods_of_dinov3(factor):
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize(('name', 'said'), [('DeiT3', True), ('VisionTransformer', False)])
-def test_deit3_of_mmpretrain_is_named(name, said):
+@pytest.mark.parametrize(('name', 'noted'), [('DeiT3', True), ('VisionTransformer', False)])
+def test_weights_of_mmpretrains_deit3_are_noted(name, noted):
     theirs, ours = both(name)
     notes = load_weights(ours, theirs.state_dict()).notes
-    assert any('ln1 is copied to ln2' in note for note in notes) == said
+    assert any('ln1 is copied to ln2' in note for note in notes) == noted

@@ -28,7 +28,7 @@ def exported(model: torch.nn.Module, name: str = 'timm') -> dict:
     state = {
         key.removeprefix('backbone.'): value.clone() for key, value in model.state_dict().items()
     }
-    return FORMATS[name].export(state, 2)[0]
+    return FORMATS[name].export(state, heads=2)[0]
 
 
 def test_every_key_is_accounted_for(tiny):
@@ -47,7 +47,7 @@ def test_every_key_is_accounted_for(tiny):
     assert 'tensors from the format timm' in text
 
 
-def test_pre_logits_are_kept_and_a_backbone_does_without(tiny):
+def test_pre_logits_are_loaded_into_a_head_and_ignored_by_a_backbone(tiny):
     source = classifier(tiny, hidden_dim=24)
     target = classifier(tiny, hidden_dim=24)
     load_weights(target, exported(source, 'jax'))
@@ -58,11 +58,14 @@ def test_pre_logits_are_kept_and_a_backbone_does_without(tiny):
 
 @pytest.mark.parametrize('name', ['jax', 'hf', 'timm'])
 def test_each_tensor_is_made_once(tiny, monkeypatch, name):
-    source, made, make = VisionTransformer(**tiny), [], Step.make
+    source = VisionTransformer(**tiny)
+    made = []
+    make = Step.make
 
     def counted(step: Step, weights: dict) -> torch.Tensor:
         tensor = make(step, weights)
-        made.extend([] if tensor.is_meta else [step.ours])
+        if not tensor.is_meta:  # the plan makes meta tensors to learn the shapes
+            made.append(step.ours)
         return tensor
 
     monkeypatch.setattr(Step, 'make', counted)
@@ -73,7 +76,7 @@ def test_each_tensor_is_made_once(tiny, monkeypatch, name):
 @pytest.mark.parametrize(
     'change', ['missing', 'misspelled', 'misshaped', 'foreign', 'nan', 'empty']
 )
-def test_what_does_not_fit_is_refused_and_nothing_is_written(tiny, change):
+def test_weights_that_do_not_fit_raise_and_change_nothing(tiny, change):
     model, weights = VisionTransformer(**tiny), exported(VisionTransformer(**tiny))
     value = weights.pop('blocks.1.mlp.fc2.weight')
     words = 'lacks blocks.1.mlp.fc2.weight'
@@ -108,8 +111,8 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(tiny, change):
         partial(timm.create_model, 'swin_tiny_patch4_window7_224', embed_dim=24, depths=(1, 1)),
     ],
 )
-def test_what_shares_names_by_chance_is_of_no_format(tiny, make):
-    """Such as CLIP's conv1, timm's norm and patch_embed."""
+def test_other_architectures_with_shared_names_have_no_format(tiny, make):
+    """They share, for example, CLIP's conv1, and timm's norm and patch_embed."""
     with torch.device('meta'):
         weights = make().to_empty(device='cpu').state_dict()
     words = r'not known: its keys \(.* more\) name no block of a known Vision Transformer, as '
@@ -128,12 +131,12 @@ def test_a_head_alone_is_loaded(tiny):
     assert torch.equal(model.head.layers.head.weight, source.head.layers.head.weight)
 
 
-def test_skipped_on_request(tiny):
+def test_skipped_parameters_may_be_missing(tiny):
     model, weights = VisionTransformer(**tiny), exported(VisionTransformer(**tiny))
     del weights['blocks.1.mlp.fc2.weight']
     report = load_weights(model, weights, skip=['blocks.1.mlp.{rest}'])
     assert set(report.initialized.values()) == {'skipped'}
-    assert len(report.initialized) == 4
+    assert len(report.initialized) == 4  # weights and biases of fc1 and fc2
 
 
 def test_fewer_blocks_take_the_first_of_the_checkpoint(tiny):
@@ -142,7 +145,7 @@ def test_fewer_blocks_take_the_first_of_the_checkpoint(tiny):
     assert all(key.startswith('blocks.1.') for key in report.ignored)
 
 
-def test_a_model_without_our_backbone():
+def test_a_model_without_our_backbone_raises():
     with rejects('Linear has 0'):
         load_weights(torch.nn.Linear(2, 2), {})
 
@@ -152,22 +155,21 @@ def test_a_model_without_our_backbone():
     [
         ('authors', 'jax', []),
         ('timm', 'timm', []),
-        ('authors', 'timm', ["act_cfg numerics='timm'"]),
-        ('timm', 'jax', ["act_cfg numerics='authors'"]),
+        ('authors', 'timm', [('act_cfg', "numerics='timm'")]),
+        ('timm', 'jax', [('act_cfg', "numerics='authors'")]),
         ('timm', 'torchvision', []),
-        (dict(base='timm', norm_cfg=dict(eps=1e-3)), 'timm', ["norm_cfg numerics='timm'"]),
-        ('timm', 'hf', ["norm_cfg norm_cfg={'eps': 1e-12} in numerics"]),
+        (dict(base='timm', norm_cfg=dict(eps=1e-3)), 'timm', [('norm_cfg', "numerics='timm'")]),
+        ('timm', 'hf', [('norm_cfg', "norm_cfg={'eps': 1e-12} in numerics")]),
     ],
 )
-def test_numerics_that_differ_are_pointed_out(tiny, numerics, form, advice):
+def test_different_numerics_are_noted(tiny, numerics, form, advice):
     model = classifier(dict(tiny, numerics=numerics))
     torch.nn.init.ones_(model.head.layers.head.weight)
     notes = load_weights(model, exported(model, form)).notes
     assert len(notes) == len(advice)
-    for note, words in zip(notes, advice, strict=True):
-        field, _, wanted = words.partition(' ')
+    for note, (field, setting) in zip(notes, advice, strict=True):
         assert f'code with {field}=' in note
-        assert note.endswith(f': set {wanted}')
+        assert note.endswith(f': set {setting}')
 
 
 NO_ROWS = dict(type='learned', prefix_rows=False)
@@ -189,7 +191,7 @@ CLIP = dict(patch_embed=dict(bias=False), encoder=dict(pre_norm=True))
                     numerics=dict(base='timm', norm_cfg=dict(eps=1e-5), act_cfg=dict(type=gelu)),
                 ),
             )
-            # LAION's and OpenAI's.
+            # LAION's activation and OpenAI's.
             for form in ('timm', 'clip', 'mmpretrain')
             for gelu in ('GELU', 'QuickGELU')
         ),
@@ -199,14 +201,14 @@ CLIP = dict(patch_embed=dict(bias=False), encoder=dict(pre_norm=True))
         ),
     ],
 )
-def test_nothing_uncertain_is_advised(tiny, form, model):
-    """SigLIP, CLIP and DINOv2 have several activations by the same names."""
+def test_ambiguous_numerics_give_no_notes(tiny, form, model):
+    """SigLIP, CLIP and DINOv2 have models of different activations under the same names."""
     model = classifier({**tiny, **model})
     torch.nn.init.ones_(model.head.layers.head.weight)
     assert load_weights(model, exported(model, form)).notes == []
 
 
-def test_numerics_of_a_hybrids_stem(tiny_hybrid):
+def test_different_numerics_of_a_hybrids_stem_are_noted(tiny_hybrid):
     model = VisionTransformer(**tiny_hybrid, numerics='timm')
     notes = '\n'.join(load_weights(model, exported(model, 'jax')).notes)
     assert 'stem_norm_cfg' in notes
@@ -214,7 +216,7 @@ def test_numerics_of_a_hybrids_stem(tiny_hybrid):
 
 
 @pytest.mark.parametrize('form', ['vit_plugin', 'timm', 'jax'])
-def test_wrapped_classifiers(tiny, form):
+def test_weights_with_the_prefix_module_are_loaded(tiny, form):
     from mmengine.model import ExponentialMovingAverage
 
     source = classifier(tiny)
@@ -231,7 +233,7 @@ def test_wrapped_classifiers(tiny, form):
     assert_same_state(source, model)
 
 
-def test_a_detectors_other_parts_are_left_alone(tiny):
+def test_other_parts_of_a_detector_stay_initialized(tiny):
     detector = torch.nn.ModuleDict(
         dict(backbone=VisionTransformer(**tiny), rpn_head=torch.nn.Conv2d(3, 3, 1))
     )
@@ -242,8 +244,8 @@ def test_a_detectors_other_parts_are_left_alone(tiny):
 
 
 @pytest.fixture
-def said(monkeypatch) -> list[str]:
-    """What the loading prints."""
+def printed(monkeypatch) -> list[str]:
+    """The lines that loading prints."""
     lines: list[str] = []
     for file in ('loadable_module', 'loading.hooks'):
         monkeypatch.setattr(
@@ -252,13 +254,13 @@ def said(monkeypatch) -> list[str]:
     return lines
 
 
-def of_integers(weights: dict) -> dict:
+def with_int8_weights(weights: dict) -> dict:
     key = next(key for key in weights if key.endswith(('query/kernel', 'attn.qkv.weight')))
     return {**weights, key: (weights[key] * 30).to(torch.int8)}
 
 
-# More of a checkpoint's model, the fate of its weights, and the sentence about them.
-WRONG = [
+# Arguments of the checkpoint's model, a change of its weights, and a pattern of the error.
+UNFIT_CHECKPOINTS = [
     *(
         (theirs, dict, f'computes something else.*{argument}')
         for theirs, argument in (
@@ -272,7 +274,7 @@ WRONG = [
     *(
         (
             {},
-            lambda weights, form=form: of_integers(FORMATS[form].export(weights, 2)[0]),
+            lambda weights, form=form: with_int8_weights(FORMATS[form].export(weights, heads=2)[0]),
             'has .*(query/kernel|qkv.weight) as int8, but the model has real numbers',
         )
         for form in ('vit_plugin', 'timm', 'jax', 'mmpretrain')
@@ -280,10 +282,8 @@ WRONG = [
 ]
 
 
-def load_through_the_host(model: torch.nn.Module, weights: dict, path: Path, way: str) -> list[str]:
-    """Load a file into a whole classifier by the host, and return what the host itself complains
-    about.
-    """
+def load_through_mmengine(model: torch.nn.Module, weights: dict, path: Path, way: str) -> list[str]:
+    """Write weights to a file, load it through MMEngine, and return MMEngine's complaints."""
     complaints: list[str] = []
     torch.save(weights, path)
     with pytest.MonkeyPatch.context() as patch:
@@ -301,13 +301,13 @@ def load_through_the_host(model: torch.nn.Module, weights: dict, path: Path, way
 
 @pytest.mark.parametrize('way', ['load_from', 'init_cfg'])
 @pytest.mark.parametrize('form', ['vit_plugin', 'timm', 'jax'])
-def test_another_class_count_through_the_host_but_not_by_torch_alone(tiny, tmp_path, form, way):
+def test_mmengine_skips_a_head_of_another_class_count_and_torch_raises(tiny, tmp_path, form, way):
     source, model = classifier(tiny), classifier(tiny, classes=7)
     for parameter in (*source.parameters(), *model.head.parameters()):
         torch.nn.init.normal_(parameter)
     before = {key: value.clone() for key, value in model.head.state_dict().items()}
     weights = source.state_dict() if form == 'vit_plugin' else exported(source, form)
-    (complaint,) = load_through_the_host(model, weights, tmp_path / 'x.pth', way)
+    (complaint,) = load_through_mmengine(model, weights, tmp_path / 'x.pth', way)
     assert (
         'size mismatch for head.layers.head.weight: copying a param with shape torch.Size([3, 32])'
         in complaint
@@ -338,16 +338,19 @@ def test_another_class_count_through_the_host_but_not_by_torch_alone(tiny, tmp_p
         (dict(classes=0), {}, '', 'missing keys in source state_dict: head.layers.head.weight'),
     ],
 )
-def test_heads_that_differ_through_the_host(
-    tiny, tmp_path, said, source, model, sentence, complaint
+def test_mmengine_reports_different_heads(
+    tiny, tmp_path, printed, source, model, sentence, complaint
 ):
     source, model = (classifier(tiny, **kwargs) for kwargs in (source, model))
-    complaints = load_through_the_host(
+    complaints = load_through_mmengine(
         model, exported(source, 'jax'), tmp_path / 'x.pth', 'load_from'
     )
-    assert sentence in '\n'.join(said)
-    assert len(complaints) == bool(complaint)
-    assert all(complaint in text for text in complaints)
+    assert sentence in '\n'.join(printed)
+    if complaint is None:
+        assert not complaints
+    else:
+        (text,) = complaints
+        assert complaint in text
     assert torch.equal(model.backbone.norm.weight, source.backbone.norm.weight)
 
 
@@ -360,10 +363,11 @@ LOADS = {
 
 
 @pytest.mark.parametrize('way', LOADS)
-def test_every_way_of_loading_refuses_alike(tiny, tmp_path, way):
-    for source, change, words in WRONG:
+def test_every_way_of_loading_refuses_unfit_checkpoints(tiny, tmp_path, way):
+    path = str(tmp_path / 'x.pth')
+    for source, change, words in UNFIT_CHECKPOINTS:
         weights = VisionTransformer(**tiny, **source).state_dict()
-        torch.save(change(weights), path := str(tmp_path / 'x.pth'))
+        torch.save(change(weights), path)
         model = VisionTransformer(**tiny, init_cfg=dict(type='Pretrained', checkpoint=path))
         before = {key: value.clone() for key, value in model.state_dict().items()}
         with rejects(words):
@@ -371,7 +375,7 @@ def test_every_way_of_loading_refuses_alike(tiny, tmp_path, way):
         assert_same_state(model, before)
 
 
-def test_own_weights_are_adapted_but_their_completeness_is_left_to_torch(tiny):
+def test_load_state_dict_leaves_missing_keys_to_torch(tiny):
     model = VisionTransformer(**tiny)
     state = model.state_dict()
     deeper = {**state, 'blocks.7.mlp.fc1.weight': torch.ones(2, 2)}
@@ -383,12 +387,12 @@ def test_own_weights_are_adapted_but_their_completeness_is_left_to_torch(tiny):
     loaded = model.load_state_dict({**state, 'projector.weight': torch.ones(2)}, strict=False)
     assert loaded.missing_keys == ['norm.bias']
     assert loaded.unexpected_keys == ['projector.weight']
-    # Parts of the arch that it leaves out are not surplus.
+    # Blocks that the model leaves out because of its out_indices are not surplus.
     shallow = VisionTransformer(**tiny, out_indices=0)
     shallow.load_state_dict(model.state_dict())
 
 
-def test_a_checkpoint_to_predict_with_is_of_the_model(tiny, tmp_path):
+def test_load_trained_refuses_checkpoints_of_other_models(tiny, tmp_path):
     path = str(tmp_path / 'checkpoint.pth')
     torch.save(dict(state_dict=classifier(tiny).state_dict(), meta=dict(epoch=3)), path)
     load_trained(classifier(tiny), open_checkpoint(path))
@@ -405,7 +409,7 @@ def test_a_checkpoint_to_predict_with_is_of_the_model(tiny, tmp_path):
         )
 
 
-def test_integers_are_no_weights_of_a_whole_model(tiny, tmp_path):
+def test_load_trained_refuses_integer_weights(tiny, tmp_path):
     state = classifier(tiny).state_dict()
     for name in ('head.layers.head.bias', 'backbone.cls_token'):
         torch.save({**state, name: state[name].long()}, tmp_path / 'x.pth')
@@ -413,7 +417,7 @@ def test_integers_are_no_weights_of_a_whole_model(tiny, tmp_path):
             load_trained(classifier(tiny), open_checkpoint(tmp_path / 'x.pth'))
 
 
-def test_counters_stay_integers_and_a_start_may_lack_the_head(tiny):
+def test_check_start_accepts_integer_counters_and_a_missing_head(tiny):
     model = torch.nn.ModuleDict(
         dict(backbone=VisionTransformer(**tiny), head=torch.nn.BatchNorm1d(3))
     )
@@ -428,7 +432,7 @@ def test_counters_stay_integers_and_a_start_may_lack_the_head(tiny):
         )
 
 
-def test_init_cfg_may_skip_them(tiny, tmp_path):
+def test_init_cfg_skips_parameters_by_name(tiny, tmp_path):
     source = VisionTransformer(**tiny, encoder=dict(layer_scale_init_value=1e-5))
     torch.save(source.state_dict(), tmp_path / 'x.pth')
     cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'x.pth'))
@@ -439,7 +443,7 @@ def test_init_cfg_may_skip_them(tiny, tmp_path):
         VisionTransformer(**tiny, init_cfg=dict(cfg, skipp=['norm.weight'])).init_weights()
 
 
-def test_a_model_on_the_meta_device(tiny):
+def test_a_model_on_the_meta_device_gets_the_loaded_tensors(tiny):
     source = classifier(tiny)
     with torch.device('meta'):
         model, other = classifier(tiny), classifier(tiny, classes=7)
@@ -469,7 +473,7 @@ def process_group(tmp_path):
 
 @pytest.mark.parametrize('meta', [False, True])
 @pytest.mark.parametrize('way', ['load_weights', 'load_state_dict'])
-def test_a_sharded_model(tiny, process_group, way, meta):
+def test_a_sharded_model_is_loaded(tiny, process_group, way, meta):
     source = classifier(tiny)
     torch.nn.init.normal_(source.head.layers.head.weight)
     with torch.device('meta' if meta else 'cpu'):
@@ -483,15 +487,17 @@ def test_a_sharded_model(tiny, process_group, way, meta):
     else:
         model.load_state_dict(exported(source, 'hf'), assign=meta)
     for key, value in source.state_dict().items():
-        there = model.state_dict()[key]
-        assert isinstance(there, DTensor) == (key in dict(source.named_parameters()))
-        assert torch.equal(there.full_tensor() if isinstance(there, DTensor) else there, value), key
+        loaded = model.state_dict()[key]
+        assert isinstance(loaded, DTensor) == (key in dict(source.named_parameters()))
+        if isinstance(loaded, DTensor):
+            loaded = loaded.full_tensor()
+        assert torch.equal(loaded, value), key
 
 
 @pytest.mark.parametrize(
     'neck', [TokenPooling('map', in_channels=32, map_cfg=dict(num_heads=2)), SimpleFPN(32, 8)]
 )
-def test_a_sharded_neck(process_group, neck):
+def test_a_sharded_neck_is_loaded(process_group, neck):
     state = {key: torch.randn_like(value) for key, value in neck.state_dict().items()}
     model = torch.nn.Sequential(OrderedDict(neck=copy.deepcopy(neck)))
     fully_shard(model, mesh=init_device_mesh('cpu', (1,)))
@@ -501,7 +507,7 @@ def test_a_sharded_neck(process_group, neck):
 
 
 @pytest.mark.nightly
-def test_a_model_divided_among_two_processes(tiny, tmp_path):
+def test_a_model_sharded_over_two_processes_is_loaded(tiny, tmp_path):
     source = VisionTransformer(**tiny)
     for parameter in source.parameters():
         torch.nn.init.normal_(parameter)
@@ -513,37 +519,42 @@ def test_a_model_divided_among_two_processes(tiny, tmp_path):
     torch.multiprocessing.spawn(sharded_load.load, (tiny, str(tmp_path)), nprocs=2)
 
 
-def heads_of(model: torch.nn.Module, heads: int) -> dict:
+def exported_with_heads(model: torch.nn.Module, heads: int) -> dict:
+    """The weights in the authors' format, whose shapes show the number of attention heads."""
     return FORMATS['jax'].export(
         {key.removeprefix('backbone.'): value.clone() for key, value in model.state_dict().items()},
         heads,
     )[0]
 
 
-@pytest.mark.parametrize('way', ['load_weights', 'load_state_dict'])
-def test_other_numbers_of_attention_heads_are_refused(tiny, way):
+@pytest.mark.parametrize('load', [load_weights, VisionTransformer.load_state_dict])
+def test_other_numbers_of_attention_heads_are_refused(tiny, load):
     model = VisionTransformer(**tiny)
     with rejects('the checkpoint has 4 attention heads .*, the model 2; set num_heads=4'):
-        load_weights(model, heads_of(model, 4)) if way == 'load_weights' else model.load_state_dict(
-            heads_of(model, 4)
-        )
+        load(model, exported_with_heads(model, 4))
 
 
-def test_other_numbers_of_heads_of_a_pooling_are_refused(tiny):
+def test_other_numbers_of_attention_heads_in_a_pooling_are_refused(tiny):
     pooling = dict(mode='map', in_channels=32, map_cfg=dict(num_heads=4))
     neck = dict(pooling, type='vit_plugin.TokenPooling')
     model = classifier(dict(tiny, out_type='raw'), classes=0, neck=neck)
     state = {
-        **heads_of(model, 2),
-        **{key: value for key, value in heads_of(model, 4).items() if 'MAPHead' not in key},
+        **exported_with_heads(model, 2),
+        **{
+            key: value
+            for key, value in exported_with_heads(model, 4).items()
+            if 'MAPHead' not in key
+        },
     }
     with rejects('neck.attn_pool.q.weight: the checkpoint has 2 .*the model 4'):
-        load_weights(model, {**heads_of(model, 2), 'unused': torch.ones(1)}, skip=['unused'])
+        load_weights(
+            model, {**exported_with_heads(model, 2), 'unused': torch.ones(1)}, skip=['unused']
+        )
     with rejects('blocks.0.attn.qkv.weight: the checkpoint has 4 .*the model 2'):
         model.load_state_dict(state)
 
 
-def test_other_entries_of_init_cfg_are_mmengines(tiny, tmp_path):
+def test_other_entries_of_init_cfg_are_left_to_mmengine(tiny, tmp_path):
     source = VisionTransformer(**tiny)
     torch.save(
         {f'student.{key}': value for key, value in source.state_dict().items()}, tmp_path / 'x.pth'
@@ -564,7 +575,7 @@ def test_other_entries_of_init_cfg_are_mmengines(tiny, tmp_path):
     assert len(model.init_cfg) == 2
 
 
-def test_a_model_to_predict_with_has_finite_weights(tmp_path):
+def test_load_trained_refuses_infinite_weights(tmp_path):
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
     state = model.state_dict()
     state['1.running_var'] = torch.tensor([1.0, float('inf')])

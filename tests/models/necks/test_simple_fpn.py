@@ -28,21 +28,20 @@ def test_scales_and_extra_levels(add_extra_convs):
         (2, 8, 1, 2),
         (2, 8, 1, 1),
     ]
-    for out, same in zip(outs, neck((torch.randn(2, 16, 9, 9), x)), strict=True):
-        assert torch.equal(out, same)  # the last of several maps
+    # The neck takes the last of several maps.
+    for out, expected in zip(outs, neck((torch.randn(2, 16, 9, 9), x)), strict=True):
+        assert torch.equal(out, expected)
     sum(out.sum() for out in outs).backward()
     assert_all_learn(neck)
 
 
-def test_without_convolutions_an_extra_level_leaves_out_every_other_element():
+def test_extra_levels_without_convolutions_take_every_second_element():
     outs = SimpleFPN([32, 16], 8, num_outs=3, scales=(1, 0.5))(torch.randn(1, 16, 8, 8))
     assert torch.equal(outs[2], outs[1][:, :, ::2, ::2])
 
 
-def test_parameters_of_vitdet():
-    """detectron2's pyramid of B has 768 -> 384 -> 192 up-convolutions and 256 channels: its layers,
-    counted by hand.
-    """
+def test_number_of_parameters_equals_vitdets():
+    """detectron2's layers for ViT-B: up-convolutions 768 -> 384 -> 192, and 256 channels."""
     up4 = 768 * 384 * 4 + 384 + 2 * 384 + 384 * 192 * 4 + 192
     up2 = 768 * 384 * 4 + 384
     lateral = 256 * (192 + 384 + 768 + 768) + 4 * 2 * 256
@@ -63,12 +62,12 @@ def test_parameters_of_vitdet():
         (dict(scales=(32,)), 'in_channels=16 cannot be halved for each doubling'),
     ],
 )
-def test_what_cannot_work(cfg, words):
+def test_invalid_arguments_raise(cfg, words):
     with rejects(words):
         SimpleFPN(16, **cfg)
 
 
-@pytest.mark.parametrize('given', [torch.zeros(1, 8, 4, 4), torch.zeros(1, 16)])
-def test_what_is_no_map_of_its_width(given):
+@pytest.mark.parametrize('features', [torch.zeros(1, 8, 4, 4), torch.zeros(1, 16)])
+def test_features_of_another_shape_raise(features):
     with rejects(r'takes a map \(B, in_channels=16, h, w\): set in_channels'):
-        SimpleFPN(16)((given,))
+        SimpleFPN(16)((features,))

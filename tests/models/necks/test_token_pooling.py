@@ -6,7 +6,7 @@ from torch.nn.functional import multi_head_attention_forward
 from vit_plugin.models import TokenPooling
 
 
-def test_modes():
+def test_modes_without_parameters():
     tokens = torch.randn(2, 10, 8)
     expected = dict(cls=tokens[:, 0], avg=tokens[:, 1:].mean(1), gap=tokens.mean(1))
     expected['cls_avg'] = torch.cat((expected['cls'], expected['avg']), dim=1)
@@ -24,7 +24,7 @@ def test_a_feature_map_has_no_prefix_tokens(mode, num_prefix_tokens):
     torch.testing.assert_close(pooled, image.mean((2, 3)))
 
 
-def test_map_is_multi_head_attention_of_one_query():
+def test_mode_map_is_multi_head_attention_with_one_query():
     pool = TokenPooling('map', in_channels=32, map_cfg=dict(num_heads=4))
     layers = pool.attn_pool
     tokens = torch.randn(2, 10, 32)
@@ -71,28 +71,28 @@ def test_map_is_multi_head_attention_of_one_query():
         ),
     ],
 )
-def test_bad_input(kwargs, words):
+def test_invalid_arguments_raise(kwargs, words):
     with rejects(words):
         TokenPooling(**kwargs)
 
 
-def test_there_must_be_patches():
+def test_tokens_without_patches_raise():
     with rejects('leaves out num_prefix_tokens=10 tokens, but there are only 10'):
         TokenPooling('avg', num_prefix_tokens=10)((torch.randn(2, 10, 8),))
 
 
-def test_cls_of_a_feature_map():
+def test_mode_cls_on_a_feature_map_raises():
     with rejects("out_type='raw'"):
         TokenPooling('cls')((torch.randn(1, 8, 2, 2),))
 
 
-def test_raw_tokens_are_not_pooled_by_a_guess():
+def test_tokens_without_num_prefix_tokens_raise():
     with rejects("needs num_prefix_tokens.*out_type='featmap'"):
         TokenPooling('avg')((torch.randn(1, 10, 8),))
 
 
 @pytest.mark.parametrize(('width', 'heads'), [(384, 6), (768, 12), (1024, 16), (1152, 16)])
-def test_attention_pooling_has_the_heads_of_its_encoder(width, heads):
+def test_mode_map_has_as_many_heads_as_the_encoder(width, heads):
     with torch.device('meta'):
         assert TokenPooling('map', in_channels=width).attn_pool.num_heads == heads
 

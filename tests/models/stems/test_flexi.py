@@ -38,7 +38,7 @@ def test_weights_do_not_depend_on_the_patch_size(tiny):
     assert torch.equal(small(images)[0], large(images)[0])
 
 
-def test_training_draws_every_size_alike_and_evaluation_none(tiny):
+def test_training_draws_all_sizes_and_evaluation_keeps_the_patch_size(tiny):
     model = VisionTransformer(
         **{**tiny, 'patch_embed': dict(FLEXI, sizes=(4, 8, 16)), 'out_type': 'avg_featmap'}
     )
@@ -50,10 +50,11 @@ def test_training_draws_every_size_alike_and_evaluation_none(tiny):
         model(images)
     counts = {grid: grids.count(grid) for grid in grids}
     assert counts.keys() == {(8, 8), (4, 4), (2, 2)}
-    assert min(counts.values()) > 10
+    assert min(counts.values()) > 10  # of 60 draws, 20 each on average
     model.eval()
     grids.clear()
-    model(images), model(images)
+    model(images)
+    model(images)
     assert grids == [(4, 4)] * 2
     model.train()(images)[0].sum().backward()
     assert model.patch_embed.proj.weight.grad is not None
@@ -65,8 +66,8 @@ def test_the_sizes_of_the_paper_divide_its_images():
 
 
 @pytest.mark.nightly
-def test_timms_flexivit_with_other_patches():
-    """Against timm's own resampling, which is fixed when the model is made."""
+def test_outputs_equal_timms_flexivit_at_other_patch_sizes():
+    """Against timm, which resamples its weights once for a fixed patch size."""
     name, sizes = 'flexivit_small', dict(depth=2)
     theirs = timm.create_model(name, num_classes=0, **sizes).eval().double()
     arch = VisionTransformer(arch=f'timm://{name}', out_indices=1).patch_embed
@@ -100,12 +101,12 @@ def test_timms_flexivit_with_other_patches():
             )
         )
         ours.patch_embed.set_patch_size(size)
-        # Theirs resizes in float32.
+        # timm resizes in float32.
         torch.testing.assert_close(ours(images)[0], changed(images), atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.nightly
-def test_one_graph(tiny):
+def test_flexi_stem_compiles_and_exports_to_one_graph(tiny):
     torch.compiler.reset()
     model = VisionTransformer(**{**tiny, 'patch_embed': dict(FLEXI, patch_size=16)}).eval()
     images = torch.randn(2, 3, 32, 32)
@@ -115,7 +116,7 @@ def test_one_graph(tiny):
     torch.testing.assert_close(program.module()(images), model(images))
 
 
-def test_on_the_meta_device(tiny):
+def test_flexi_stem_is_built_on_the_meta_device(tiny):
     with torch.device('meta'):
         model = VisionTransformer(**{**tiny, 'patch_embed': dict(FLEXI, patch_size=16)})
     source = VisionTransformer(**{**tiny, 'patch_embed': dict(FLEXI, patch_size=16)}).eval()
@@ -143,12 +144,12 @@ def test_on_the_meta_device(tiny):
         (dict(patch_embed=dict(FLEXI, sizes='all')), "sizes='all' must be"),
     ],
 )
-def test_what_does_not_fit_is_one_sentence(tiny, change, words):
+def test_invalid_patch_sizes_raise(tiny, change, words):
     with rejects(words):
         VisionTransformer(**{**tiny, **change})
 
 
-def test_an_image_smaller_than_a_patch_is_one_sentence(tiny):
+def test_images_smaller_than_a_patch_raise(tiny):
     model = VisionTransformer(**{**tiny, 'patch_embed': FLEXI}).eval()
     model.patch_embed.set_patch_size(40)
     with rejects('smaller than one patch of 40 x 40'):

@@ -1,5 +1,6 @@
-"""The contract that every stem obeys."""
+"""The contract of all stems, and details of single ones."""
 
+import math
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from vit_plugin.models import (
 from vit_plugin.models.layers.std_conv import standardize
 from vit_plugin.models.stems import Stem
 
-# The class of a stem, and arguments of it.
+# Classes of stems, with arguments.
 STEMS = {
     'patch': (PatchEmbed, dict(patch_size=8)),
     'patch_norm_act': (
@@ -62,9 +63,9 @@ STEMS = {
 }
 
 
-def build(name: str, **more: Any) -> Stem:
-    kind, arguments = STEMS[name]
-    return kind(in_channels=3, embed_dims=16, **{**arguments, **more})
+def build(name: str, **changes: Any) -> Stem:
+    stem_class, arguments = STEMS[name]
+    return stem_class(in_channels=3, embed_dims=16, **{**arguments, **changes})
 
 
 @pytest.fixture(scope='module', params=STEMS)
@@ -74,7 +75,7 @@ def stem(request):
 
 @settings(max_examples=12)
 @given(height=st.integers(32, 75), width=st.integers(32, 75))
-def test_grid_covers_the_image_and_is_what_arithmetic_says(stem, height, width):
+def test_grid_and_maps_cover_the_image(stem, height, width):
     with torch.no_grad():
         tokens, grid, features = stem(torch.randn(1, 3, height, width))
     assert grid == stem.grid((height, width))
@@ -83,8 +84,8 @@ def test_grid_covers_the_image_and_is_what_arithmetic_says(stem, height, width):
     assert tokens.shape == (1, grid[0] * grid[1], stem.embed_dims)
     assert tuple(feature.shape[1] for feature in features) == stem.feature_channels
     for feature, stride in zip(features, stem.feature_strides, strict=True):
-        assert feature.shape[-2] >= -(-height // stride)
-        assert feature.shape[-1] >= -(-width // stride)
+        assert feature.shape[-2] >= math.ceil(height / stride)
+        assert feature.shape[-1] >= math.ceil(width / stride)
 
 
 @pytest.mark.parametrize(
@@ -97,26 +98,27 @@ def test_grid_covers_the_image_and_is_what_arithmetic_says(stem, height, width):
         (MBConvEmbed, dict(channels=(4, 8), stage_depths=(1, 2)), (2, 4, 8, 16), (4, 4, 8, 16)),
     ],
 )
-def test_the_map_of_the_root_comes_first_when_asked(stem, kwargs, strides, channels):
-    asked, plain = (stem(3, 16, **kwargs, with_root=flag).eval() for flag in (True, False))
-    plain.load_state_dict(asked.state_dict())
-    assert (asked.feature_strides, asked.feature_channels) == (strides, channels)
+def test_with_root_puts_the_map_of_the_root_first(stem, kwargs, strides, channels):
+    with_root, plain = (stem(3, 16, **kwargs, with_root=flag).eval() for flag in (True, False))
+    plain.load_state_dict(with_root.state_dict())
+    assert (with_root.feature_strides, with_root.feature_channels) == (strides, channels)
     assert (plain.feature_strides, plain.feature_channels) == (strides[1:], channels[1:])
     images = torch.randn(1, 3, 48, 80)
     with torch.no_grad():
-        (tokens, _, (root, *maps)), (same, _, others) = asked(images), plain(images)
+        tokens, _, (root, *maps) = with_root(images)
+        plain_tokens, _, plain_maps = plain(images)
     assert root.shape == (1, channels[0], 48 // strides[0], 80 // strides[0])
-    assert torch.equal(tokens, same)
-    assert len(maps) == len(others)
-    assert all(map(torch.equal, maps, others))
+    assert torch.equal(tokens, plain_tokens)
+    assert len(maps) == len(plain_maps)
+    assert all(map(torch.equal, maps, plain_maps))
 
 
-def test_depth_goes_from_the_image_to_the_tokens(stem):
+def test_depth_grows_from_the_image_to_the_tokens(stem):
     depths = {name: stem.layer_depth(name) for name, _ in stem.named_parameters()}
     assert set(depths.values()) == set(range(stem.num_depths))
     assert depths.get('proj.weight', stem.num_depths - 1) == stem.num_depths - 1
-    inside = [depth for name, depth in depths.items() if name.startswith('backbone')]
-    assert inside == sorted(inside)
+    cnn_depths = [depth for name, depth in depths.items() if name.startswith('backbone')]
+    assert cnn_depths == sorted(cnn_depths)
 
 
 def test_every_parameter_learns(stem):
@@ -135,13 +137,13 @@ def test_plain_patches_are_a_linear_layer():
     )
 
 
-def test_norm_and_activation_after_the_projection():
+def test_norm_and_activation_follow_the_projection():
     tokens, _, _ = build('patch_norm_act')(torch.randn(2, 3, 8, 8))
     assert (tokens >= 0).all()
     assert (tokens == 0).any()
 
 
-def test_narrow_resnet_with_fewer_groups():
+def test_fewer_groups_allow_a_narrow_resnet():
     numerics = dict(stem_norm_cfg=dict(num_groups=8))
     tokens, _, _ = ResNetEmbed(3, 16, stage_depths=(1,), width=8, numerics=numerics)(
         torch.randn(1, 3, 32, 32)
@@ -149,19 +151,19 @@ def test_narrow_resnet_with_fewer_groups():
     assert tokens.shape == (1, 64, 16)
 
 
-def test_a_timm_model_may_have_the_prefix_of_its_address():
+def test_the_name_of_a_timm_cnn_may_have_the_prefix_of_timm():
     assert TimmEmbed('timm://test_resnet', 3, 16).feature_strides
 
 
 @pytest.mark.parametrize('name', ['patch', 'resnet', 'timm'])
-def test_a_gray_image_is_one_of_equal_channels(name):
-    """Not the sum of the kernel's channels, which is another thing behind standardized weights."""
+def test_gray_images_are_repeated_over_the_channels(name):
+    """The kernel's channels are not summed, which standardized weights would not allow."""
     stem, gray = build(name).eval(), torch.randn(2, 1, 32, 32)
     torch.testing.assert_close(stem(gray)[0], stem(gray.repeat(1, 3, 1, 1))[0])
 
 
 @pytest.mark.parametrize('shape', [(1, 2, 32, 32), (3, 32, 32)])
-def test_images_of_another_shape(shape):
+def test_images_of_another_shape_raise(shape):
     with rejects(r'the backbone takes \(B, 3, H, W\)'):
         build('patch')(torch.randn(shape))
 
@@ -169,14 +171,14 @@ def test_images_of_another_shape(shape):
 @pytest.mark.parametrize(
     ('size', 'grid'), [((32, 32), (4, 4)), ((39, 33), (4, 4)), ((15, 8), (1, 1))]
 )
-def test_what_does_not_fill_a_patch_is_cropped_on_request(size, grid):
+def test_padding_valid_crops_incomplete_patches(size, grid):
     stem, images = PatchEmbed(3, 16, 8, padding='valid'), torch.randn(1, 3, *size)
     assert stem.grid(size) == stem(images)[1] == grid
     torch.testing.assert_close(stem(images)[0], stem(images[..., : 8 * grid[0], : 8 * grid[1]])[0])
 
 
 @pytest.mark.filterwarnings('ignore:There is a performance drop')  # of vmap over the max-pool
-def test_each_samples_gradient_of_a_cnn():
+def test_per_sample_gradients_of_a_cnn():
     stem, images = build('resnet'), torch.randn(2, 3, 32, 32)
     weights = {name: parameter.detach() for name, parameter in stem.named_parameters()}
 
@@ -190,7 +192,7 @@ def test_each_samples_gradient_of_a_cnn():
 
 
 @pytest.mark.parametrize('name', ['conv', 'mbconv', 'pooled'])
-def test_checkpointing_of_convolutional_stems(name):
+def test_activation_checkpointing_changes_no_gradient(name):
     plain, recomputing = build(name), build(name, with_cp=True)
     recomputing.load_state_dict(plain.state_dict())
     images = torch.randn(2, 3, 48, 40)
@@ -200,7 +202,7 @@ def test_checkpointing_of_convolutional_stems(name):
         torch.testing.assert_close(ours.grad, theirs.grad, msg=key)
 
 
-def test_a_pooled_stage_is_what_the_formula_says():
+def test_a_pooled_stage_equals_its_formula():
     stem = PooledResNetEmbed(
         3, 16, channels=(8, 16), numerics=dict(stem_norm_cfg=dict(num_groups=4))
     )
@@ -215,7 +217,7 @@ def test_a_pooled_stage_is_what_the_formula_says():
     torch.testing.assert_close(stage(x), pooled + F.gelu(residual, approximate='tanh'))
 
 
-def test_pooled_stages_with_channels_last():
+def test_channels_last_changes_only_the_memory_format():
     both = [
         PooledResNetEmbed(
             3,
@@ -226,16 +228,19 @@ def test_pooled_stages_with_channels_last():
         )
         for last in (False, True)
     ]
-    both[1].load_state_dict(both[0].state_dict())
+    plain, last = both
+    last.load_state_dict(plain.state_dict())
     images = torch.randn(2, 3, 8, 8)
-    (tokens, grid, maps), (others, _, other_maps) = (stem(images) for stem in both)
+    plain_tokens, grid, plain_maps = plain(images)
+    last_tokens, _, last_maps = last(images)
     assert grid == (2, 2)
-    torch.testing.assert_close(tokens, others)
-    last = [m.is_contiguous(memory_format=torch.channels_last) for m in (*maps, *other_maps)]
-    assert last == [False, False, True, True]
+    torch.testing.assert_close(plain_tokens, last_tokens)
+    for plain_map, last_map in zip(plain_maps, last_maps, strict=True):
+        assert not plain_map.is_contiguous(memory_format=torch.channels_last)
+        assert last_map.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_a_whitened_root_gives_uncorrelated_maps_and_learns_nothing():
+def test_a_whitened_root_gives_uncorrelated_maps_without_parameters():
     stem = PooledResNetEmbed(
         3, 16, channels=(24, 32), numerics=dict(stem_norm_cfg=dict(type='BN')), whitened=True
     )
@@ -245,7 +250,7 @@ def test_a_whitened_root_gives_uncorrelated_maps_and_learns_nothing():
     torch.testing.assert_close(filters @ filters.T, torch.eye(12))
     root.act = nn.Identity()
     images = torch.randn(50, 5, 34, 34)
-    for axis in (1, 2, 3):  # neighbors that share most of what they are, as in photographs
+    for axis in (1, 2, 3):  # a moving sum makes neighbors similar, as in photographs
         images = sum(images.unfold(axis, 3, 1).unbind(-1))
     maps = root(images)
     assert maps.shape == (50, 24, 32, 32)
@@ -253,17 +258,20 @@ def test_a_whitened_root_gives_uncorrelated_maps_and_learns_nothing():
     pixels = images.unfold(2, 2, 1).unfold(3, 2, 1).transpose(0, 1)  # (3, 50, 31, 31, 2, 2)
     before = torch.corrcoef(pixels.movedim((4, 5), (1, 2)).flatten(3).flatten(0, 2))
     after = torch.corrcoef(maps[:, :12, :-1, :-1].transpose(0, 1).flatten(1)) - torch.eye(12)
-    assert before.min() > 0.1 > 0.05 > after.abs().mean()
+    assert before.min() > 0.1
+    assert after.abs().mean() < 0.05
     torch.testing.assert_close(maps.var((0, 2, 3)), torch.ones(24), rtol=0, atol=0.1)
 
 
-def test_pooled_stages_without_skip_begin_as_identities():
+def test_pooled_stages_without_skip_start_with_dirac_kernels():
+    """The first convolution passes its input channels on, scaled by the standardization."""
     stem = PooledResNetEmbed(
         3, 16, channels=(8, 16), numerics=dict(stem_norm_cfg=dict(type='BN')), skip=False
     )
     stage, x = stem.backbone[1], torch.randn(2, 8, 6, 4)
     center = standardize(stage.conv1.weight)[:8, :, 1, 1]
-    assert center.diagonal().min() > 5 > 0.2 > (center - center.diagonal().diag()).abs().max()
+    assert center.diagonal().min() > 5
+    assert (center - center.diagonal().diag()).abs().max() < 0.2
     first = stage.act(stage.norm1(F.max_pool2d(stage.conv1(x), 2, ceil_mode=True)))
     torch.testing.assert_close(stage(x), stage.act(stage.norm2(stage.conv2(first))))
 
@@ -305,6 +313,6 @@ def test_pooled_stages_without_skip_begin_as_identities():
         ),
     ],
 )
-def test_stems_that_do_not_fit(build, words):
+def test_invalid_arguments_of_stems_raise(build, words):
     with rejects(words):
         build()

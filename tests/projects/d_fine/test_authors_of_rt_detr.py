@@ -1,4 +1,4 @@
-"""Files of RT-DETR's authors are read back, with what only their names and a missing array say.
+"""Files in the layout of RT-DETR's authors become the same model, also by hints in their names.
 
 ``benchmarks/fine_detectors.py`` compares with the authors' own code.
 """
@@ -26,6 +26,7 @@ RESNET = dict(type='vit_plugin.ResNetD', depth=18)
 
 
 def config(backbone: dict[str, Any], channels: list[int], **head: Any) -> dict[str, Any]:
+    """The config of a small RT-DETR on a backbone with these channels."""
     decoder = dict(
         num_layers=2, num_heads=8, num_points=POINTS, feedforward_channels=24
     ) | head.pop('decoder', {})
@@ -52,7 +53,8 @@ def config(backbone: dict[str, Any], channels: list[int], **head: Any) -> dict[s
     )
 
 
-WIDTHS = [128, 256, 512]
+WIDTHS = [128, 256, 512]  # of the last three maps of a ResNet-18
+# Names of files, from which some settings are read.
 CASES = {
     'rtdetrv2_r18vd': config(RESNET, WIDTHS),
     'rtdetrv2_r18vd_unfrozen': config(dict(RESNET, frozen_norms=False), WIDTHS),
@@ -60,11 +62,11 @@ CASES = {
     'rtdetrv2_r18vd_dsp_3x': config(RESNET, WIDTHS, decoder=dict(discrete=True)),
     'deim_rtdetrv2_r18vd': config(RESNET, WIDTHS, variant='rt_detr_deim'),
 }
-FIRST = config(RESNET, WIDTHS, decoder=dict(num_points=(4, 4, 4)))  # RT-DETR
+VERSION_1 = config(RESNET, WIDTHS, decoder=dict(num_points=(4, 4, 4)))
 
 
-def first_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The names of RT-DETR, whose attention has four points in each map."""
+def version_1_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The state by the names of RT-DETR's version 1, without the scales of points."""
     parts = {
         f'encoder.input_proj.{i}.{part}': f'encoder.input_proj.{i}.{k}'
         for i in range(3)
@@ -74,53 +76,53 @@ def first_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
         f'decoder.enc_output.{part}': f'decoder.enc_output.{k}'
         for k, part in enumerate(('proj', 'norm'))
     }
-    found = {}
+    renamed = {}
     for name, value in state.items():
         start = next((part for part in parts if name.startswith(f'{part}.')), '')
-        found[parts[start] + name[len(start) :] if start else name] = value
-    return {name: value for name, value in found.items() if not name.endswith('_scale')}
+        renamed[parts[start] + name[len(start) :] if start else name] = value
+    return {name: value for name, value in renamed.items() if not name.endswith('_scale')}
 
 
 @pytest.mark.parametrize('case', CASES)
 def test_files_are_read_back(case, tmp_path):
     model = built(CASES[case])
     state, file = authors_state(model, POINTS), tmp_path / f'{case}.pth'
-    others = {name: torch.zeros_like(value) for name, value in state.items()}
-    torch.save(dict(model=others, ema=dict(module=state, updates=3), last_epoch=1), file)
-    found = load(file, device='cpu')
-    assert_same_outputs(found.model, model)
-    by_deim = case.startswith('deim')
-    loss = type(found.model.bbox_head.loss_cls).__name__
-    assert loss == ('MatchabilityAwareLoss' if by_deim else 'OverlapVarifocalLoss')
-    norm = found.model.backbone.state_dict().keys() & {'stem.1.num_batches_tracked'}
+    unused = {name: torch.zeros_like(value) for name, value in state.items()}
+    torch.save(dict(model=unused, ema=dict(module=state, updates=3), last_epoch=1), file)
+    trained = load(file, device='cpu')
+    assert_same_outputs(trained.model, model)
+    is_deim = case.startswith('deim')
+    loss = type(trained.model.bbox_head.loss_cls).__name__
+    assert loss == ('MatchabilityAwareLoss' if is_deim else 'OverlapVarifocalLoss')
+    norm = trained.model.backbone.state_dict().keys() & {'stem.1.num_batches_tracked'}
     assert bool(norm) == case.endswith('unfrozen')
 
 
-def test_the_first_rt_detr_is_read_back(tmp_path):
-    model = built(FIRST)
-    state = first_names(authors_state(model, POINTS))
+def test_version_1_is_read_back(tmp_path):
+    model = built(VERSION_1)
+    state = version_1_names(authors_state(model, POINTS))
     assert 'encoder.input_proj.0.0.weight' in state
     torch.save(dict(ema=dict(module=state)), tmp_path / 'rtdetr_r18vd.pth')
     assert_same_outputs(load(tmp_path / 'rtdetr_r18vd.pth', device='cpu').model, model)
 
 
-def test_discrete_sampling_is_in_the_name_alone(tmp_path, monkeypatch):
-    """A name that says neither is a model with the usual sampling, which the log says."""
-    place, logged = 'vit_plugin.projects.d_fine.authors_arrays.print_log', []
-    monkeypatch.setattr(place, lambda text, _: logged.append(text))
+def test_discrete_sampling_is_read_from_the_file_name(tmp_path, monkeypatch):
+    """Without a hint in the name, the model gets the usual sampling, and a message is logged."""
+    print_log, messages = 'vit_plugin.projects.d_fine.authors_arrays.print_log', []
+    monkeypatch.setattr(print_log, lambda text, _: messages.append(text))
     model = built(CASES['rtdetrv2_r18vd_dsp_3x'])
-    for name, discrete, said in (
+    for name, discrete, is_logged in (
         ('rtdetrv2_r18vd_sp1', False, False),
         ('x_DSP', True, False),
         ('x', False, True),
     ):
         torch.save(authors_state(model, POINTS), tmp_path / f'{name}.pth')
-        found = load(tmp_path / f'{name}.pth', device='cpu').model
-        assert found.bbox_head.layers[0].cross_attn.discrete == discrete
-        assert ("begins with 'dsp'" in ''.join(logged)) == said
+        loaded = load(tmp_path / f'{name}.pth', device='cpu').model
+        assert loaded.bbox_head.layers[0].cross_attn.discrete == discrete
+        assert ("begins with 'dsp'" in ''.join(messages)) == is_logged
 
 
-def test_other_models_are_refused(tmp_path):
+def test_unsupported_models_raise(tmp_path):
     state, file = authors_state(built(CASES['rtdetrv2_r18vd']), POINTS), tmp_path / 'rtdetrv2.pth'
     agnostic = {
         name: value[:1] if 'enc_score_head' in name else value for name, value in state.items()
@@ -128,7 +130,9 @@ def test_other_models_are_refused(tmp_path):
     torch.save(agnostic, file)
     with rejects('propose boxes without classes'):
         load(file, device='cpu')
-    other = {name: value for name, value in state.items() if '.res_layers.3.blocks.1.' not in name}
-    torch.save(other, file)
+    shorter = {
+        name: value for name, value in state.items() if '.res_layers.3.blocks.1.' not in name
+    }
+    torch.save(shorter, file)
     with rejects('neither HGNetV2 nor a ResNet-D of 18, 34, 50, 101 layers'):
         load(file, device='cpu')

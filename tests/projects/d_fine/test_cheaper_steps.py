@@ -1,4 +1,4 @@
-"""Real-time detectors compiled by block, and with selective recomputing: the same step."""
+"""Real-time detectors have the same gradients with compiled blocks and selective recomputing."""
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
@@ -14,12 +14,13 @@ from vit_plugin.engine.compile import compile_blocks
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 SIZE = (64, 96)
-NEEDED = dict(DEIMv2='deimv2', ECDet='ecdet')  # projects of families
+PROJECTS = dict(DEIMv2='deimv2', ECDet='ecdet')  # the projects of families outside of d_fine
 
 
 def built(family: str, **backbone) -> nn.Module:
-    if family in NEEDED:
-        pytest.importorskip(f'vit_plugin.projects.{NEEDED[family]}')
+    """A small detector of a family, in training mode."""
+    if family in PROJECTS:
+        pytest.importorskip(f'vit_plugin.projects.{PROJECTS[family]}')
     changes = dict(model=dict(backbone=backbone)) if backbone else {}
     return exported_families.build(family, exported_families.Test([], model=changes))[1].train()
 
@@ -37,26 +38,30 @@ def gradients(model: nn.Module) -> dict[str, Tensor]:
         meta = dict(img_shape=SIZE, batch_input_shape=SIZE)
         samples.append(DetDataSample(metainfo=meta, gt_instances=objects))
     sum(value for value in model.loss(images, samples).values()).backward()
-    return {name: one.grad for name, one in model.named_parameters() if one.grad is not None}
+    return {
+        name: parameter.grad
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
 
 
-def assert_same(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
-    assert found.keys() == wanted.keys()
-    for name, value in wanted.items():
-        torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-5, msg=name)
+def assert_same(actual: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert actual.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(actual[name], value, rtol=1e-4, atol=1e-5, msg=name)
 
 
 @pytest.mark.parametrize('family', ['DEIMv2', 'ECDet'])
-def test_selective_recomputing_has_the_same_gradients(family):
+def test_selective_recomputing_keeps_gradients(family):
     assert_same(gradients(built(family, with_cp='selective')), gradients(built(family)))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('family', ['RT-DETR', 'D-FINE', 'DEIMv2', 'ECDet'])
-def test_blocks_that_are_compiled_have_the_same_gradients(family):
+def test_compiled_blocks_keep_gradients(family):
     model = built(family)
-    other = copy.deepcopy(model)
+    original = copy.deepcopy(model)
     names = [*model.state_dict()]
     assert compile_blocks(model, backend='aot_eager') >= 3
-    assert_same(gradients(model), gradients(other))
+    assert_same(gradients(model), gradients(original))
     assert [*model.state_dict()] == names

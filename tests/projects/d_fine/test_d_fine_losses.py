@@ -1,8 +1,8 @@
-"""The losses of a step equal transformers' for the same outputs, matches and noise.
+"""The losses of a step equal those of transformers for the same outputs, matches and noise.
 
-transformers' criterion gets the outputs layer by layer, as the authors' code has them: what it
-makes of its own model's outputs pairs the boxes of a layer with the distributions of the next. As
-in the authors' code, the distillation of noised queries is balanced as that of the others.
+transformers' criterion is called with each layer's own boxes and distributions, as in the authors'
+code; transformers itself pairs the boxes of a layer with the distributions of the next. As in the
+authors' code, the distillation of noised queries is balanced by the counts of the other queries.
 """
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
@@ -25,13 +25,13 @@ from vit_plugin.projects.d_fine.rt_detr_head import RTDETRHead
 pytestmark = pytest.mark.filterwarnings('ignore')
 CLASSES, QUERIES, DIMS, BINS = 4, 6, 16, 8
 SIZE = (48, 64)
+# Labels and boxes (center, width and height as fractions) of three images, one without objects.
 LABELS = [[1, 2, 2], [], [0]]
 BOXES = [
     [[0.3, 0.3, 0.2, 0.3], [0.6, 0.5, 0.4, 0.4], [0.5, 0.8, 0.3, 0.2]],
     [],
     [[0.5, 0.6, 0.5, 0.3]],
 ]
-HEADS = {'rt_detr': RTDETRHead}
 LOSSES = {
     'rt_detr': dict(type='vit_plugin.OverlapVarifocalLoss'),
     'd_fine': dict(type='vit_plugin.OverlapVarifocalLoss'),
@@ -39,11 +39,13 @@ LOSSES = {
 }
 
 
-DISTRIBUTIONS = dict(bins=BINS, quality_channels=8)
-
-
 def head(variant: str = 'd_fine', **kwargs: Any) -> ProposingHead:
+    """A small head with random weights in float64, so that losses can be compared exactly."""
     torch.manual_seed(0)
+    head_class, class_options = RTDETRHead, {}
+    if variant != 'rt_detr':
+        head_class = DFINEHead
+        class_options = dict(distributions=dict(bins=BINS, quality_channels=8))
     options = (
         dict(
             num_classes=CLASSES,
@@ -52,24 +54,26 @@ def head(variant: str = 'd_fine', **kwargs: Any) -> ProposingHead:
             embed_dims=DIMS,
             variant=variant,
             decoder=dict(num_layers=3, num_heads=2, num_points=(2, 3), feedforward_channels=16),
-            **({} if variant in HEADS else dict(distributions=DISTRIBUTIONS)),
+            **class_options,
             noise=dict(number=6),
-            loss_cls=LOSSES.get(variant, LOSSES['deimv2']),
+            loss_cls=LOSSES[variant],
         )
         | kwargs
     )
-    built = HEADS.get(variant, DFINEHead)(**options).double().train()
+    built = head_class(**options).double().train()
     for parameter in built.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
     return built
 
 
 def maps(dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    """Feature maps of three images in two levels."""
     torch.manual_seed(1)
     return [torch.randn(3, DIMS, 6 // k, 8 // k, dtype=dtype) for k in (1, 2)]
 
 
 def samples(dtype: torch.dtype = torch.float64) -> list:
+    """The three images with their objects, as MMDetection has them."""
     from mmdet.structures import DetDataSample
     from mmdet.structures.bbox import bbox_cxcywh_to_xyxy
 
@@ -87,21 +91,23 @@ def samples(dtype: torch.dtype = torch.float64) -> list:
 
 
 def step(built: DFINEHead, monkeypatch: Any) -> tuple[dict[str, Tensor], QueryOutputs, Any]:
-    """The losses, the outputs that they were computed of, and the noised objects."""
-    seen: list[Any] = []
+    """The losses of a step, with the outputs and noised objects of its forward."""
+    outputs, noised = None, None
     forward = built.forward
 
-    def recorded(*args: Any) -> QueryOutputs:
-        seen.extend((forward(*args), args[2]))
-        return seen[0]
+    def record(*args: Any) -> QueryOutputs:
+        nonlocal outputs, noised
+        outputs, noised = forward(*args), args[2]
+        return outputs
 
-    monkeypatch.setattr(built, 'forward', recorded)
+    monkeypatch.setattr(built, 'forward', record)
     torch.manual_seed(2)
     losses = built.loss(maps(), samples())
-    return losses, *seen
+    return losses, outputs, noised
 
 
 def criterion(variant: str, joint: bool) -> Any:
+    """transformers' criterion; ``joint`` matches all layers together."""
     pytest.importorskip('transformers', '5', 'needs transformers 5')
     from transformers.loss.loss_d_fine import DFineLoss
     from transformers.loss.loss_deimv2 import Deimv2Loss
@@ -129,10 +135,13 @@ def criterion(variant: str, joint: bool) -> Any:
         mal_alpha=None,
         use_dense_one_to_one=joint,
     )
-    kind = {'deimv2': Deimv2Loss, 'd_fine': DFineLoss, 'rt_detr': RTDetrLoss}[variant]
+    base = {'deimv2': Deimv2Loss, 'd_fine': DFineLoss, 'rt_detr': RTDetrLoss}[variant]
 
-    class AsAuthors(kind):
-        """Noised queries are balanced by the numbers of the others, which come first."""
+    class AsAuthors(base):
+        """Keeps the numbers of positive and negative queries that are set first.
+
+        The criterion sets them for ordinary queries first. So those balance noised queries, too.
+        """
 
         def __setattr__(self, name: str, value: Any) -> None:
             if name not in ('num_pos', 'num_neg') or getattr(self, name, None) is None:
@@ -142,8 +151,8 @@ def criterion(variant: str, joint: bool) -> Any:
 
 
 def theirs(outputs: QueryOutputs, noised: NoisedObjects | None, built: DFINEHead) -> dict[str, Any]:
-    """Our outputs as transformers' criterion takes them."""
-    number = noised.labels.shape[1] if noised else 0
+    """Our outputs in the form that transformers' criterion takes. Noised queries come first."""
+    num_noised = noised.labels.shape[1] if noised else 0
 
     def simple(logits: Tensor, boxes: Tensor) -> dict[str, Tensor]:
         return dict(logits=logits, pred_boxes=boxes.clamp(0, 1))
@@ -163,42 +172,41 @@ def theirs(outputs: QueryOutputs, noised: NoisedObjects | None, built: DFINEHead
         logits, boxes = outputs.first_logits, outputs.first_boxes
         return [] if logits is None else [simple(logits[:, part], boxes[:, part])]
 
-    own, noise = slice(number, None), slice(None, number)
-    every = range(len(outputs.logits))
-    found = dict(
-        layer(every[-1], own),
+    ordinary, noise = slice(num_noised, None), slice(None, num_noised)
+    layers = range(len(outputs.logits))
+    arguments = dict(
+        layer(layers[-1], ordinary),
         auxiliary_outputs=[
-            *(layer(i, own) for i in every[:-1]),
-            *first(own),
+            *(layer(i, ordinary) for i in layers[:-1]),
+            *first(ordinary),
             simple(outputs.proposed_logits, outputs.proposed_boxes),
         ],
     )
     if noised:
         counts = [len(labels) * noised.groups for labels in LABELS]
-        positive = (noised.queries % number).split(counts)
-        found |= dict(
+        positive = (noised.queries % num_noised).split(counts)
+        arguments |= dict(
             dn_auxiliary_outputs=[
-                *(layer(i, noise) for i in every),
+                *(layer(i, noise) for i in layers),
                 *first(noise),
             ],
             denoising_meta_values=dict(dn_num_group=noised.groups, dn_positive_idx=positive),
         )
-    return found
+    return arguments
 
 
 def names(built: DFINEHead, noised: bool) -> dict[str, str]:
-    """Beginnings of our names and ends of theirs."""
+    """For each group of losses, the beginning of our names and the end of transformers'."""
     last = len(built.layers) - 1
-    layers = {'': '', **{f'd{i}.': f'_aux_{i}' for i in range(last)}}
+    ends = {'': '', **{f'd{i}.': f'_aux_{i}' for i in range(last)}}
     if isinstance(built, DFINEHead):
-        layers |= {'first_': f'_aux_{last}', 'dn_first_': f'_dn_{last + 1}'}
-        last += 1
-    layers['enc_'] = f'_aux_{last}'
-    last = len(built.layers) - 1
+        ends |= {'first_': f'_aux_{last}', 'enc_': f'_aux_{last + 1}'}
+    else:
+        ends |= {'enc_': f'_aux_{last}'}
     if noised:
-        layers |= {f'dn_d{i}.': f'_dn_{i}' for i in range(last)}
-        layers['dn_'] = f'_dn_{last}'
-    return layers
+        ends |= {f'dn_d{i}.': f'_dn_{i}' for i in range(last)}
+        ends |= {'dn_': f'_dn_{last}', 'dn_first_': f'_dn_{last + 1}'}
+    return ends
 
 
 @pytest.mark.parametrize('noise', [6, 0])
@@ -207,7 +215,7 @@ def names(built: DFINEHead, noised: bool) -> dict[str, str]:
     [('d_fine', False), ('deimv2', False), ('deimv2', True), ('rt_detr', False)],
 )
 def test_losses_equal_transformers(variant, joint, noise, monkeypatch):
-    judge = criterion(variant, joint)
+    their_criterion = criterion(variant, joint)
     built = head(variant, joint_matching=joint, noise=dict(number=noise))
     losses, outputs, noised = step(built, monkeypatch)
     targets = [
@@ -219,11 +227,11 @@ def test_losses_equal_transformers(variant, joint, noise, monkeypatch):
     ]
     from benchmarks.detectors_reference import doubled
 
-    monkeypatch.setattr(torch, 'float', torch.float64)  # some of theirs is computed in float32
+    monkeypatch.setattr(torch, 'float', torch.float64)  # transformers computes some in float32
     torch.set_default_dtype(torch.float64)
     try:
         with doubled():
-            wanted = judge(theirs(outputs, noised, built), targets)
+            expected = their_criterion(theirs(outputs, noised, built), targets)
     finally:
         torch.set_default_dtype(torch.float32)
     kinds = dict(
@@ -231,27 +239,31 @@ def test_losses_equal_transformers(variant, joint, noise, monkeypatch):
     )
     compared = 0
     for start, end in names(built, bool(noise)).items():
-        for own, other in kinds.items():
-            value = wanted.get(f'loss_{other}{end}')
-            if value is None or f'{start}loss_{own}' not in losses:
-                assert value is None or not value.item(), (start, own)
+        for our_name, their_name in kinds.items():
+            value = expected.get(f'loss_{their_name}{end}')
+            if value is None or f'{start}loss_{our_name}' not in losses:
+                # A loss that we leave out must be 0 in transformers.
+                assert value is None or not value.item(), (start, our_name)
                 continue
-            found = losses[f'{start}loss_{own}']
-            assert abs(found.item() - value.item()) < 1e-9, (start, own)
+            loss = losses[f'{start}loss_{our_name}']
+            assert abs(loss.item() - value.item()) < 1e-9, (start, our_name)
             compared += 1
     assert compared == len(losses)
 
 
 def test_noise_equals_transformers():
-    """The groups, their masks and their noise, from the same random numbers."""
+    """Labels, boxes, attention masks and groups, without random changes."""
     pytest.importorskip('transformers', '5', 'needs transformers 5')
     from transformers.models.rt_detr import modeling_rt_detr as rt_detr
 
-    labels = [torch.tensor(one, dtype=torch.long) for one in LABELS]
-    boxes = [torch.tensor(one).view(-1, 4) for one in BOXES]
+    labels = [torch.tensor(image, dtype=torch.long) for image in LABELS]
+    boxes = [torch.tensor(image).view(-1, 4) for image in BOXES]
     ours = noised_objects(labels, boxes, CLASSES, 6, 0, 0)
     classes, placed, mask, meta = rt_detr.get_contrastive_denoising_training_group(
-        [dict(class_labels=one, boxes=box) for one, box in zip(labels, boxes, strict=True)],
+        [
+            dict(class_labels=image_labels, boxes=image_boxes)
+            for image_labels, image_boxes in zip(labels, boxes, strict=True)
+        ],
         CLASSES,
         QUERIES,
         lambda values: values,
@@ -261,25 +273,26 @@ def test_noise_equals_transformers():
     )
     assert torch.equal(ours.labels, classes.long())
     torch.testing.assert_close(ours.boxes, placed)
-    assert torch.equal(ours.hidden(QUERIES), mask.isinf())
+    assert torch.equal(ours.attention_mask(QUERIES), mask.isinf())
     assert ours.groups == meta['dn_num_group']
-    number = ours.labels.shape[1]
-    firsts = torch.cat([one + i * number for i, one in enumerate(meta['dn_positive_idx'])])
-    assert torch.equal(ours.queries, firsts)
+    num_noised = ours.labels.shape[1]
+    queries = [index + i * num_noised for i, index in enumerate(meta['dn_positive_idx'])]
+    assert torch.equal(ours.queries, torch.cat(queries))
 
 
 def test_noise_stays_within_its_limits():
     torch.manual_seed(0)
     box = torch.tensor([[0.5, 0.5, 0.2, 0.4]]).expand(50, 4)
-    found = noised_objects([torch.zeros(50, dtype=torch.long)], [box], 3, 50)
-    corners = torch.cat((found.boxes[..., :2] - found.boxes[..., 2:] / 2, found.boxes[..., :2]), -1)
-    apart = (corners[0, :, 0] - 0.4).abs() / 0.1  # of the left side, over half of the width
-    assert (apart[:50] <= 1 + 1e-5).all()
-    assert ((apart[50:] >= 1 - 1e-5) & (apart[50:] <= 2 + 1e-5)).all()
-    assert 0 < (found.labels != 0).sum() < len(found.labels[0]) / 2
+    noised = noised_objects([torch.zeros(50, dtype=torch.long)], [box], 3, 50)
+    left = noised.boxes[0, :, 0] - noised.boxes[0, :, 2] / 2
+    shift = (left - 0.4).abs() / 0.1  # of the left side, in halves of the width
+    # The first half of the queries are positive.
+    assert (shift[:50] <= 1 + 1e-5).all()
+    assert ((shift[50:] >= 1 - 1e-5) & (shift[50:] <= 2 + 1e-5)).all()
+    assert 0 < (noised.labels != 0).sum() < len(noised.labels[0]) / 2
 
 
-def test_images_without_objects(monkeypatch):
+def test_images_without_objects_have_finite_losses(monkeypatch):
     built = head()
     empty = samples()
     for sample in empty:
@@ -291,19 +304,28 @@ def test_images_without_objects(monkeypatch):
 
 
 @pytest.mark.parametrize('joint', [False, True])
-def test_overlaps_of_the_same_pairs_are_computed_once(joint, monkeypatch):
-    built, computed = head(joint_matching=joint), []
-    overlaps = built._overlaps
-    monkeypatch.setattr(built, '_overlaps', lambda *args: computed.append(1) or overlaps(*args))
+def test_overlaps_of_a_matching_are_computed_once(joint, monkeypatch):
+    built = head(joint_matching=joint)
+    overlaps, calls = built._overlaps, 0
+
+    def count(*args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return overlaps(*args)
+
+    monkeypatch.setattr(built, '_overlaps', count)
     losses, *_ = step(built, monkeypatch)
-    layers = [name.startswith('dn_') for name in losses if name.endswith('loss_cls')]
-    assert len(computed) == len(layers) + joint * layers.count(False)
+    is_noised = [name.startswith('dn_') for name in losses if name.endswith('loss_cls')]
+    expected = len(is_noised)
+    if joint:  # boxes have other matches than classes
+        expected += is_noised.count(False)
+    assert calls == expected
 
 
 def test_a_step_waits_only_for_its_matching(monkeypatch):
-    """Nothing but the one copy of all costs needs the values of a tensor."""
+    """The copy of all costs is the only operator that needs values of a tensor on the CPU."""
     built = head('deimv2').float()
     levels, data = maps(torch.float32), samples(torch.float32)
-    with Waits() as counted:
+    with Waits() as waits:
         built.loss(levels, data)
-    assert not counted.names
+    assert not waits.names

@@ -1,4 +1,6 @@
-"""The hybrid encoder, its twin convolutions as one, and the CNN before it."""
+"""The hybrid encoder, the fusion of its twin convolutions, and HGNetV2."""
+
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -18,10 +20,16 @@ def encoder(**kwargs) -> nn.Module:
 
 
 def maps(rows: int = 9, columns: int = 12) -> list[torch.Tensor]:
-    """Of an image whose sides no stride divides."""
+    """Maps of an image with sides that no stride divides."""
     torch.manual_seed(0)
     sides = [(-(-rows // 2**k), -(-columns // 2**k)) for k in range(3)]
     return [torch.randn(2, c, *side) for c, side in zip((8, 16, 24), sides, strict=True)]
+
+
+def assert_close_maps(actual: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> None:
+    for level, expected_level in zip(actual, expected, strict=True):
+        atol = 1e-6 * expected_level.abs().max().item()
+        torch.testing.assert_close(level, expected_level, rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize('kind', ['csp', 'elan', 'split', 'split_trailing'])
@@ -34,45 +42,43 @@ def test_sizes_and_gradients(kind):
 
 
 @pytest.mark.parametrize('kind', ['csp', 'elan', 'split'])
-def test_twin_convolutions_are_one_for_an_export(kind):
+def test_twin_convolutions_are_fused_for_export(kind):
     neck = encoder(kind=kind)
     for _ in range(2):
-        neck(maps())  # statistics
+        neck(maps())  # updates statistics
     for parameter in neck.parameters():
         nn.init.normal_(parameter, std=0.2)
     neck.eval()
     names, convs = [*neck.state_dict()], sum(isinstance(m, nn.Conv2d) for m in neck.modules())
     with torch.no_grad():
-        wanted = neck(maps())
+        expected = neck(maps())
         with precomputed(neck):
             assert sum(isinstance(m, nn.Conv2d) for m in neck.modules()) < convs
-            found = neck(maps())
-    for one, other in zip(found, wanted, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-6 * other.abs().max().item())
+            actual = neck(maps())
+    assert_close_maps(actual, expected)
     assert [*neck.state_dict()] == names
 
 
 @pytest.mark.parametrize('frozen', [False, True])
 @pytest.mark.parametrize('kind', ['csp', 'split'])
-def test_twin_convolutions_are_one_after_optimize(kind, frozen):
-    """As long as they rest: a write, a training or a restored model shows."""
+def test_twin_convolutions_are_fused_by_optimize(kind, frozen):
+    """Outputs stay correct after weights are changed, and after the pass is undone."""
     neck = encoder(kind=kind)
-    neck(maps())  # statistics
+    neck(maps())  # updates statistics
     neck.eval()
-    names, convs = [*neck.state_dict()], [one for one in neck.modules() if hasattr(one, 'single')]
+    names = [*neck.state_dict()]
+    twins = [module for module in neck.modules() if hasattr(module, 'single')]
     with torch.no_grad():
-        wanted = neck(maps())
+        expected = neck(maps())
         optimize(neck, frozen=frozen)
         for _ in range(2):
-            for one, other in zip(neck(maps()), wanted, strict=True):
-                torch.testing.assert_close(one, other, rtol=0, atol=1e-6 * other.abs().max())
-        assert all(one.forward.cached for one in convs)
-        convs[0].conv1.conv.weight.mul_(2)
+            assert_close_maps(neck(maps()), expected)
+        assert all(twin.forward.cached for twin in twins)
+        twins[0].conv1.conv.weight.mul_(2)
         changed = neck(maps())
         restore(neck)
-        assert not any('forward' in vars(one) for one in convs)
-        for one, other in zip(changed, neck(maps()), strict=True):
-            torch.testing.assert_close(one, other, rtol=0, atol=1e-6 * other.abs().max())
+        assert not any('forward' in vars(twin) for twin in twins)
+        assert_close_maps(changed, neck(maps()))
     assert [*neck.state_dict()] == names
 
 
@@ -90,12 +96,12 @@ def test_twin_convolutions_learn_after_optimize():
         (dict(kind='elan4'), 'kind'),
     ],
 )
-def test_errors(cfg, words):
+def test_wrong_arguments_raise(cfg, words):
     with rejects(words):
         encoder(**cfg)
 
 
-def test_a_cnn_is_loaded_by_timms_names():
+def test_hgnet_loads_weights_of_timm():
     import timm
 
     theirs = timm.create_model('hgnetv2_b0', num_classes=0).eval()
@@ -103,13 +109,13 @@ def test_a_cnn_is_loaded_by_timms_names():
     report = ours.load(theirs.state_dict())
     images = torch.rand(1, 3, 64, 64)
     with torch.no_grad():
-        wanted = theirs.forward_features(images)
-        torch.testing.assert_close(ours(images)[-1], wanted, rtol=0, atol=1e-5)
+        expected = theirs.forward_features(images)
+        torch.testing.assert_close(ours(images)[-1], expected, rtol=0, atol=1e-5)
     assert not report.initialized
     with rejects("does not fit the model 'hgnetv2_b4' of timm"):
         HGNetV2('B4', learnable_affine=False).load(theirs.state_dict())
 
 
-def test_other_maps():
+def test_wrong_maps_raise():
     with rejects(r'takes maps \(B, C, h, w\) of in_channels=\[8, 16, 24\]'):
         encoder()(maps()[:2])

@@ -1,4 +1,4 @@
-"""Files as the authors' training saves them are read back: names, sizes, constants, averages.
+"""Files in the layout of the authors' training become the same model: weights, sizes, constants.
 
 ``benchmarks/fine_detectors.py`` compares with the authors' own code.
 """
@@ -40,10 +40,11 @@ ECVIT = dict(
     encoder=dict(reg_token=1, final_norm=False),
     numerics='timm',
 )
-NECK = dict(out_channels=DIMS, depth=0.67, expansion=0.6, feedforward_channels=16, num_heads=8)
+NECK = dict(depth=0.67, expansion=0.6, feedforward_channels=16, num_heads=8)
 
 
 def config(variant: str, backbone: dict, channels: list[int], kind: str) -> dict[str, Any]:
+    """The config of a small detector on a backbone with these channels."""
     is_ec = variant == 'ecdet'
     dims = channels[-1] if is_ec else DIMS
     neck = dict(
@@ -87,7 +88,7 @@ def model_of(case: str) -> nn.Module:
 
 
 def file_of(model: nn.Module) -> dict[str, torch.Tensor]:
-    """The state as the authors have it."""
+    """The state as in the authors' files."""
     return {
         **authors_state(model, POINTS),
         'decoder.reg_scale': torch.tensor([8]),  # an integer, as their config has it
@@ -99,27 +100,27 @@ def file_of(model: nn.Module) -> dict[str, torch.Tensor]:
 def test_files_are_read_back(case, tmp_path):
     model = model_of(case)
     state = file_of(model)
-    others = {name: torch.zeros_like(value) for name, value in state.items()}
+    unused = {name: torch.zeros_like(value) for name, value in state.items()}
     file = tmp_path / 'best.pth'
-    torch.save(dict(model=others, ema=dict(module=state, updates=3), last_epoch=1), file)
-    found = load(file, device='cpu').model
-    assert_same_outputs(found, model)
+    torch.save(dict(model=unused, ema=dict(module=state, updates=3), last_epoch=1), file)
+    loaded = load(file, device='cpu').model
+    assert_same_outputs(loaded, model)
 
 
-def test_a_folder_of_a_hub_is_read(tmp_path):
-    """Its config has the arguments of the authors' classes, which no reader needs."""
+def test_hub_folder_is_read(tmp_path):
+    """Its config has the arguments of the authors' classes, which are not needed."""
     model = model_of('ECDet')
     save_file({name: value.clone() for name, value in file_of(model).items()}, tmp_path / FILE)
     (tmp_path / 'config.json').write_text('{"backbone": {"name": "ecvitt"}, "encoder": {}}')
-    found = load(tmp_path, device='cpu')
-    assert found.classes == [f'class {i}' for i in range(CLASSES)]
-    assert_same_outputs(found.model, model)
-    colors = found.model.data_preprocessor.mean.flatten()
+    trained = load(tmp_path, device='cpu')
+    assert trained.classes == [f'class {i}' for i in range(CLASSES)]
+    assert_same_outputs(trained.model, model)
+    colors = trained.model.data_preprocessor.mean.flatten()
     torch.testing.assert_close(colors, torch.tensor([123.675, 116.28, 103.53]))
 
 
-def test_a_file_is_converted_to_other_names(tmp_path):
-    """From ours to transformers' and the authors', without a block of an encoder."""
+def test_file_is_converted_to_other_formats(tmp_path):
+    """From our names to those of transformers and of the authors; other formats raise."""
     file = str(tmp_path / 'ours.pth')
     torch.save(model_of('D-FINE').state_dict(), file)
     for name, key in (
@@ -133,12 +134,14 @@ def test_a_file_is_converted_to_other_names(tmp_path):
         main(['convert', file, '--to', 'jax', '--out', str(tmp_path / 'a.npz')])
 
 
-def test_activations_of_deim_are_in_the_name_alone(tmp_path, monkeypatch):
-    """Its files have the arrays of a D-FINE: a name that says neither is one, which is logged."""
-    place, logged = 'vit_plugin.projects.d_fine.authors_arrays.print_log', []
-    monkeypatch.setattr(place, lambda text, _: logged.append(text))
+def test_activations_of_deim_are_read_from_the_file_name(tmp_path, monkeypatch):
+    """DEIM's files have the arrays of D-FINE. A file without a hint in its name becomes a D-FINE,
+    and a message is logged.
+    """
+    print_log, messages = 'vit_plugin.projects.d_fine.authors_arrays.print_log', []
+    monkeypatch.setattr(print_log, lambda text, _: messages.append(text))
     state = file_of(model_of('D-FINE'))
-    for name, act, said in (
+    for name, act, is_logged in (
         ('d-fine_s', nn.ReLU, False),
         ('DEIM_DFINE_S', nn.SiLU, False),
         ('finetuned', nn.ReLU, True),
@@ -148,10 +151,10 @@ def test_activations_of_deim_are_in_the_name_alone(tmp_path, monkeypatch):
         for module in (head.position, head.fc_reg[0], head.quality[0].mlp):
             assert type(module.act) is act
         assert type(head.layers[0].mlp[1]) is act
-        assert ("begins with 'deim'" in ''.join(logged)) == said
+        assert ("begins with 'deim'" in ''.join(messages)) == is_logged
 
 
-def test_points_that_are_none_are_an_error(tmp_path):
+def test_invalid_scales_of_points_raise(tmp_path):
     state = file_of(model_of('D-FINE'))
     name = 'decoder.decoder.layers.0.cross_attn.num_points_scale'
     for shares, words in (
@@ -159,9 +162,9 @@ def test_points_that_are_none_are_an_error(tmp_path):
         (torch.full((3,), 0.25), 'are not reciprocals of numbers of points'),
         (None, f'lacks {name}; give the complete file'),
     ):
-        given = {**state, name: shares}
-        torch.save(
-            {key: value for key, value in given.items() if value is not None}, tmp_path / 'x.pth'
-        )
+        changed = {key: value for key, value in state.items() if key != name}
+        if shares is not None:
+            changed[name] = shares
+        torch.save(changed, tmp_path / 'x.pth')
         with rejects(words):
             load(tmp_path / 'x.pth', device='cpu')

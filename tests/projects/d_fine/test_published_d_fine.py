@@ -1,4 +1,7 @@
-"""Folders of D-FINE and DEIMv2 compute what transformers does, each field is read or named."""
+"""Folders of D-FINE, DEIMv2 and RT-DETR compute the same as in transformers.
+
+Each field of their configs is read, or named in an error.
+"""
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
@@ -42,7 +45,7 @@ VIT = dict(
     patch_size=16,
     image_size=64,
 )
-GIVEN = dict(
+SMALL_FIELDS = dict(
     backbone_config=HGNET,
     encoder_in_channels=[16, 32, 32],
     encoder_hidden_dim=32,
@@ -62,7 +65,7 @@ GIVEN = dict(
     lqe_hidden_dim=8,
 )
 LITE = dict(
-    GIVEN,
+    SMALL_FIELDS,
     backbone_config=dict(HGNET, out_indices=[4]),
     encoder_type='lite',
     encoder_in_channels=[32],
@@ -71,7 +74,7 @@ LITE = dict(
     decoder_n_points=[4, 2],
     use_gateway=False,
 )
-OF_RT_DETR = (
+RT_DETR_FIELDS = (
     'encoder_hidden_dim encoder_ffn_dim encoder_attention_heads d_model decoder_in_channels '
     'decoder_ffn_dim decoder_layers decoder_attention_heads num_queries num_labels hidden_expansion'
 )
@@ -87,26 +90,20 @@ def with_resnet(depths: list[int], width: int, **kwargs: Any) -> dict[str, Any]:
         layer_type='bottleneck' if width == 256 else 'basic',
         out_indices=[2, 3, 4],
     )
-    given = {name: GIVEN[name] for name in OF_RT_DETR.split()}
-    return (
-        dict(
-            given,
-            backbone_config=backbone,
-            encoder_in_channels=widths[1:],
-            decoder_n_points=4,
-        )
-        | kwargs
-    )
+    fields = {name: SMALL_FIELDS[name] for name in RT_DETR_FIELDS.split()}
+    fields |= dict(backbone_config=backbone, encoder_in_channels=widths[1:], decoder_n_points=4)
+    return fields | kwargs
 
 
 BASIC = with_resnet([2, 2, 2, 2], 64)
+# The beginning of the names of transformers' classes, and values of the config.
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
-    'd_fine': ('DFine', GIVEN),
-    'd_fine, other widths': ('DFine', dict(GIVEN, d_model=16)),
+    'd_fine': ('DFine', SMALL_FIELDS),
+    'd_fine, other widths': ('DFine', dict(SMALL_FIELDS, d_model=16)),
     'deimv2 on DINOv3': (
         'Deimv2',
         dict(
-            GIVEN,
+            SMALL_FIELDS,
             backbone_config=VIT,
             encoder_in_channels=[32] * 3,
             encoder_has_trailing_conv=False,
@@ -116,13 +113,13 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     'deimv2 on DINOv3, the last norm alone': (
         'Deimv2',
         dict(
-            GIVEN,
+            SMALL_FIELDS,
             backbone_config=dict(VIT, apply_layernorm=False),
             encoder_in_channels=[32] * 3,
             spatial_tuning_adapter_inplanes=4,
         ),
     ),
-    'deimv2 on a CNN': ('Deimv2', GIVEN),
+    'deimv2 on a CNN': ('Deimv2', SMALL_FIELDS),
     'deimv2, lite': ('Deimv2', LITE),
     'deimv2, one head': ('Deimv2', dict(LITE, share_bbox_head=True)),
     'rt_detr R18': ('RTDetr', BASIC),
@@ -132,7 +129,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     'rt_detr_v2 R18': ('RTDetrV2', BASIC),
     'rt_detr_v2 R50': ('RTDetrV2', dict(with_resnet([3, 4, 6, 3], 256), decoder_offset_scale=0.25)),
     'rt_detr_v2, discrete': ('RTDetrV2', dict(BASIC, decoder_method='discrete')),
-    'd_fine, discrete': ('DFine', dict(GIVEN, decoder_method='discrete')),
+    'd_fine, discrete': ('DFine', dict(SMALL_FIELDS, decoder_method='discrete')),
 }
 
 
@@ -140,24 +137,25 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 SQUARES = (96, 96), (128, 128)
 
 
-def randomized(kind: str, given: dict[str, Any]) -> nn.Module:
+def randomized(name: str, fields: dict[str, Any]) -> nn.Module:
+    """A model of transformers with random weights, in which no map vanishes."""
     torch.manual_seed(0)
-    config = getattr(transformers, f'{kind}Config')(**given)
-    model = getattr(transformers, f'{kind}ForObjectDetection')(config)
+    config = getattr(transformers, f'{name}Config')(**fields)
+    model = getattr(transformers, f'{name}ForObjectDetection')(config)
     for parameter in model.parameters():
         if parameter.requires_grad:
             nn.init.normal_(parameter, std=min(0.3, parameter[0].numel() ** -0.5))
-    for name, buffer in model.named_buffers():
-        if name.endswith('running_var'):
+    for key, buffer in model.named_buffers():
+        if key.endswith('running_var'):
             buffer.uniform_(0.5, 1.5)
-        if name.endswith('running_mean'):
+        if key.endswith('running_mean'):
             buffer.normal_(std=0.1)
     return model
 
 
 def outputs_of(model: nn.Module, images: torch.Tensor) -> list[torch.Tensor]:
-    found = model.bbox_head(model.extract_feat(images))
-    return [found.logits[-1], found.boxes[-1], found.proposed_logits, found.proposed_boxes]
+    outputs = model.bbox_head(model.extract_feat(images))
+    return [outputs.logits[-1], outputs.boxes[-1], outputs.proposed_logits, outputs.proposed_boxes]
 
 
 @pytest.mark.parametrize('case', CASES)
@@ -167,37 +165,43 @@ def test_folders_equal_transformers(case, tmp_path):
     theirs = randomized(*CASES[case])
     theirs.save_pretrained(tmp_path)
     ours = load(tmp_path, device='cpu').model.double().eval()
-    theirs = theirs.double().eval()  # not what it reads again, which loses a head that is shared
+    # The saved model itself: transformers does not read a shared head correctly.
+    theirs = theirs.double().eval()
     sizes = ((64, 128), (128, 64)) if 'discrete' not in case else SQUARES
     for size in sizes:
         images = torch.rand(2, 3, *size, dtype=torch.float64)
         with torch.no_grad(), doubled():
-            found = theirs(images)
-            wanted = found.logits, found.pred_boxes, found.enc_topk_logits, found.enc_topk_bboxes
-            for one, other in zip(outputs_of(ours, images), wanted, strict=True):
-                torch.testing.assert_close(one, other, rtol=0, atol=1e-9)
+            output = theirs(images)
+            expected = (
+                output.logits,
+                output.pred_boxes,
+                output.enc_topk_logits,
+                output.enc_topk_bboxes,
+            )
+            for actual, value in zip(outputs_of(ours, images), expected, strict=True):
+                torch.testing.assert_close(actual, value, rtol=0, atol=1e-9)
 
 
-# transformers reads a head that is shared as several.
+# transformers reads a shared head as several heads.
 @pytest.mark.parametrize('case', [case for case in CASES if not case.endswith('one head')])
-def test_transformers_reads_the_weights_that_are_written(case, tmp_path):
+def test_transformers_reads_exported_weights(case, tmp_path):
     theirs = randomized(*CASES[case])
     theirs.save_pretrained(tmp_path)
-    found = Published(open_checkpoint(tmp_path)).ours
-    written, left = found.format.export(dict(found), heads=2)
-    assert not left
-    save_file(written, tmp_path / 'model.safetensors', {'format': 'pt'})
+    ours = Published(open_checkpoint(tmp_path)).ours
+    exported, unexported = ours.format.export(dict(ours), heads=2)
+    assert not unexported
+    save_file(exported, tmp_path / 'model.safetensors', {'format': 'pt'})
     read, loading = type(theirs).from_pretrained(tmp_path, output_loading_info=True)
     assert not loading['unexpected_keys']
-    wanted = theirs.state_dict()
+    expected = theirs.state_dict()
     for name, value in read.state_dict().items():
         if not name.endswith('mask_token'):
-            torch.testing.assert_close(value, wanted[name], rtol=0, atol=0)
+            torch.testing.assert_close(value, expected[name], rtol=0, atol=0)
 
 
 @pytest.mark.parametrize('case', [case for case in CASES if not case.endswith('one head')])
-def test_a_folder_that_is_written_is_the_same_model(case, tmp_path):
-    """Config, processor and weights, by ``from_pretrained`` alone."""
+def test_published_folder_is_the_same_model(case, tmp_path):
+    """``from_pretrained`` reads config, processor and weights."""
     theirs = randomized(*CASES[case])
     source, target = tmp_path / 'source', tmp_path / 'target'
     theirs.save_pretrained(source)
@@ -205,9 +209,9 @@ def test_a_folder_that_is_written_is_the_same_model(case, tmp_path):
     read = transformers.AutoModelForObjectDetection.from_pretrained(target).double().eval()
     images = torch.rand(2, 3, *SQUARES[0], dtype=torch.float64)
     with torch.no_grad():
-        one, other = read(images), theirs.double().eval()(images)
-    torch.testing.assert_close(one.logits, other.logits, rtol=0, atol=1e-9)
-    torch.testing.assert_close(one.pred_boxes, other.pred_boxes, rtol=0, atol=1e-9)
+        output, expected = read(images), theirs.double().eval()(images)
+    torch.testing.assert_close(output.logits, expected.logits, rtol=0, atol=1e-9)
+    torch.testing.assert_close(output.pred_boxes, expected.pred_boxes, rtol=0, atol=1e-9)
     processor = transformers.AutoImageProcessor.from_pretrained(target)
     assert type(processor).__name__.startswith('RTDetrImageProcessor')
 
@@ -269,13 +273,13 @@ SECOND_OF_RESNET: dict[str, Any] = {
     ['d_fine', 'deimv2 on DINOv3', 'deimv2 on a CNN', 'rt_detr R18', 'rt_detr_v2 R18'],
 )
 def test_fields(case, tmp_path):
-    kind, given = CASES[case]
+    name, fields = CASES[case]
     second = {**SECOND, **SECOND_OF_RESNET} if 'R18' in case else SECOND
 
     def theirs(model: nn.Module) -> Any:
         def outputs(images: torch.Tensor) -> list[torch.Tensor]:
-            found = model(images)
-            return [found.logits, found.pred_boxes]
+            output = model(images)
+            return [output.logits, output.pred_boxes]
 
         return outputs
 
@@ -283,17 +287,17 @@ def test_fields(case, tmp_path):
         model = load(folder, device='cpu').model.double().eval()
         return lambda images: outputs_of(model, images)[:2]
 
-    walked = Walked(
-        getattr(transformers, f'{kind}Config'),
-        getattr(transformers, f'{kind}ForObjectDetection'),
-        given,
+    walk = Walked(
+        getattr(transformers, f'{name}Config'),
+        getattr(transformers, f'{name}ForObjectDetection'),
+        fields,
         second,
         (64, 128),
         theirs,
         ours,
     )
-    faults = walked.faults(tmp_path)
-    faults.pop('share_bbox_head, rebuilt', None)  # transformers loses a head that is shared
-    for how in ('rebuilt', 'edited'):  # of discrete samples, see SQUARES
+    faults = walk.faults(tmp_path)
+    faults.pop('share_bbox_head, rebuilt', None)  # transformers does not read a shared head
+    for how in ('rebuilt', 'edited'):  # discrete samples differ unless images are square
         faults.pop(f'decoder_method, {how}', None)
     assert not faults

@@ -1,4 +1,4 @@
-"""A detector goes back into a folder that transformers reads, or a sentence says why not.
+"""A detector is published as a folder for transformers, or an error says why it cannot be.
 
 ``test_published_d_fine.py`` compares with transformers.
 """
@@ -16,21 +16,23 @@ from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.weights.hub import HUB_CONFIG, HUB_WEIGHTS
 
 pytestmark = pytest.mark.filterwarnings('ignore')
-NEEDED = {'DEIMv2': 'deimv2', 'ECDet': 'ecdet', 'LW-DETR': 'lw_detr'}  # projects of families
+# The projects of families outside of d_fine.
+PROJECTS = {'DEIMv2': 'deimv2', 'ECDet': 'ecdet', 'LW-DETR': 'lw_detr'}
 STRETCH = exported_families.Test([dict(type='Resize', scale=(128, 64), keep_ratio=False)])
 
 
 def checkpoint(family: str, folder, **changes) -> str:
-    if family in NEEDED:
-        pytest.importorskip(f'vit_plugin.projects.{NEEDED[family]}')
+    """Save a small detector of a family as a checkpoint, and return its path."""
+    if family in PROJECTS:
+        pytest.importorskip(f'vit_plugin.projects.{PROJECTS[family]}')
     test = STRETCH._replace(model=dict(model=changes))
     return str(exported_families.save(family, test, folder / 'epoch_1.pth'))
 
 
-def test_a_folder_has_config_processor_and_weights(tmp_path):
-    """It is read as a published one before it is there, and its outputs are compared."""
-    said = publish(checkpoint('D-FINE', tmp_path), str(tmp_path / 'folder'), 'hf')
-    assert 'read by vit_plugin and transformers, whose logits differ by up to' in said
+def test_published_folder_has_config_processor_and_weights(tmp_path):
+    """It is read and its outputs are compared before it gets its name."""
+    message = publish(checkpoint('D-FINE', tmp_path), str(tmp_path / 'folder'), 'hf')
+    assert 'read by vit_plugin and transformers, whose logits differ by up to' in message
     config = json.loads((tmp_path / 'folder' / HUB_CONFIG).read_text())
     assert config['architectures'] == ['DFineForObjectDetection']
     assert config['id2label'] == {'0': 'class 0', '1': 'class 1', '2': 'class 2'}
@@ -46,26 +48,26 @@ def test_a_folder_has_config_processor_and_weights(tmp_path):
 @pytest.mark.parametrize(
     ('family', 'words'),
     [
-        ('DEIMv2', "has no decoder 'deimv2' on a SpatialTuningAdapter, as d_fine on HGNetV2, "),
-        ('ECDet', "has no decoder 'ecdet' on a ECViT"),
-        ('RT-DETR', "has no decoder 'rt_detr' on a HGNetV2"),
+        ('DEIMv2', "has no decoder 'deimv2' on SpatialTuningAdapter; it has d_fine on HGNetV2, "),
+        ('ECDet', "has no decoder 'ecdet' on ECViT"),
+        ('RT-DETR', "has no decoder 'rt_detr' on HGNetV2"),
         ('LW-DETR', 'this is a detector with a LWDETRHead, whose folder is not written'),
     ],
 )
-def test_what_transformers_does_not_have_is_named(family, words, tmp_path):
+def test_models_that_transformers_lacks_raise(family, words, tmp_path):
     with rejects(f'--to hf: .*{words}'):
         publish(checkpoint(family, tmp_path), str(tmp_path / 'folder'), 'hf')
     assert not (tmp_path / 'folder').exists()
 
 
-def test_timm_has_no_detectors_and_ours_always_has(tmp_path):
+def test_detectors_raise_for_timm_and_are_published_as_ours(tmp_path):
     source = checkpoint('ECDet', tmp_path)
     with rejects('--to timm: timm has no detectors'):
         publish(source, str(tmp_path / 'folder'), 'timm')
     assert 'by no other library' in publish(source, str(tmp_path / 'folder'))
 
 
-def test_images_that_keep_their_ratio_are_named(tmp_path):
+def test_resize_that_keeps_the_ratio_raises(tmp_path):
     test = exported_families.Test([dict(type='Resize', scale=(128, 64), keep_ratio=True)])
     source = str(exported_families.save('D-FINE', test, tmp_path / 'epoch_1.pth'))
     with rejects('--to hf: its pipeline .* is not a resize'):

@@ -1,4 +1,4 @@
-"""A training on a folder: a new model, or a published one with its head, and its file again."""
+"""Training on a folder of depth maps, from a new model or from a complete published one."""
 
 import json
 
@@ -24,18 +24,20 @@ from vit_plugin.weights.for_mmengine import read_complete
 from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.source_layout import export_to_source_layout
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 PLAIN = 'timm://test_vit'
 WIDTHS = [8, 12, 16, 20]
 ARCH = dict(embed_dims=32, num_layers=4, num_heads=2, feedforward_channels=64, patch_size=14)
 
 
 @pytest.fixture
-def task(tmp_path):
-    """The task on 48 x 64 pixels from a Depth Anything with this entry of its config.json."""
+def make_recipe(tmp_path):
+    """A function that writes a Depth Anything to the folder ``theirs``, and returns the recipe that
+    continues it on images of 48 x 64 pixels. Its arguments are entries of config.json.
+    """
     write_depth(tmp_path / 'rooms')
 
-    def make(kind='depth_anything', **config) -> DepthRecipe:
+    def make(model_type='depth_anything', **config) -> DepthRecipe:
         torch.manual_seed(0)
         parts = dict(
             backbone=VisionTransformer(
@@ -48,8 +50,8 @@ def task(tmp_path):
             for name, part in parts.items()
             for key, value in randomize(part, std=0.2).state_dict().items()
         }
-        weights, left = FORMATS['hf_depth_anything'].export(state, 2)
-        assert not left
+        weights, unexported = FORMATS['hf_depth_anything'].export(state, 2)
+        assert not unexported
         folder = tmp_path / 'theirs'
         folder.mkdir()
         save_file(weights, folder / 'model.safetensors')
@@ -59,8 +61,10 @@ def task(tmp_path):
             out_indices=[1, 2, 3, 4],
             reshape_hidden_states=False,
         )
-        more = dict(model_type=kind, backbone_config=encoder, neck_hidden_sizes=WIDTHS, **config)
-        (folder / 'config.json').write_text(json.dumps(more))
+        entries = dict(
+            model_type=model_type, backbone_config=encoder, neck_hidden_sizes=WIDTHS, **config
+        )
+        (folder / 'config.json').write_text(json.dumps(entries))
         request = Request(str(tmp_path / 'rooms'), task='depth', weights=str(folder))
         return DepthRecipe(request)
 
@@ -75,7 +79,7 @@ def task(tmp_path):
         pytest.param(PLAIN, 'dpt', [16] * 4, marks=pytest.mark.nightly),
     ],
 )
-def test_a_new_model_learns(tmp_path, monkeypatch, arch, model, strides):
+def test_new_model_has_finite_loss_and_predicts(tmp_path, monkeypatch, arch, model, strides):
     monkeypatch.chdir(tmp_path)
     write_depth(tmp_path / 'rooms')
     request = Request('rooms', task='depth', arch=arch, model=model, epochs=1)
@@ -95,7 +99,7 @@ def test_a_new_model_learns(tmp_path, monkeypatch, arch, model, strides):
 
 
 @pytest.mark.parametrize(
-    ('config', 'loss', 'metric', 'said'),
+    ('config', 'loss', 'metric', 'text'),
     [
         ({}, 'ScaleShiftInvariantLoss', dict(mode='disparity', max_depth_eval=3.2), 'by a scale'),
         (
@@ -107,50 +111,51 @@ def test_a_new_model_learns(tmp_path, monkeypatch, arch, model, strides):
     ],
     ids=['relative', 'metric'],
 )
-def test_the_whole_model_is_continued(task, config, loss, metric, said):
-    one = task(**config)
-    recipe = recipe_of(one)
+def test_complete_model_is_continued(make_recipe, config, loss, metric, text):
+    depth_recipe = make_recipe(**config)
+    weights = depth_recipe.request.weights
+    recipe = recipe_of(depth_recipe)
     assert 'and all of it is kept' in recipe.text
-    assert said in recipe.text
-    assert recipe.sections['load_from'] == one.request.weights
+    assert text in recipe.text
+    assert recipe.sections['load_from'] == weights
     assert metric.items() <= recipe.sections['val_evaluator'].items()
     assert recipe.sections['model']['data_preprocessor']['size'] == (42, 56)
     init_default_scope('mmseg')
     model = MODELS.build(Config(dict(model=recipe.sections['model'])).model)
     assert type(model.decode_head.losses[0]).__name__ == loss
-    found = model.load_state_dict(read_complete(one.request.weights)['state_dict'], strict=False)
-    assert not found.missing_keys
-    assert not found.unexpected_keys
+    keys = model.load_state_dict(read_complete(weights)['state_dict'], strict=False)
+    assert not keys.missing_keys
+    assert not keys.unexpected_keys
 
 
-def test_depths_beyond_the_model_are_refused(task):
+def test_depths_beyond_the_model_raise(make_recipe):
     with rejects(r'predicts up to 2 m, and half of the pixels are farther'):
-        recipe_of(task(depth_estimation_type='metric', max_depth=2))
+        recipe_of(make_recipe(depth_estimation_type='metric', max_depth=2))
 
 
-def test_another_head_is_refused(task):
-    one = task()
-    one.request.model = 'linear'
+def test_another_head_raises(make_recipe):
+    request = make_recipe().request
+    request.model = 'linear'
     with rejects('--model linear: .* are of another complete model'):
-        DepthRecipe(one.request)
+        DepthRecipe(request)
 
 
-def test_other_models_of_depth_are_refused(task):
+def test_other_depth_models_raise(make_recipe):
     with rejects('it is a glpn, which has parts that no model here has'):
-        task('glpn')
+        make_recipe('glpn')
 
 
-def test_its_folder_is_written_again_with_the_head(task, tmp_path):
-    task()
+def test_trained_weights_are_written_in_the_original_layout(make_recipe, tmp_path):
+    make_recipe()
     original = open_checkpoint(tmp_path / 'theirs')
     state = dict(read_complete(str(tmp_path / 'theirs'))['state_dict'])
     trained = {name: value + 1 for name, value in state.items()}
     export_to_source_layout(
         original, Checkpoint('run.pth', dict(state_dict=trained)), tmp_path / 'again'
     )
-    found, before = (
+    written, before = (
         load_file(tmp_path / name / 'model.safetensors') for name in ('again', 'theirs')
     )
-    assert {*found} == {*before}
+    assert {*written} == {*before}
     for name, value in before.items():
-        torch.testing.assert_close(found[name], value + 1)
+        torch.testing.assert_close(written[name], value + 1)

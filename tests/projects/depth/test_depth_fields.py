@@ -1,4 +1,5 @@
-"""Every field of the configs of DPT and Depth Anything is computed as transformers does, or named.
+"""Every field of the configs of DPT and Depth Anything has the effect that it has in transformers,
+or is named in an error.
 
 Slow, and only with transformers 5: ``PYTHONPATH=FOLDER_OF_TRANSFORMERS pytest -m nightly``.
 """
@@ -65,20 +66,22 @@ def ours(folder):
     return depth
 
 
-def dpt(size=(48, 80), **more):
+def dpt(size=(48, 80), **fields):
     config, model = transformers.DPTConfig, transformers.DPTForDepthEstimation
     second = dict(SECOND, backbone_featmap_shape=[1, 1024, 4, 4], backbone_config=BIT)
-    return Walked(config, model, dict(DPT, **more), second, size, theirs, ours)
+    return Walked(config, model, dict(DPT, **fields), second, size, theirs, ours)
 
 
 def depth_anything():
-    given = dict(NECK, backbone_config=DINOV2, reassemble_hidden_size=32)
-    inside = {'out_indices': [1, 2, 3, 3], 'out_features': ['stage1'], 'image_size': 56}
-    second = dict(SECOND, **{f'backbone_config.{name}': value for name, value in inside.items()})
+    fields = dict(NECK, backbone_config=DINOV2, reassemble_hidden_size=32)
+    backbone_fields = {'out_indices': [1, 2, 3, 3], 'out_features': ['stage1'], 'image_size': 56}
+    second = dict(
+        SECOND, **{f'backbone_config.{name}': value for name, value in backbone_fields.items()}
+    )
     return Walked(
         transformers.DepthAnythingConfig,
         transformers.DepthAnythingForDepthEstimation,
-        given,
+        fields,
         second,
         (56, 84),
         theirs,

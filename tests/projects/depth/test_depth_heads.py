@@ -1,4 +1,4 @@
-"""The heads take the maps of any backbone, and read the class token as the paper says."""
+"""Depth heads take the maps of any backbone, and read the class token as in the paper."""
 
 import pytest
 import torch
@@ -23,22 +23,22 @@ BACKBONES = {
 
 @pytest.mark.parametrize('name', BACKBONES)
 @pytest.mark.parametrize('kind', ['DPT', 'linear'])
-def test_a_depth_for_each_pixel_and_gradients_for_each_weight(name, kind):
+def test_heads_predict_each_pixel_and_train_each_weight(name, kind):
     backbone = VisionTransformer(**{'img_size': 32, 'out_type': 'pyramid', **BACKBONES[name]})
-    channels, of_class = backbone.channels, backbone.out_type == 'pyramid_cls'
+    channels, has_class_token = backbone.channels, backbone.out_type == 'pyramid_cls'
     head = (
         LinearDepthHead(channels, max_depth=10.0, num_bins=8)
         if kind == 'linear'
         else DPTDepthHead(
             channels,
             backbone.strides,
-            readout_type='project' if of_class else 'ignore',
+            readout_type='project' if has_class_token else 'ignore',
             channels=16,
             max_depth=10.0,
         )
     )
     depth = head(backbone(torch.randn(2, 3, 32, 48)))
-    factor = 1 if kind == 'DPT' else backbone.strides[0] / 4
+    factor = 1 if kind == 'DPT' else backbone.strides[0] / 4  # the linear head enlarges by 4
     assert depth.shape == (2, 1, 32 / factor, 48 / factor)
     assert 0 < depth.min() < depth.max() < 10
     depth.sum().backward()
@@ -46,29 +46,29 @@ def test_a_depth_for_each_pixel_and_gradients_for_each_weight(name, kind):
 
 
 @pytest.mark.parametrize('readout_type', ['ignore', 'add', 'project'])
-def test_the_three_ways_to_read_the_class_token(readout_type):
-    """Equations 2 to 4 of the paper."""
+def test_readouts_of_the_class_token_follow_their_equations(readout_type):
+    """Equations 2 to 4 of the DPT paper."""
     part = Reassemble(4 if readout_type == 'ignore' else 8, 4, readout_type, 1)
     part.projection = torch.nn.Identity()
     tokens, class_token = torch.randn(2, 6, 4), torch.randn(2, 1, 4)
     both = torch.cat((tokens, class_token.expand_as(tokens)), dim=-1)
-    wanted = {
+    expected = {
         'ignore': lambda: tokens,
         'add': lambda: tokens + class_token,
         'project': lambda: F.gelu(F.linear(both, part.read.weight, part.read.bias)),
     }[readout_type]()
-    given = tokens if readout_type == 'ignore' else both
-    found = part(given.transpose(1, 2).unflatten(2, (2, 3)))
-    torch.testing.assert_close(found.flatten(2).transpose(1, 2), wanted)
+    inputs = tokens if readout_type == 'ignore' else both
+    output = part(inputs.transpose(1, 2).unflatten(2, (2, 3)))
+    torch.testing.assert_close(output.flatten(2).transpose(1, 2), expected)
 
 
-def test_linear_head_is_the_mean_of_the_bins():
+def test_linear_head_predicts_the_weighted_mean_of_the_bins():
     head = LinearDepthHead(2, max_depth=3.0, min_depth=1.0, num_bins=3, upsample=1)
     torch.nn.init.zeros_(head.conv_depth.weight)
     head.conv_depth.bias.data = torch.tensor([-1.0, 0.4, 0.9])
     shares = torch.tensor([0.1, 0.5, 1.0]) / 1.6
-    wanted = (shares * torch.tensor([1.0, 2.0, 3.0])).sum()
-    torch.testing.assert_close(head((torch.randn(1, 2, 1, 1),)), wanted.reshape(1, 1, 1, 1))
+    expected = (shares * torch.tensor([1.0, 2.0, 3.0])).sum()
+    torch.testing.assert_close(head((torch.randn(1, 2, 1, 1),)), expected.reshape(1, 1, 1, 1))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,6 @@ def test_linear_head_is_the_mean_of_the_bins():
         ),
     ],
 )
-def test_maps_that_do_not_go_together(arguments, message):
+def test_incompatible_maps_raise(arguments, message):
     with rejects(message):
         DPTDepthHead(**arguments)

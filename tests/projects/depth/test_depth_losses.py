@@ -1,50 +1,51 @@
-"""Losses of depth count known pixels alone, and what they say they do not count, they do not."""
+"""Depth losses count known pixels only, and ignore scale, shift or outliers as documented."""
 
 import pytest
 import torch
 
 from vit_plugin.models import ScaleShiftInvariantLoss, SiLogLoss
-from vit_plugin.projects.depth.depth_losses import fitted
+from vit_plugin.projects.depth.depth_losses import fit_scale_and_shift
 
 
 def maps(height=7, width=9):
+    """Predicted and true depths of two images; three rows of the first one are unknown."""
     generator = torch.Generator().manual_seed(0)
-    found, true = torch.rand(2, 2, 1, height, width, generator=generator) + 0.5
+    predicted, true = torch.rand(2, 2, 1, height, width, generator=generator) + 0.5
     true[0, 0, :3] = 0
-    return found, true
+    return predicted, true
 
 
 def test_silog_is_the_formula_on_known_pixels():
-    found, true = maps()
-    each = []
-    for one, other in zip(found[:, 0], true[:, 0], strict=True):
-        d = (one.log() - other.log())[other > 0]
-        each.append((d.square().mean() - 0.85 * d.mean().square()).sqrt())
-    torch.testing.assert_close(SiLogLoss()(found, true), torch.stack(each).mean())
+    predicted, true = maps()
+    losses = []
+    for image, target in zip(predicted[:, 0], true[:, 0], strict=True):
+        d = (image.log() - target.log())[target > 0]
+        losses.append((d.square().mean() - 0.85 * d.mean().square()).sqrt())
+    torch.testing.assert_close(SiLogLoss()(predicted, true), torch.stack(losses).mean())
 
 
-def test_the_scale_is_left_out_if_asked():
-    found, true = maps()
+def test_silog_with_full_variance_focus_ignores_scale():
+    predicted, true = maps()
     loss = SiLogLoss(variance_focus=1.0)
-    torch.testing.assert_close(loss(3 * found, true), loss(found, true))
+    torch.testing.assert_close(loss(3 * predicted, true), loss(predicted, true))
 
 
 @pytest.mark.parametrize('loss', [SiLogLoss(), ScaleShiftInvariantLoss()])
-def test_images_without_a_known_pixel_have_no_gradient(loss):
-    found, true = maps()
+def test_images_without_known_pixels_have_no_gradient(loss):
+    predicted, true = maps()
     true[0] = 0
-    found.requires_grad_()
-    loss(found, true).backward()
-    assert found.grad.isfinite().all()
-    assert not found.grad[0].any()
-    assert found.grad[1].any()
+    predicted.requires_grad_()
+    loss(predicted, true).backward()
+    assert predicted.grad.isfinite().all()
+    assert not predicted.grad[0].any()
+    assert predicted.grad[1].any()
 
 
-def test_scale_and_shift_of_a_disparity_do_not_count():
-    found, true = maps()
+def test_scale_and_shift_of_a_disparity_are_ignored():
+    predicted, true = maps()
     loss = ScaleShiftInvariantLoss()
-    torch.testing.assert_close(loss(5 * found - 2, true), loss(found, true))
-    assert loss(2 * true - 0.3, true) < 1e-5 < loss(found, true)
+    torch.testing.assert_close(loss(5 * predicted - 2, true), loss(predicted, true))
+    assert loss(2 * true - 0.3, true) < 1e-5 < loss(predicted, true)
 
 
 def test_the_farthest_pixels_are_trimmed():
@@ -52,26 +53,27 @@ def test_the_farthest_pixels_are_trimmed():
     true = true.clamp(min=0.5)
     outlier = true.clone()
     outlier[:, :, 0, 0] = 1.2 * true.max()
-    kept, all_of_them = (
-        ScaleShiftInvariantLoss(trim=part, gradient_weight=0.0)(outlier, true)
-        for part in (0.2, 0.0)
+    trimmed, untrimmed = (
+        ScaleShiftInvariantLoss(trim=trim, gradient_weight=0.0)(outlier, true)
+        for trim in (0.2, 0.0)
     )
-    assert kept < all_of_them
+    assert trimmed < untrimmed
 
 
-def test_gradients_are_those_of_neighbors_that_are_both_known():
+def test_gradient_term_uses_pairs_of_known_neighbors():
     true = torch.tensor([[1.0, 2.0, 0.0, 4.0]])[None, None]
-    found = torch.tensor([[1.0, 3.0, 9.0, 2.0]])[None, None]
+    predicted = torch.tensor([[1.0, 3.0, 9.0, 2.0]])[None, None]
     with_term, without = (
-        ScaleShiftInvariantLoss(gradient_weight=factor, scales=1)(found, true)
+        ScaleShiftInvariantLoss(gradient_weight=factor, scales=1)(predicted, true)
         for factor in (1.0, 0.0)
     )
-    # Median 2 and mean distance 2 / 3 of the prediction; 2 and 1 of the truth.
+    # Over the known pixels, the prediction has median 2 and mean distance 2 / 3 from it, and the
+    # truth 2 and 1.
     first, second = ((1 - 2) / (2 / 3) - (1 - 2), (3 - 2) / (2 / 3) - (2 - 2))
     torch.testing.assert_close(with_term - without, torch.tensor(abs(first - second) / 3))
 
 
-def test_least_squares():
-    found = torch.rand(50)
-    scale, shift = fitted(found, 2 * found + 0.5)
+def test_fitted_recovers_scale_and_shift():
+    predicted = torch.rand(50)
+    scale, shift = fit_scale_and_shift(predicted, 2 * predicted + 0.5)
     torch.testing.assert_close(torch.stack((scale, shift)), torch.tensor([2.0, 0.5]))

@@ -1,4 +1,4 @@
-"""Errors of depth, by hand, and depth maps as they are read."""
+"""Depth errors computed by hand, and reading of depth maps in all formats."""
 
 import numpy as np
 import pytest
@@ -10,9 +10,9 @@ from vit_plugin.data.unreadable import UnreadableError
 from vit_plugin.registry import METRICS, TRANSFORMS
 
 
-def sample(found, true):
+def sample(predicted, true):
     return dict(
-        pred_depth_map=dict(data=torch.tensor([[found]])),
+        pred_depth_map=dict(data=torch.tensor([[predicted]])),
         gt_depth_map=dict(data=torch.tensor([[true]])),
     )
 
@@ -21,16 +21,16 @@ def metric(**arguments):
     return METRICS.build(dict(type='vit_plugin.DepthMetric', **arguments))
 
 
-def test_errors_are_the_means_over_images_of_their_known_pixels():
+def test_errors_are_means_over_images_of_known_pixels():
     scores = metric()
     scores.process(None, [sample([1.0, 3.0, 9.0], [2.0, 3.0, 0.0]), sample([4.0], [4.0])])
-    found = scores.evaluate(2)
-    assert found['AbsRel'] == pytest.approx(0.5 * (0.25 + 0))
-    assert found['RMSE'] == pytest.approx(0.5 * 0.5**0.5)
-    assert found['delta1'] == pytest.approx(0.75)
+    errors = scores.evaluate(2)
+    assert errors['AbsRel'] == pytest.approx(0.5 * (0.25 + 0))
+    assert errors['RMSE'] == pytest.approx(0.5 * 0.5**0.5)
+    assert errors['delta1'] == pytest.approx(0.75)
 
 
-def test_an_image_without_depth_and_a_prediction_of_zero_do_not_spoil_it():
+def test_unknown_images_and_zero_predictions_give_finite_scores():
     scores = metric()
     scores.process(None, [sample([1.0], [0.0]), sample([0.0, 2.0], [2.0, 2.0])])
     assert all(np.isfinite(value) for value in scores.evaluate(2).values())
@@ -38,7 +38,7 @@ def test_an_image_without_depth_and_a_prediction_of_zero_do_not_spoil_it():
         metric().compute_metrics([])
 
 
-def test_a_disparity_is_fitted_first():
+def test_disparities_are_fitted_before_scoring():
     true = [1.0, 2.0, 4.0, 5.0]
     scores = metric(mode='disparity')
     scores.process(None, [sample([3 / depth - 1 for depth in true], true)])
@@ -46,23 +46,24 @@ def test_a_disparity_is_fitted_first():
 
 
 def load(path, size, **arguments):
+    """Read a depth map for an image of this size (height, width)."""
     step = TRANSFORMS.build(dict(type='vit_plugin.LoadDepthAnnotations', **arguments))
     return step(dict(depth_map_path=str(path), ori_shape=size))['gt_depth_map']
 
 
-def test_maps_in_all_forms_are_meters_and_0_where_nothing_is_known(tmp_path):
+def test_depth_maps_are_read_in_meters_with_0_for_unknown(tmp_path):
     values = np.array([[0, 500, 2000], [1000, 65535, 3000]])
     Image.fromarray(values.astype(np.uint16)).save(tmp_path / 'a.png')
     meters = values.astype(np.float32) / 1000
-    wanted = np.where(meters > 60, 0, meters)
+    expected = np.where(meters > 60, 0, meters)
     np.testing.assert_allclose(
-        load(tmp_path / 'a.png', (2, 3), scale=1e-3, max_depth=60), wanted, rtol=1e-6
+        load(tmp_path / 'a.png', (2, 3), scale=1e-3, max_depth=60), expected, rtol=1e-6
     )
     meters[0, 0], meters[1, 1] = np.nan, np.inf
     Image.fromarray(meters).save(tmp_path / 'a.tiff')
     np.save(tmp_path / 'a.npy', meters[..., None])
     for name in ('a.tiff', 'a.npy'):
-        np.testing.assert_allclose(load(tmp_path / name, (2, 3)), wanted, rtol=1e-6)
+        np.testing.assert_allclose(load(tmp_path / name, (2, 3)), expected, rtol=1e-6)
     with pytest.raises(UnreadableError, match='it has 3 x 2 pixels, and its image 4 x 2'):
         load(tmp_path / 'a.npy', (2, 4))
 
@@ -75,7 +76,7 @@ def test_maps_in_all_forms_are_meters_and_0_where_nothing_is_known(tmp_path):
         ('a.exr', None, 'EXR is not read'),
     ],
 )
-def test_what_is_no_map_of_depth(tmp_path, name, array, message):
+def test_files_without_depth_raise(tmp_path, name, array, message):
     if array is None:
         (tmp_path / name).write_bytes(b'v/1\x01')
     elif name.endswith('npy'):

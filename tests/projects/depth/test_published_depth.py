@@ -1,4 +1,4 @@
-"""Folders of transformers become the same model of depth here, and their names come back."""
+"""Depth models saved by transformers compute the same here, and are exported to the same names."""
 
 import json
 from functools import partial
@@ -13,10 +13,11 @@ from vit_plugin.inference.load import load
 from vit_plugin.weights import FORMATS
 
 transformers = pytest.importorskip('transformers', minversion='5')
-pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 BLOCKS = dict(hidden_size=32, num_hidden_layers=4, num_attention_heads=2)
 NECK = dict(neck_hidden_sizes=[8, 12, 16, 20], fusion_hidden_size=16)
-DYADIC = 64  # a table of such numbers is resampled without rounding, in float32 as in float64
+# Tables whose values are multiples of 1 / 64 are resampled without rounding, also in float32.
+DENOMINATOR = 64
 
 
 def dpt(**changes):
@@ -27,13 +28,14 @@ def dpt(**changes):
 
 
 def hybrid(image_size=384):
+    """A DPT on a ViT hybrid, which has a BiT as its CNN."""
     side = image_size // 16
     return dpt(
         image_size=image_size,
         is_hybrid=True,
         backbone_config=dict(
             depths=[1, 1, 1],
-            hidden_sizes=[256, 512, 1024],  # the groups of the norms are 32 there
+            hidden_sizes=[256, 512, 1024],  # divisible by the 32 groups of the norms
             layer_type='bottleneck',
             global_padding='same',
             embedding_dynamic_padding=True,
@@ -76,30 +78,35 @@ MODELS = {
 
 
 def folder_of(model, folder, **processor):
+    """Save a model and the settings of its processor to a folder."""
     model.save_pretrained(folder)
     (folder / 'preprocessor_config.json').write_text(json.dumps(processor))
     return folder
 
 
 def theirs_of(model, images):
-    """What transformers computes. Its DPT takes squares alone, though its parts take the rest."""
+    """The depth (B, 1, H, W) that transformers predicts.
+
+    Its DPT takes square images only; for others, its parts are called one by one.
+    """
     if 'dpt' not in dict(model.named_children()) or images.shape[2] == images.shape[3]:
         return model(images).predicted_depth[:, None]
-    model.dpt.embeddings.image_size = images.shape[2:]  # that of the hybrid
-    found = model.dpt(images, output_hidden_states=True)
-    states = [found.hidden_states[1 + i] for i in model.config.backbone_out_indices]
-    if found.intermediate_activations:
-        states = [*found.intermediate_activations, *states[2:]]
+    model.dpt.embeddings.image_size = images.shape[2:]  # the hybrid checks it
+    output = model.dpt(images, output_hidden_states=True)
+    states = [output.hidden_states[1 + i] for i in model.config.backbone_out_indices]
+    if output.intermediate_activations:
+        states = [*output.intermediate_activations, *states[2:]]
     height, width = (side // 16 for side in images.shape[2:])
     return model.head(model.neck(states, height, width))[:, None]
 
 
-def random(name, side=64):
+def random_model(name, side=64):
+    """A model with random weights whose table of positions is resampled exactly."""
     torch.manual_seed(0)
     model = randomize(MODELS[name](image_size=side), std=0.2).eval()
     for key, table in model.named_parameters():
         if 'position_embeddings' in key:
-            table.data = (DYADIC * table.data).round() / DYADIC
+            table.data = (DENOMINATOR * table.data).round() / DENOMINATOR
     return model
 
 
@@ -107,37 +114,41 @@ def random(name, side=64):
     'side', [64, pytest.param(384, marks=pytest.mark.nightly)], ids='{} pixels'.format
 )
 @pytest.mark.parametrize('name', MODELS)
-def test_computes_what_transformers_does(name, side, tmp_path):
-    theirs = random(name, side)
+def test_depth_equals_that_of_transformers(name, side, tmp_path):
+    theirs = random_model(name, side)
     ours = load(folder_of(theirs, tmp_path / 'a'), device='cpu').model.double()
     patch = ours.backbone.strides[-1]
     theirs.double()
     for size in ((side, side), (side, side // 2)):
         images = torch.randn(1, 3, *size, dtype=torch.float64)
-        height, width = (length // patch * patch for length in size)  # they leave out the rest
+        height, width = (
+            length // patch * patch for length in size
+        )  # transformers cuts images to whole patches
         with torch.no_grad():
-            wanted = theirs_of(theirs, images)
-            found = ours.decode_head(ours.extract_feat(images[:, :, :height, :width]))
-        assert wanted.std() > 1e-3 * wanted.mean().abs() > 0
-        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-10 * wanted.abs().max().item())
+            expected = theirs_of(theirs, images)
+            depth = ours.decode_head(ours.extract_feat(images[:, :, :height, :width]))
+        assert expected.std() > 1e-3 * expected.mean().abs() > 0
+        torch.testing.assert_close(
+            depth, expected, rtol=0, atol=1e-10 * expected.abs().max().item()
+        )
 
 
 @pytest.mark.parametrize('name', ['DPT, project', 'DPT-Hybrid', 'Depth Anything'])
-def test_names_out_and_in(name, tmp_path):
-    folder = folder_of(random(name), tmp_path / 'a')
+def test_weights_are_exported_to_the_original_names(name, tmp_path):
+    folder = folder_of(random_model(name), tmp_path / 'a')
     trained = load(folder, device='cpu')
     state = {
         key.removeprefix('backbone.'): value for key, value in trained.model.state_dict().items()
     }
-    form = 'hf_depth_anything' if name == 'Depth Anything' else 'hf_dpt'
-    exported, left = FORMATS[form].export(state, 2)
-    assert not left
-    wanted = load_file(folder / 'model.safetensors')
-    # Tensors that the decoder does not read, and that pre-training masks with, have no place here.
-    unread = ('dpt.layernorm.', 'backbone.embeddings.mask_token')
-    assert {*wanted} - {*exported} == {key for key in wanted if key.startswith(unread)}
+    format_name = 'hf_depth_anything' if name == 'Depth Anything' else 'hf_dpt'
+    exported, unexported = FORMATS[format_name].export(state, 2)
+    assert not unexported
+    expected = load_file(folder / 'model.safetensors')
+    # A norm that the decoder does not use, and the mask token of pre-training.
+    unused = ('dpt.layernorm.', 'backbone.embeddings.mask_token')
+    assert {*expected} - {*exported} == {key for key in expected if key.startswith(unused)}
     for key, value in exported.items():
-        assert torch.equal(value, wanted[key]), key
+        assert torch.equal(value, expected[key]), key
 
 
 @pytest.mark.parametrize(
@@ -154,8 +165,8 @@ def test_names_out_and_in(name, tmp_path):
         ),
     ],
 )
-def test_other_models_are_refused(changes, message, tmp_path):
-    folder = folder_of(random('DPT, add'), tmp_path / 'a')
+def test_unsupported_configs_raise(changes, message, tmp_path):
+    folder = folder_of(random_model('DPT, add'), tmp_path / 'a')
     config = json.loads((folder / 'config.json').read_text())
     (folder / 'config.json').write_text(json.dumps({**config, **changes}))
     with rejects(message):

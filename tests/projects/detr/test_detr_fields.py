@@ -1,4 +1,5 @@
-"""Every field of the configs of three DETRs is computed as transformers does, or named.
+"""Every field of the configs of three DETRs has the effect that it has in transformers, or is named
+in an error.
 
 Slow, and only with transformers 5: ``PYTHONPATH=FOLDER_OF_TRANSFORMERS pytest -m nightly``.
 """
@@ -15,7 +16,7 @@ from field_walk import Walked  # noqa: E402
 
 pytestmark = [pytest.mark.nightly, pytest.mark.filterwarnings('ignore')]
 RESNET = dict(model_type='timm_backbone', backbone='resnet18', features_only=True)
-GIVEN = dict(
+SMALL_FIELDS = dict(
     d_model=256,
     encoder_layers=1,
     encoder_ffn_dim=16,
@@ -36,17 +37,17 @@ SECOND = dict(
     },
 )
 KINDS = {
-    'Detr': dict(GIVEN, backbone_config=dict(RESNET, out_indices=[1, 2, 3, 4])),
-    'ConditionalDetr': dict(GIVEN, backbone_config=dict(RESNET, out_indices=[1, 2, 3, 4])),
-    'DeformableDetr': dict(GIVEN, backbone_config=dict(RESNET, out_indices=[2, 3, 4])),
+    'Detr': dict(SMALL_FIELDS, backbone_config=dict(RESNET, out_indices=[1, 2, 3, 4])),
+    'ConditionalDetr': dict(SMALL_FIELDS, backbone_config=dict(RESNET, out_indices=[1, 2, 3, 4])),
+    'DeformableDetr': dict(SMALL_FIELDS, backbone_config=dict(RESNET, out_indices=[2, 3, 4])),
 }
 
 
 def theirs(model):
     def outputs(images):
-        found = model(images)
-        classes = GIVEN['num_labels']  # DETR's last row stands for no object
-        return [found.logits[..., :classes], found.pred_boxes]
+        output = model(images)
+        classes = SMALL_FIELDS['num_labels']  # DETR's last row stands for no object
+        return [output.logits[..., :classes], output.pred_boxes]
 
     return outputs
 
@@ -60,5 +61,5 @@ def ours(folder):
 def test_fields(tmp_path, name):
     config = getattr(transformers, f'{name}Config')
     model = getattr(transformers, f'{name}ForObjectDetection')
-    walked = Walked(config, model, KINDS[name], SECOND, (64, 96), theirs, ours)
-    assert not walked.faults(tmp_path)
+    walk = Walked(config, model, KINDS[name], SECOND, (64, 96), theirs, ours)
+    assert not walk.faults(tmp_path)

@@ -1,4 +1,4 @@
-"""DETR's folders of transformers become MMDetection's detectors, and compute the same."""
+"""DETRs saved by transformers become detectors of MMDetection that compute the same."""
 
 from rejection import rejects
 
@@ -24,7 +24,7 @@ from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
 from vit_plugin.weights.for_mmengine import read_complete
 
 transformers = pytest.importorskip('transformers', minversion='5')
-pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 SMALL = dict(
     backbone='resnet18',
     encoder_layers=1,
@@ -45,13 +45,13 @@ DILATED = dict(backbone='resnet50', dilation=True)
 
 
 def published(folder, variant, **config):
-    """A folder as ``save_pretrained`` writes it, and its model in float64, with random weights."""
+    """Save a model of transformers with random weights to a folder, and return it in float64."""
     name = variant.partition(' ')[0]
-    made = getattr(transformers, f'{name}Config')(
+    full_config = getattr(transformers, f'{name}Config')(
         **{**SMALL, **VARIANTS.get(variant, {}), **config}
     )
     torch.manual_seed(0)
-    model = getattr(transformers, f'{name}ForObjectDetection')(made).eval()
+    model = getattr(transformers, f'{name}ForObjectDetection')(full_config).eval()
     for name, value in model.state_dict().items():
         noise = 0.1 * torch.randn_like(value)
         value += noise.abs() if name.endswith('running_var') else noise
@@ -64,8 +64,8 @@ def outputs(model, images, sizes):
     shape = tuple(images.shape[-2:])
     samples = [SimpleNamespace(batch_input_shape=shape, img_shape=size) for size in sizes]
     with torch.no_grad(), doubled():
-        given = model.forward_transformer(model.extract_feat(images), samples)
-        logits, boxes = model.bbox_head(**given)
+        head_inputs = model.forward_transformer(model.extract_feat(images), samples)
+        logits, boxes = model.bbox_head(**head_inputs)
     return logits[-1], boxes[-1]
 
 
@@ -80,8 +80,8 @@ def outputs(model, images, sizes):
     ],
 )
 @pytest.mark.parametrize('sizes', [[(96, 160)], [(128, 100), (90, 128)]])
-def test_computes_what_transformers_does(tmp_path, variant, config, sizes):
-    """Alone, and padded in a batch."""
+def test_outputs_equal_those_of_transformers(tmp_path, variant, config, sizes):
+    """For an image alone, and for two that are padded to a batch."""
     theirs = published(tmp_path, variant, **config)
     model = load(tmp_path, device='cpu').model.double()
     height, width = np.max(sizes, axis=0).tolist()
@@ -90,18 +90,20 @@ def test_computes_what_transformers_does(tmp_path, variant, config, sizes):
         mask[i, :rows, :columns] = 1
     images = torch.randn(len(sizes), 3, height, width).double() * mask[:, None]
     with torch.no_grad(), doubled():
-        wanted = theirs(pixel_values=images, pixel_mask=mask)
+        output = theirs(pixel_values=images, pixel_mask=mask)
     logits, boxes = outputs(model, images, sizes)
     rows = model.bbox_head.class_rows
     if variant == 'Detr':
-        logits, wanted.logits = logits.softmax(-1)[..., : len(rows)], wanted.logits.softmax(-1)
+        logits, output.logits = logits.softmax(-1)[..., : len(rows)], output.logits.softmax(-1)
     assert boxes.std(1).max() > 1e-4  # queries differ
-    for found, other in ((logits, wanted.logits[..., rows]), (boxes, wanted.pred_boxes)):
-        torch.testing.assert_close(found, other, rtol=0, atol=1e-9 * other.abs().max().item())
+    for actual, expected in ((logits, output.logits[..., rows]), (boxes, output.pred_boxes)):
+        torch.testing.assert_close(
+            actual, expected, rtol=0, atol=1e-9 * expected.abs().max().item()
+        )
 
 
 @pytest.mark.parametrize('variant', VARIANTS)
-def test_predicts_what_transformers_does(tmp_path, variant):
+def test_predictions_equal_those_of_transformers(tmp_path, variant):
     theirs = published(tmp_path, variant)
     size = dict(shortest_edge=64, longest_edge=128)
     (tmp_path / 'preprocessor_config.json').write_text(json.dumps(dict(size=size)))
@@ -111,32 +113,33 @@ def test_predicts_what_transformers_does(tmp_path, variant):
     inputs = trained.model.data_preprocessor(trained._batch([trained.sample(pixels)]), False)
     assert inputs['inputs'].shape[-2:] == (64, 80)
     with torch.no_grad(), doubled():
-        wanted = theirs(pixel_values=inputs['inputs'].double())
-    kind = variant.partition(' ')[0]
-    (wanted,) = getattr(transformers, f'{kind}ImageProcessor')().post_process_object_detection(
-        wanted, threshold=0, target_sizes=[pixels.shape[:2]]
+        expected = theirs(pixel_values=inputs['inputs'].double())
+    name = variant.partition(' ')[0]
+    (expected,) = getattr(transformers, f'{name}ImageProcessor')().post_process_object_detection(
+        expected, threshold=0, target_sizes=[pixels.shape[:2]]
     )
     head = trained.model.bbox_head
-    known = torch.isin(wanted['labels'], head.class_rows)
-    best = wanted['scores'][known].argsort(descending=True)
+    known = torch.isin(expected['labels'], head.class_rows)
+    best = expected['scores'][known].argsort(descending=True)
     with torch.no_grad(), doubled():
-        (found,) = trained.model.predict(inputs['inputs'].double(), inputs['data_samples'])
-    found = found.pred_instances
-    best, rows = best[: len(found)], head.class_rows[found.labels][: len(best)]
-    assert torch.equal(rows, wanted['labels'][known][best])
-    wide = torch.tensor([120, 96, 120, 96])
-    boxes = wanted['boxes'][known][best].clamp(min=0).minimum(wide)
-    torch.testing.assert_close(found.bboxes[: len(best)], boxes, rtol=0, atol=1e-2)
+        (predicted,) = trained.model.predict(inputs['inputs'].double(), inputs['data_samples'])
+    predicted = predicted.pred_instances
+    best, rows = best[: len(predicted)], head.class_rows[predicted.labels][: len(best)]
+    assert torch.equal(rows, expected['labels'][known][best])
+    limits = torch.tensor([120, 96, 120, 96])
+    boxes = expected['boxes'][known][best].clamp(min=0).minimum(limits)
+    torch.testing.assert_close(predicted.bboxes[: len(best)], boxes, rtol=0, atol=1e-2)
 
 
-def test_layers_of_classes_that_differ_are_kept(tmp_path):
-    """As in the authors' files. transformers writes the first one alone."""
+def test_different_class_layers_are_kept(tmp_path):
+    """The authors' files have one for each decoder layer; transformers writes only the first."""
     published(tmp_path, 'DeformableDetr refined')
     path = tmp_path / 'model.safetensors'
     weights = load_file(path)
     for part in ('weight', 'bias'):
         weights[f'class_embed.1.{part}'] = weights[f'class_embed.0.{part}'] + 1
-    weights['bbox_embed.0.layers.0.bias'] = torch.zeros(256)  # which the decoder has, too
+    # The weights of the decoder, which has this layer too, take precedence.
+    weights['bbox_embed.0.layers.0.bias'] = torch.zeros(256)
     save_file(weights, path)
     head = load(tmp_path, device='cpu').model.bbox_head
     for i in range(2):
@@ -165,13 +168,13 @@ def test_layers_of_classes_that_differ_are_kept(tmp_path):
         ),
     ],
 )
-def test_what_mmdetection_computes_otherwise_is_refused(tmp_path, variant, config, message):
+def test_settings_that_mmdetection_lacks_raise(tmp_path, variant, config, message):
     published(tmp_path, variant, **config)
     with rejects(message):
         load(tmp_path, device='cpu')
 
 
-def test_masks_are_another_model(tmp_path):
+def test_segmentation_models_raise(tmp_path):
     config = transformers.DetrConfig(**SMALL)
     transformers.DetrForSegmentation(config).save_pretrained(tmp_path)
     with rejects(r"architectures=\['DetrForSegmentation'\], and no model here reads it"):
@@ -179,7 +182,7 @@ def test_masks_are_another_model(tmp_path):
 
 
 @pytest.mark.parametrize('variant', VARIANTS)
-def test_a_training_keeps_all_but_the_layers_of_classes(tmp_path, variant):
+def test_training_keeps_all_but_the_class_layers(tmp_path, variant):
     published(tmp_path / 'model', variant)
     write_coco(tmp_path / 'data', 6)
     request = Request(

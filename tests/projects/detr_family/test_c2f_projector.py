@@ -1,4 +1,4 @@
-"""The projector of LW-DETR. That it equals transformers' is tested with the head."""
+"""The projector of LW-DETR; test_lw_detr_head.py compares it with that of transformers."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from rejection import rejects
 from vit_plugin.models import C2fProjector
 
 
-# Wide maps are made narrower before they are doubled.
+# Wide maps have their channels reduced before their size is doubled.
 @pytest.mark.parametrize('channels', [32, 1024])
 def test_scales(channels):
     neck = C2fProjector([channels] * 2, 16, scales=(2, 1, 0.5))
@@ -26,11 +26,11 @@ def test_scales(channels):
         (dict(norm_cfg=dict(type='BN1')), 'BN1'),
     ],
 )
-def test_wrong_arguments(cfg, words):
+def test_wrong_arguments_raise(cfg, words):
     with rejects(words):
         C2fProjector([32], **cfg)
 
 
-def test_other_maps():
+def test_wrong_maps_raise():
     with rejects(r'takes maps \(B, C, h, w\) of in_channels=\[32, 32\]'):
         C2fProjector([32, 32])([torch.randn(1, 32, 4, 4)])

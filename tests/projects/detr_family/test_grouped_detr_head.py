@@ -1,4 +1,4 @@
-"""Losses of queries in groups: those of MMDetection, with one wait for the device."""
+"""Losses of queries in groups equal those of MMDetection, with one synchronization per step."""
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
@@ -16,10 +16,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from vit_plugin.projects.detr_family.grouped_detr_head import GroupedDETRHead
 from vit_plugin.projects.detr_family.matching import match
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 LAYERS, GROUPS, QUERIES, CLASSES = 2, 3, 4, 5
 SIZES = [(40, 64), (64, 48), (64, 64)]
-NUMBERS = [2, 0, 6]  # of objects; six are more than there are queries
+NUMBERS = [2, 0, 6]  # of objects in the images; the last has more objects than queries in a group
 COSTS = [
     dict(type='mmdet.FocalLossCost', weight=2.0),
     dict(type='mmdet.BBoxL1Cost', weight=5.0, box_format='xywh'),
@@ -31,15 +31,16 @@ ASSIGNER_OF_CLASSES = dict(
 FOCAL = dict(type='mmdet.FocalLoss', use_sigmoid=True)
 
 
-class Given(GroupedDETRHead):
-    """Its outputs are given."""
+class FixedOutputs(GroupedDETRHead):
+    """A head whose ``forward`` returns the outputs that follow the first input."""
 
     def forward(self, x: Any, sizes: Any, num_groups: int) -> Any:
         assert num_groups == GROUPS
         return x[1:]
 
 
-def head(classes: int = CLASSES, **kwargs: Any) -> Given:
+def head(classes: int = CLASSES, **kwargs: Any) -> FixedOutputs:
+    """A head for fixed outputs; keyword arguments replace its losses and assigner."""
     kwargs = (
         dict(
             loss_cls=FOCAL,
@@ -49,57 +50,62 @@ def head(classes: int = CLASSES, **kwargs: Any) -> Given:
         )
         | kwargs
     )
-    return Given(GROUPS, classes, 256, **kwargs)
+    return FixedOutputs(GROUPS, classes, 256, **kwargs)
 
 
 @pytest.fixture
 def outputs() -> list[torch.Tensor]:
+    """Random logits, boxes and features of the decoder layers and the proposals."""
     torch.manual_seed(0)
     shape = (len(SIZES), GROUPS * QUERIES)
-    parts = [torch.randn(*layers, *shape, CLASSES) for layers in ((LAYERS,), ())]
+    logits = [torch.randn(*layers, *shape, CLASSES) for layers in ((LAYERS,), ())]
     boxes = [torch.rand(*layers, *shape, 4) * 0.5 + 0.1 for layers in ((LAYERS,), ())]
     features = [torch.zeros(LAYERS, *shape, 1), torch.zeros(*shape, 1)]
-    found = parts[0], boxes[0], parts[1], boxes[1], *features
-    return [part.double().requires_grad_() for part in found]
+    # Tensors of the decoder layers come before those of the proposals.
+    tensors = logits[0], boxes[0], logits[1], boxes[1], *features
+    return [tensor.double().requires_grad_() for tensor in tensors]
 
 
 def samples(numbers: list[int]) -> list[DetDataSample]:
-    found = []
+    """One image with random objects for each of the counts."""
+    images = []
     for (height, width), number in zip(SIZES, numbers, strict=True):
         low, high = torch.rand(2, number, 2, dtype=torch.float64)
         ends = torch.tensor([width, height] * 2)
         meta = dict(img_shape=(height, width), batch_input_shape=(64, 64))
         bboxes = torch.cat((low * 0.5, low * 0.5 + 0.1 + high * 0.4), 1) * ends
         objects = InstanceData(bboxes=bboxes, labels=torch.arange(number) % CLASSES)
-        found.append(DetDataSample(metainfo=meta, gt_instances=objects))
-    return found
+        images.append(DetDataSample(metainfo=meta, gt_instances=objects))
+    return images
 
 
-def assert_equal_to_mmdetection(ours: Given, outputs: list, images: list) -> None:
-    """Losses and gradients, where MMDetection takes every group for one more image."""
-    found = ours.loss([torch.zeros(1), *outputs], images)
+def assert_equal_to_mmdetection(ours: FixedOutputs, outputs: list, images: list) -> None:
+    """Compare losses and gradients. MMDetection gets each group of an image as one more image."""
+    our_losses = ours.loss([torch.zeros(1), *outputs], images)
     logits, boxes, *proposals = (
         part.unflatten(2, (GROUPS, -1)).flatten(1, 2)
         for part in (*outputs[:2], *(part[None] for part in outputs[2:4]))
     )
-    given = [sample for sample in images for _ in range(GROUPS)]
-    objects, metas = [one.gt_instances for one in given], [one.metainfo for one in given]
+    repeated = [sample for sample in images for _ in range(GROUPS)]
+    objects = [sample.gt_instances for sample in repeated]
+    metas = [sample.metainfo for sample in repeated]
     theirs = DETRHead.loss_by_feat(ours, logits, boxes, objects, metas)
     first = DETRHead.loss_by_feat(ours, *proposals, objects, metas)
-    wanted = theirs | {f'enc_{name}': value for name, value in first.items()}
-    assert {*found} == {*wanted}
-    for name, value in wanted.items():
-        torch.testing.assert_close(found[name], value.double(), rtol=1e-6, atol=0)
+    their_losses = theirs | {f'enc_{name}': value for name, value in first.items()}
+    assert {*our_losses} == {*their_losses}
+    for name, value in their_losses.items():
+        torch.testing.assert_close(our_losses[name], value.double(), rtol=1e-6, atol=0)
     gradients = [
-        torch.autograd.grad(sum(losses.values()), outputs[:4]) for losses in (found, wanted)
+        torch.autograd.grad(sum(losses.values()), outputs[:4])
+        for losses in (our_losses, their_losses)
     ]
-    for mine, theirs in zip(*gradients, strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-9)
+    for actual, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-9)
 
 
 @pytest.mark.parametrize('loss', [FOCAL, dict(type='mmdet.QualityFocalLoss', use_sigmoid=True)])
 @pytest.mark.parametrize('numbers', [NUMBERS, [0, 0, 0]])
-def test_losses_and_gradients_are_those_of_mmdetection(outputs, loss, numbers):
+def test_losses_and_gradients_equal_those_of_mmdetection(outputs, loss, numbers):
     assert_equal_to_mmdetection(head(loss_cls=loss).double(), outputs, samples(numbers))
 
 
@@ -107,17 +113,17 @@ def test_fields_and_metainfo_of_images_may_differ(outputs):
     from mmdet.structures.mask import BitmapMasks
 
     images, ours = samples(NUMBERS), head().double()
-    wanted = ours.loss([torch.zeros(1), *outputs], images)
+    expected = ours.loss([torch.zeros(1), *outputs], images)
     for sample, side in zip(images, (40, 48, 64), strict=True):
         number = len(sample.gt_instances)
         sample.gt_instances.masks = BitmapMasks(np.zeros((number, side, side)), side, side)
     images[0].set_metainfo(dict(flip=True))
     images[2].gt_instances.difficult = torch.zeros(6)
-    assert ours.loss([torch.zeros(1), *outputs], images) == wanted
+    assert ours.loss([torch.zeros(1), *outputs], images) == expected
 
 
-def test_a_softmax_counts_the_queries_without_an_object(outputs):
-    """By the weight of their class, as in MMDetection."""
+def test_softmax_loss_is_averaged_with_background_weight(outputs):
+    """As in MMDetection, queries without an object count by the weight of their class."""
     weights = [1.0] * (CLASSES - 1) + [0.1]
     loss = dict(type='mmdet.CrossEntropyLoss', class_weight=weights)
     ours = head(loss_cls=loss, train_cfg=dict(assigner=ASSIGNER_OF_CLASSES), classes=CLASSES - 1)
@@ -125,8 +131,8 @@ def test_a_softmax_counts_the_queries_without_an_object(outputs):
     assert_equal_to_mmdetection(ours.double(), outputs, samples(NUMBERS))
 
 
-def test_a_step_waits_once(outputs, monkeypatch):
-    """What reads a value of the device stops the processor, which gives the device its work."""
+def test_a_step_synchronizes_once(outputs, monkeypatch):
+    """An operator that reads a value of the device makes the CPU wait for it."""
     waits = []
 
     class Recorded(TorchDispatchMode):
@@ -140,7 +146,7 @@ def test_a_step_waits_once(outputs, monkeypatch):
             return func(*args, **kwargs or {})
 
     def one_hot(labels: torch.Tensor, num_classes: int) -> torch.Tensor:
-        """As on a GPU, where torch does not look at the labels."""
+        """Does not read the labels, as torch does not on a GPU."""
         return (labels[..., None] == torch.arange(num_classes)).long()
 
     monkeypatch.setattr(torch.nn.functional, 'one_hot', one_hot)
@@ -152,8 +158,8 @@ def test_a_step_waits_once(outputs, monkeypatch):
     assert waits == ['cpu']
 
 
-def test_groups_are_matched_alone():
-    """The first query of a group is the best for the only object of an image, and no other's."""
+def test_groups_are_matched_separately():
+    """An image's only object is matched with the cheapest query of each of two groups."""
     cost = torch.ones(2 * 3, 1)
     cost[[0, 4]] = 0
     (pairs,) = match([[cost, torch.zeros(6, 0), cost]], groups=2)
@@ -162,7 +168,7 @@ def test_groups_are_matched_alone():
     assert pairs.numbers == [2, 0, 2]
 
 
-def test_other_assigners_are_an_error():
+def test_other_assigners_raise():
     with rejects('train_cfg.assigner must be a HungarianAssigner, .* not a MaxIoUAssigner'):
         head(
             train_cfg=dict(

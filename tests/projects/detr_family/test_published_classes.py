@@ -1,4 +1,4 @@
-"""Classes of published detectors, and rows that are none."""
+"""Names of the classes of published detectors, and outputs that stand for no class."""
 
 import pytest
 import torch
@@ -20,24 +20,24 @@ from vit_plugin.weights.published import Published
         (3, {0: 'N/A', 1: 'cat', 2: 'dog'}, 'cat', [0]),
     ],
 )
-def test_classes(rows, names, first, unused):
+def test_unused_rows_have_no_class_name(rows, names, first, unused):
     classes = DetectorClasses(rows, names)
     assert classes.names[0] == first
     assert classes.unused == unused
     assert len(classes.names) == rows - len(unused)
 
 
-def test_cocos_names_at_the_numbers_of_its_categories():
-    known = DetectorClasses(91, {}).names
-    listed = DetectorClasses(91, dict(enumerate(known)))
-    assert (listed.names, listed.unused) == (known, DetectorClasses(91, {}).unused)
-    assert known[-1] == 'toothbrush'
-    assert DetectorClasses(81, dict(enumerate(known))).unused == [80]
+def test_coco_names_are_placed_at_their_category_ids():
+    coco_names = DetectorClasses(91, {}).names
+    listed = DetectorClasses(91, dict(enumerate(coco_names)))
+    assert (listed.names, listed.unused) == (coco_names, DetectorClasses(91, {}).unused)
+    assert coco_names[-1] == 'toothbrush'
+    assert DetectorClasses(81, dict(enumerate(coco_names))).unused == [80]
 
 
 @pytest.mark.parametrize('count', [3, 91])
-def test_default_names_of_transformers_are_names_unless_they_may_be_cocos(count):
+def test_default_names_are_ignored_if_the_count_is_that_of_coco(count):
     labels = {i: f'LABEL_{i}' for i in range(count)}
     weights = {'some.layer.weight': torch.ones(2, 2)}
-    found = Published(Checkpoint('a', weights, dict(config=dict(id2label=labels))))
-    assert stated_names(found) == (labels if count == 3 else {})
+    published = Published(Checkpoint('a', weights, dict(config=dict(id2label=labels))))
+    assert stated_names(published) == (labels if count == 3 else {})

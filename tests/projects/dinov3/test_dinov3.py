@@ -1,5 +1,6 @@
-"""The objective, its copies, and what it trains: beside a transcription, stopped and resumed."""
+"""DINOv3's losses, the copies of its backbone, and which parameters it trains."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -55,16 +56,23 @@ def build(backbone: dict[str, Any] = BACKBONE, **options: Any) -> DINOv3:
 
 
 def views(*sides: int, number: int = 4) -> list[Tensor]:
+    """Random images (number, 3, side, side), one batch for each side."""
     random = torch.Generator().manual_seed(1)
     return [
         torch.randn(number, 3, side, side, generator=random, dtype=torch.float64) for side in sides
     ]
 
 
+# WindowedViT is in a project that may have been removed.
 @pytest.mark.parametrize(
-    'backbone', [one for one in (BACKBONE, WINDOWED) if one['type'][11:] in RIGHT]
+    'backbone',
+    [
+        config
+        for config in (BACKBONE, WINDOWED)
+        if config['type'].removeprefix('vit_plugin.') in RIGHT
+    ],
 )
-def test_the_patches_and_the_vector_are_the_backbones_own(backbone):
+def test_encode_returns_patches_and_vector_of_the_backbone(backbone):
     model = build(backbone).double()
     image = views(24)[0]
     patches, vector = model.encode(model.backbone, image)
@@ -78,18 +86,19 @@ def test_the_patches_and_the_vector_are_the_backbones_own(backbone):
         assert expected.shape[1] == 4
         output = model.backbone.output(tokens[-1], grid)
         torch.testing.assert_close(output.flatten(2).mT, patches)
+    # The pixels of a hidden patch do not matter.
     hidden = torch.zeros(4, 6, 6, dtype=torch.bool)
     hidden[1, 2, 3] = True
-    other = image.clone()
-    other[1, :, 8:12, 12:16] = 7
+    changed = image.clone()
+    changed[1, :, 8:12, 12:16] = 7
     masked = model.encode(model.backbone, image, hidden)[0]
-    torch.testing.assert_close(masked, model.encode(model.backbone, other, hidden)[0])
+    torch.testing.assert_close(masked, model.encode(model.backbone, changed, hidden)[0])
     assert (masked[1] - patches[1]).abs().max() > 1e-4
     torch.testing.assert_close(masked[0], patches[0])
 
 
-def test_the_anchors_loss_is_the_papers_at_its_resolution():
-    """Its larger images, bicubic maps and squared differences of cosines, in other words."""
+def test_gram_loss_uses_larger_images_for_the_anchor():
+    """The loss is computed again from images of twice the side and bicubic maps."""
     model = build(gram_scale=2, gram_weight=3.0).double()
     inputs = views(32, 32, 8)
     with torch.no_grad():
@@ -99,12 +108,12 @@ def test_the_anchors_loss_is_the_papers_at_its_resolution():
         losses = model.loss(inputs)
         assert losses.keys() == {'loss_views', 'loss_patches', 'loss_gram', 'loss_koleo'}
         torch.random.set_rng_state(before)
-        seen = []
+        calls = []  # the arguments: a backbone, images, and the mask if patches are hidden
         original = model.encode
-        model.encode = lambda *given: seen.append(given) or original(*given)
+        model.encode = lambda *args: calls.append(args) or original(*args)
         model.loss(inputs)
-    hidden = next(given[2] for given in seen if len(given) == 3)
-    assert {tuple(given[1].shape[2:]) for given in seen} == {(16, 16), (32, 32), (8, 8)}
+    hidden = next(args[2] for args in calls if len(args) == 3)
+    assert {tuple(args[1].shape[2:]) for args in calls} == {(16, 16), (32, 32), (8, 8)}
     large = F.interpolate(torch.cat(inputs[:2]), 16, mode='bilinear', antialias=True)
     student = original(model.backbone, large, hidden)[0]
     anchor = original(model.anchor.module, torch.cat(inputs[:2]))[0]
@@ -115,24 +124,24 @@ def test_the_anchors_loss_is_the_papers_at_its_resolution():
     assert expected > 1e-6
 
 
-def test_at_its_start_the_anchor_holds_nothing_back():
+def test_gram_loss_is_zero_at_the_start():
     model = build(mask_ratio=(0.0, 0.0)).double()
     assert model.loss(views(16, 16, 8))['loss_gram'] < 1e-20
 
 
 @pytest.mark.parametrize(('refresh', 'steps'), [(None, []), (3, [3, 6])])
-def test_the_anchor_becomes_the_teacher_every_so_often(refresh, steps):
-    model, taken = build(gram_refresh=refresh, momentum=0.5), []
+def test_the_anchor_becomes_the_teacher_every_gram_refresh_steps(refresh, steps):
+    model, refreshed = build(gram_refresh=refresh, momentum=0.5), []
     inputs = [view.float() for view in views(16, 16)]
     weight = model.anchor.module.blocks[0].attn.qkv.weight
     for step in range(7):
         before = weight.clone()
         model.loss(inputs)
         if step and not torch.equal(before, weight):
-            taken.append(step)
+            refreshed.append(step)
             assert torch.equal(weight, model.teacher.module[0].blocks[0].attn.qkv.weight)
         model.backbone.blocks[0].attn.qkv.weight.data += 0.1
-    assert taken == steps
+    assert refreshed == steps
 
 
 def test_the_teacher_is_the_moving_average(progress):
@@ -148,29 +157,33 @@ def test_the_teacher_is_the_moving_average(progress):
     torch.testing.assert_close(average, before + 0.05 * (source - before))
 
 
-def test_copies_share_what_is_frozen_and_nothing_else():
+def test_copies_share_only_frozen_parameters():
     model = build(dict(BACKBONE, frozen_stages=1))
-    mine = dict(model.backbone.named_parameters())
+    student = dict(model.backbone.named_parameters())
     for copy in (model.teacher.module[0], model.anchor.module):
-        for name, other in copy.named_parameters():
-            assert (other is mine[name]) != mine[name].requires_grad, name
-            assert not other.requires_grad
+        for name, parameter in copy.named_parameters():
+            assert (parameter is student[name]) != student[name].requires_grad, name
+            assert not parameter.requires_grad
         assert not copy.training
-    assert mine['blocks.1.mlp.fc1.weight'].requires_grad
+    assert student['blocks.1.mlp.fc1.weight'].requires_grad
     losses = model.loss([view.float() for view in views(16, 16, 8)])
     sum(losses.values()).backward()
-    trained = {name for name, one in model.named_parameters() if one.requires_grad}
-    assert trained == {name for name, one in model.named_parameters() if one.grad is not None}
+    parameters = dict(model.named_parameters())
+    trained = {name for name, parameter in parameters.items() if parameter.requires_grad}
+    assert trained == {name for name, parameter in parameters.items() if parameter.grad is not None}
     assert not any(name.startswith(('teacher', 'anchor')) for name in trained)
     assert not trained & {'backbone.reg_token', 'backbone.cls_token', 'backbone.patch_embed.proj'}
 
 
-def test_frozen_layers_may_be_in_bfloat16():
+def test_frozen_layers_in_bfloat16_need_amp():
     model = build(dict(BACKBONE, frozen_stages=1), frozen_dtype='bfloat16')
-    low = {name for name, one in model.named_parameters() if one.dtype is torch.bfloat16}
+    low = {
+        name for name, parameter in model.named_parameters() if parameter.dtype is torch.bfloat16
+    }
     layers = ('attn.qkv', 'attn.proj', 'mlp.fc1', 'mlp.fc2')
-    kinds = ('weight', 'bias')
-    assert low == {f'backbone.blocks.0.{layer}.{kind}' for layer in layers for kind in kinds}
+    assert low == {
+        f'backbone.blocks.0.{layer}.{part}' for layer in layers for part in ('weight', 'bias')
+    }
     inputs = [view.float() for view in views(16, 16)]
     with rejects('frozen_dtype .* takes mixed precision; train with --amp'):
         model.loss(inputs)
@@ -179,14 +192,14 @@ def test_frozen_layers_may_be_in_bfloat16():
     assert model.backbone.blocks[1].mlp.fc1.weight.grad.dtype is torch.float32
 
 
-def test_without_weight_there_is_no_anchor():
+def test_zero_gram_weight_has_no_anchor():
     model = build(gram_weight=0.0)
     assert model.anchor is None
     losses = model.loss([view.float() for view in views(16, 16)])
     assert losses.keys() == {'loss_views', 'loss_patches', 'loss_koleo'}
 
 
-def test_a_cnn_would_see_what_is_hidden():
+def test_hybrid_backbone_raises():
     hybrid = dict(
         BACKBONE, patch_embed=dict(type='ConvEmbed', channels=(8, 16), strides=(2, 2)), img_size=16
     )
@@ -195,28 +208,28 @@ def test_a_cnn_would_see_what_is_hidden():
 
 
 def gradient(model: DINOv3, inputs: list[Tensor], hidden: Tensor) -> list[Tensor]:
-    """Of all losses but KoLeo, whose neighbors are of one process."""
-    import sys
-
-    module = sys.modules[type(model).__mro__[1].__module__]
-    before, module.block_masks = module.block_masks, lambda *ignored: hidden
-    try:
+    """The gradient of all losses with the given mask instead of a random one."""
+    module = sys.modules[type(model).__base__.__module__]  # of DINO, whose loss draws the mask
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, 'block_masks', lambda *ignored: hidden)
         losses = model.loss(inputs)
-    finally:
-        module.block_masks = before
-    trained = [one for one in model.parameters() if one.requires_grad]
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     return [*torch.autograd.grad(sum(losses.values()), trained)]
 
 
-def its_part(inputs: list[Tensor], hidden: Tensor, expected: list[Tensor]) -> None:
-    part = slice(2 * get_rank(), 2 * get_rank() + 2)
-    mine = hidden.unflatten(0, (2, 4))[:, part].flatten(0, 1)
+def assert_mean_gradient(inputs: list[Tensor], hidden: Tensor, expected: list[Tensor]) -> None:
+    """On each of two ranks, train on half of each view's four images.
+
+    KoLeo is left out: it finds neighbors among the images of its rank only.
+    """
+    half = slice(2 * get_rank(), 2 * get_rank() + 2)
+    hidden_half = hidden.unflatten(0, (2, 4))[:, half].flatten(0, 1)
     model = build(koleo_weight=0.0).double()
     drift(model)
-    found = gradient(model, [view[part] for view in inputs], mine)
-    for one, whole in zip(found, expected, strict=True):
-        torch.distributed.all_reduce(one)
-        torch.testing.assert_close(one / 2, whole)  # DDP takes the mean
+    gradients = gradient(model, [view[half] for view in inputs], hidden_half)
+    for value, whole in zip(gradients, expected, strict=True):
+        torch.distributed.all_reduce(value)
+        torch.testing.assert_close(value / 2, whole)  # DDP takes the mean
 
 
 def drift(model: DINOv3) -> None:
@@ -228,15 +241,15 @@ def drift(model: DINOv3) -> None:
         parameter.data += 0.05 * torch.randn(parameter.shape, generator=generator)
 
 
-def test_two_processes_have_the_gradient_of_one(tmp_path):
+def test_two_ranks_have_the_gradient_of_one(tmp_path):
     inputs = views(16, 16, 8)
     hidden = torch.zeros(8, 4, 4, dtype=torch.bool)
     hidden[[0, 2, 3, 5, 6], :2] = True
     hidden[[1, 4, 7], 1, 1] = True
     model = build(koleo_weight=0.0).double()
     drift(model)
-    on_ranks(2, tmp_path, its_part, inputs, hidden, gradient(model, inputs, hidden))
+    on_ranks(2, tmp_path, assert_mean_gradient, inputs, hidden, gradient(model, inputs, hidden))
 
 
-def test_it_is_registered():
+def test_dinov3_is_registered():
     assert MODELS.get('vit_plugin.DINOv3') is DINOv3

@@ -1,4 +1,4 @@
-"""The Gram anchor's loss beside a transcription of facebookresearch/dinov3's ``GramLoss``."""
+"""The Gram loss equals a transcription of ``GramLoss`` in facebookresearch/dinov3."""
 
 import numpy as np
 import pytest
@@ -7,16 +7,16 @@ import torch
 from vit_plugin.projects.dinov3.gram_loss import gram_loss
 
 
-def of_their_code(x: np.ndarray, target: np.ndarray, negatives: str) -> float:
-    """Image by image and pair by pair."""
+def transcribed(x: np.ndarray, target: np.ndarray, negatives: str) -> float:
+    """The authors' loss, computed image by image and pair by pair."""
     terms = []
-    for image, other in zip(x, target, strict=True):
-        mine, theirs = (
-            one / np.sqrt((one**2).sum(axis=1, keepdims=True)) for one in (image, other)
+    for pair in zip(x, target, strict=True):
+        student, teacher = (
+            features / np.sqrt((features**2).sum(axis=1, keepdims=True)) for features in pair
         )
-        for i in range(len(mine)):
-            for j in range(len(mine)):
-                a, b = float(mine[i] @ mine[j]), float(theirs[i] @ theirs[j])
+        for i in range(len(student)):
+            for j in range(len(student)):
+                a, b = float(student[i] @ student[j]), float(teacher[i] @ teacher[j])
                 if negatives == 'zero':  # remove_neg
                     a, b = max(a, 0.0), max(b, 0.0)
                 elif negatives == 'zero_in_teacher' and b < 0:  # remove_only_teacher_neg
@@ -26,14 +26,14 @@ def of_their_code(x: np.ndarray, target: np.ndarray, negatives: str) -> float:
 
 
 @pytest.mark.parametrize('negatives', ['kept', 'zero', 'zero_in_teacher'])
-def test_it_is_the_authors(negatives):
+def test_gram_loss_equals_the_authors(negatives):
     random = np.random.default_rng(0)
     x, target = random.normal(size=(3, 7, 4)), random.normal(size=(3, 7, 6))
-    found = gram_loss(torch.from_numpy(x), torch.from_numpy(target), negatives)
-    assert found.item() == pytest.approx(of_their_code(x, target, negatives), abs=1e-10, rel=0)
+    loss = gram_loss(torch.from_numpy(x), torch.from_numpy(target), negatives)
+    assert loss.item() == pytest.approx(transcribed(x, target, negatives), abs=1e-10, rel=0)
 
 
-def test_a_rotation_of_all_features_costs_nothing():
+def test_rotation_and_scale_of_features_cost_nothing():
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(2, 5, 4, dtype=torch.float64, generator=generator)
     turned = x @ torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64, generator=generator))[0]

@@ -1,4 +1,4 @@
-"""A run that continues a backbone, stopped and resumed, with adapters and with its last block."""
+"""DINOv3 runs that train LoRA adapters or the last block: resuming, and shared memory of copies."""
 
 import pytest
 import torch
@@ -21,9 +21,10 @@ LORA = dict(lora=dict(r=2, alpha=4.0))
 LAST_BLOCK = {'model.backbone.frozen_stages': 1}
 
 
-def options_of(more: dict) -> dict:
+def options_of(trained_part: dict) -> dict:
+    """Settings of the tiny run that train LoRA adapters or the last block."""
     backbone = dict(BACKBONE)
-    if 'lora' not in more:
+    if 'lora' not in trained_part:
         backbone['frozen_stages'] = 1
     model = dict(
         type='vit_plugin.DINOv3',
@@ -38,48 +39,49 @@ def options_of(more: dict) -> dict:
         head=dict(type='vit_plugin.DINOHead', out_channels=12, centering='sinkhorn_knopp'),
         gram_refresh=5,
     )
-    adapters = {name: value for name, value in more.items() if name == 'lora'}
+    adapters = {name: value for name, value in trained_part.items() if name == 'lora'}
     return unlabeled(model, dict(VIEW, number=2)) | adapters
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize('more', [LORA, LAST_BLOCK], ids=['lora', 'last block'])
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(more, tmp_path):
-    """With the teacher, the anchor and when it was last renewed."""
-    if more is LORA:
+@pytest.mark.parametrize('trained_part', [LORA, LAST_BLOCK], ids=['lora', 'last block'])
+def test_resumed_run_ends_as_an_uninterrupted_one(trained_part, tmp_path):
+    """Its teacher and anchor are the same, and the anchor was renewed at the same steps."""
+    if trained_part is LORA:
         pytest.importorskip('peft')
-    train(tiny_cfg(tmp_path / 'whole', **options_of(more)))
-    stop_and_resume(tmp_path / 'stopped', 6, 'epoch', **options_of(more))
+    train(tiny_cfg(tmp_path / 'whole', **options_of(trained_part)))
+    stop_and_resume(tmp_path / 'stopped', 6, 'epoch', **options_of(trained_part))
     whole, stopped = (final_checkpoint(tmp_path / name) for name in ('whole', 'stopped'))
     assert differences(whole, stopped) == []
     weights = open_checkpoint(whole).content['state_dict']
-    anchored = {
-        name for name in weights if name.startswith('anchor.module') and is_copy(weights, name)
+    changed = {
+        name
+        for name in weights
+        if name.startswith('anchor.module') and differs_from_student(weights, name)
     }
-    learn = 'lora_' if more is LORA else '.1.'
-    assert anchored
-    assert all(learn in name or name.startswith('anchor.module.norm') for name in anchored)
+    trained_name = 'lora_' if trained_part is LORA else '.1.'
+    assert changed
+    assert all(trained_name in name or name.startswith('anchor.module.norm') for name in changed)
 
 
-def is_copy(weights: dict, name: str) -> bool:
-    """Whether the anchor has another value than the student."""
-    mine = weights[name.replace('anchor.module', 'backbone')]
-    return not torch.equal(weights[name], mine)
+def differs_from_student(weights: dict, name: str) -> bool:
+    student = weights[name.replace('anchor.module', 'backbone')]
+    return not torch.equal(weights[name], student)
 
 
 def test_copies_share_their_memory_in_a_checkpoint(tmp_path):
-    """So that a file is not three times as large."""
+    """So a file is not three times as large."""
     from vit_plugin.projects.dinov3.dinov3 import DINOv3
 
     settings = options_of(LAST_BLOCK)['model']
     model = DINOv3(**{name: value for name, value in settings.items() if name != 'type'})
     torch.save(model.state_dict(), tmp_path / 'all.pth')
     state = torch.load(tmp_path / 'all.pth')
-    memory = {one.untyped_storage().data_ptr() for one in state.values()}
+    memory = {value.untyped_storage().data_ptr() for value in state.values()}
     assert len(memory) < len(state) - 30
     original = {
-        name.removeprefix('backbone.'): one
-        for name, one in state.items()
+        name.removeprefix('backbone.'): value
+        for name, value in state.items()
         if name.startswith('backbone.')
     }
     trained = Checkpoint('run', dict(state_dict=state))

@@ -1,4 +1,4 @@
-"""The losses beside timm's tasks, the teacher's place outside of the model, and wrong pairs."""
+"""The losses equal those of the tasks of timm, and the teacher is not part of the model."""
 
 import copy
 from collections.abc import Callable
@@ -30,7 +30,7 @@ VIT = dict(type='vit_plugin.VisionTransformer', arch=TINY, img_size=32)
 PIXELS = dict(mean=[127.5] * 3, std=[63.75] * 3, to_rgb=True)
 LABELS = torch.tensor([0, 3, 1, 2])
 TEST_VIT = 'timm://test_vit.r160_in1k'
-SIZES: dict[str, Any] = {  # of timm's tests: ViTs of width 64 for images of 160 pixels
+SIZES: dict[str, Any] = {  # as timm's test_vit: width 64, images of 160 pixels
     'vit': dict(arch='timm://test_vit', img_size=160),
     'distilled': dict(
         arch=dict(TINY, embed_dims=64, patch_size=16),
@@ -43,17 +43,18 @@ SIZES: dict[str, Any] = {  # of timm's tests: ViTs of width 64 for images of 160
 
 @pytest.fixture(autouse=True)
 def scope(monkeypatch) -> None:
-    """MMPretrain's names, and a hub whose models have random weights."""
+    """Use MMPretrain's scope, and random weights instead of downloads."""
     init_default_scope('mmpretrain')
 
     def weights(name: str) -> dict[str, Tensor]:
         torch.manual_seed(5)
         return timm_model(name).state_dict()
 
-    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', weights)
+    monkeypatch.setattr('vit_plugin.weights.opening.download_timm', weights)
 
 
 def timm_model(name: str, **options: Any) -> nn.Module:
+    """A model of timm with random weights in its classifier."""
     model = timm.create_model(name, **options)
     for parameter in model.get_classifier().parameters():
         nn.init.normal_(parameter)
@@ -84,13 +85,14 @@ def loss(name: str, **options: Any) -> dict[str, Any]:
 
 
 def in_double(model: Distiller) -> Distiller:
+    """Set random weights of the head, and prepare for comparisons in float64."""
     for parameter in model.head.parameters() if model.head else ():
         nn.init.normal_(parameter)
-    return model.double().eval()  # without dropout, and in training for the losses
+    return model.double().eval()  # without dropout
 
 
 class AsTimm(nn.Module):
-    """A student as timm's tasks call it."""
+    """A student with the methods and attributes that timm's tasks use."""
 
     def __init__(self, model: Distiller) -> None:
         super().__init__()
@@ -113,10 +115,11 @@ class AsTimm(nn.Module):
         return self.model.head(self.model.extract_feat(images))
 
 
-def theirs_of(model: Distiller, task: type, **options: Any) -> dict[str, Tensor]:
+def run_task(model: Distiller, task_class: type, **options: Any) -> tuple[nn.Module, dict]:
+    """A task of timm with the same student and teacher, and its losses."""
     teacher = timm_model('test_vit.r160_in1k')
     teacher.load_state_dict(model.teacher.model.state_dict())
-    run = task(
+    task = task_class(
         AsTimm(model),
         teacher.double(),
         criterion=nn.CrossEntropyLoss(),
@@ -124,85 +127,85 @@ def theirs_of(model: Distiller, task: type, **options: Any) -> dict[str, Tensor]
         verbose=False,
         **options,
     )
-    return run, run(images(), LABELS)
+    return task, task(images(), LABELS)
 
 
 def images(side: int = 160) -> Tensor:
     return torch.randn(4, 3, side, side, generator=torch.Generator().manual_seed(1)).double()
 
 
-def equal(ours: Tensor, theirs: Tensor) -> None:
+def assert_equal(ours: Tensor, theirs: Tensor) -> None:
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
 TEACHER = dict(source=TEST_VIT, dtype='float64')
 
 
-def test_logits_equal_timms():
+def test_logit_loss_equals_timm():
     cfg = loss('Logit', weight=0.7, temperature=3.0)
     model = build(TEACHER, [cfg], dict(VIT, **SIZES['vit']), head=head(), label_weight=0.3)
-    found = in_double(model).loss(images(), samples())
+    losses = in_double(model).loss(images(), samples())
     options = dict(temperature=3.0, distill_loss_weight=0.7, task_loss_weight=0.3)
-    _, theirs = theirs_of(model, LogitDistillationTask, **options)
-    equal(found['loss_logit'], 0.7 * theirs['kd_loss'])
-    equal(sum(found.values()), theirs['loss'])
+    _, theirs = run_task(model, LogitDistillationTask, **options)
+    assert_equal(losses['loss_logit'], 0.7 * theirs['kd_loss'])
+    assert_equal(sum(losses.values()), theirs['loss'])
 
 
 @pytest.mark.parametrize('width', [64, 32])
-def test_features_equal_timms(width):
+def test_feature_loss_equals_timm(width):
     backbone = dict(VIT, arch=dict(TINY, embed_dims=width, patch_size=16), img_size=160)
     model = build(TEACHER, [loss('Vector', weight=5.0)], backbone, head=head(1000, width))
-    found = in_double(model).loss(images(), samples())
-    run, _ = theirs_of(model, FeatureDistillationTask, distill_loss_weight=5.0)
-    projection = run.trainable_module.projection
+    losses = in_double(model).loss(images(), samples())
+    task, _ = run_task(model, FeatureDistillationTask, distill_loss_weight=5.0)
+    projection = task.trainable_module.projection
     assert (projection is None) == (width == 64)
     if projection is not None:
         projection.load_state_dict(model.losses['vector'].project.state_dict())
-    theirs = run(images(), LABELS)
-    equal(sum(found.values()), theirs['loss'])
+    theirs = task(images(), LABELS)
+    assert_equal(sum(losses.values()), theirs['loss'])
 
 
 @pytest.mark.parametrize('kind', ['soft', 'hard'])
-def test_token_distillation_equals_timms(kind):
+def test_token_distillation_equals_timm(kind):
     options = dict(type='vit_plugin.DistilledViTClsHead', distillation=kind, alpha=0.6, tau=2.0)
     model = build(TEACHER, [], dict(VIT, **SIZES['distilled']), head=head(**options))
-    found = in_double(model).loss(images(), samples())
+    losses = in_double(model).loss(images(), samples())
     options = dict(distill_type=kind, temperature=2.0, task_loss_weight=0.4)
-    _, theirs = theirs_of(model, TokenDistillationTask, **options)
-    equal(found['loss_distillation'], 0.6 * theirs['distill_loss'])
-    equal(sum(found.values()), theirs['loss'])
+    _, theirs = run_task(model, TokenDistillationTask, **options)
+    assert_equal(losses['loss_distillation'], 0.6 * theirs['distill_loss'])
+    assert_equal(sum(losses.values()), theirs['loss'])
 
 
-def test_hard_logits_are_the_teachers_decision():
+def test_hard_target_is_the_class_of_the_teacher():
     model = build(TEACHER, [loss('Logit', target='hard')], dict(VIT, **SIZES['vit']), head=head())
-    found = in_double(model).loss(images(), samples())
-    decided = model.teacher(images(), model.pixels).logits.argmax(1)
-    equal(found['loss_logit'], F.cross_entropy(model(images()), decided))
+    losses = in_double(model).loss(images(), samples())
+    predicted = model.teacher(images(), model.pixels).logits.argmax(1)
+    assert_equal(losses['loss_logit'], F.cross_entropy(model(images()), predicted))
 
 
-def test_the_teacher_has_its_own_pixels_channels_and_size():
-    """A student that reads BGR, and a teacher of RGB, other numbers and another size."""
+def test_images_are_converted_for_the_teacher():
+    """The student reads BGR; the teacher has RGB, another normalization and another image size."""
     model = build(TEACHER, [loss('Vector')])
     model.pixels = model.pixels._replace(rgb=False)
     raw = torch.rand(2, 3, 160, 160).double() * 255
-    seen = model.teacher.seen((raw - 127.5) / 63.75, model.pixels)
+    converted = model.teacher.preprocess((raw - 127.5) / 63.75, model.pixels)
     mean, std = (
         255 * torch.tensor(model.teacher.model.pretrained_cfg[key]).double().view(3, 1, 1)
         for key in ('mean', 'std')
     )
-    torch.testing.assert_close(seen, (raw.flip(1) - mean) / std, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(converted, (raw.flip(1) - mean) / std, rtol=1e-6, atol=1e-6)
     assert model.teacher(images(32), model.pixels).map.shape == (4, 64, 10, 10)
 
 
 def teacher_of_maps(**options: Any) -> dict[str, Any]:
-    """A teacher of a 2 x 2 grid of patches and of other width, with a head of 5 classes."""
+    """A teacher with a 2 x 2 grid of patches, another width, and a head for 5 classes."""
     arch = dict(TINY, embed_dims=48, patch_size=16)
     backbone = dict(VIT, arch=arch, **options)
     return dict(type='ImageClassifier', backbone=backbone, head=head(5, 48))
 
 
-of_mmpretrain = pytest.mark.skipif(
-    'MMVisionTransformer' not in RIGHT, reason='its project is left out'
+needs_mmpretrain_vits = pytest.mark.skipif(
+    'MMVisionTransformer' not in RIGHT, reason='the project mmpretrain_vits was removed'
 )
 STUDENTS = {
     'pure': VIT,
@@ -214,44 +217,49 @@ STUDENTS = {
     'convnext': dict(type='vit_plugin.TimmBackbone', model_name='test_convnext'),
     'resnet': dict(type='vit_plugin.TimmBackbone', model_name='test_resnet'),
 }
-ALL = [loss(name) for name in ('Vector', 'Map', 'Gram', 'Similarity')]
-ALL[-1]['length'] = 16
+ALL = [*(loss(name) for name in ('Vector', 'Map', 'Gram')), loss('Similarity', length=16)]
 
 
+# TimmBackbone is in a project that may have been removed.
 @pytest.mark.parametrize(
-    'name', [name for name, student in STUDENTS.items() if student['type'][11:] in RIGHT]
+    'name',
+    [
+        name
+        for name, student in STUDENTS.items()
+        if student['type'].removeprefix('vit_plugin.') in RIGHT
+    ],
 )
-def test_a_step_of_every_student(name):
+def test_every_student_trains_a_step(name):
     model = build(teacher_of_maps(), ALL, STUDENTS[name]).train()
     model.init_weights()
-    weights = model.teacher.fingerprint
+    fingerprint = model.teacher.fingerprint
     before = copy.deepcopy(model.teacher.model.state_dict())
-    found = model(torch.randn(4, 3, 32, 32), None, mode='loss')
-    assert set(found) == {'loss_vector', 'loss_map', 'loss_gram', 'loss_similarity'}
-    sum(found.values()).backward()
+    losses = model(torch.randn(4, 3, 32, 32), None, mode='loss')
+    assert set(losses) == {'loss_vector', 'loss_map', 'loss_gram', 'loss_similarity'}
+    sum(losses.values()).backward()
     assert_all_learn(model)
     assert all(parameter.grad is None for parameter in model.teacher.model.parameters())
     assert not any(module.training for module in model.teacher.model.modules())
     assert_same_state(model.teacher.model, before)
     assert copy.deepcopy(model).teacher is model.teacher
-    assert len(weights) == 64
+    assert len(fingerprint) == 64
 
 
-def test_the_losses_are_the_papers():
-    """In loops over images and patches, from the outputs of both models."""
+def test_losses_equal_loops_over_images_and_patches():
+    """The definitions of the papers, applied to the outputs of both models."""
     model = build(dict(source=teacher_of_maps(), dtype='float64'), ALL).double().eval()
     queue = model.losses['similarity'].queue.clone()
     x = images(32)
-    found = model.loss(x)
-    mine, theirs = outputs_of(model, x), model.teacher(x, model.pixels)
+    losses = model.loss(x)
+    ours, theirs = outputs_of(model, x), model.teacher(x, model.pixels)
     project = model.losses['map'].project
     assert theirs.map.shape[2:] == (2, 2)
-    small = F.interpolate(mine.map, (2, 2), mode='bilinear', antialias=True)
+    small = F.interpolate(ours.map, (2, 2), mode='bilinear', antialias=True)
     cells = [(i, row, column) for i in range(4) for row in range(2) for column in range(2)]
     squares = [
         (project(small[i, :, r, c]) - theirs.map[i, :, r, c]).square().mean() for i, r, c in cells
     ]
-    equal(found['loss_map'], torch.stack(squares).mean())
+    assert_equal(losses['loss_map'], torch.stack(squares).mean())
     gaps = [
         F.cosine_similarity(small[i, :, a, b], small[i, :, r, c], dim=0)
         - F.cosine_similarity(theirs.map[i, :, a, b], theirs.map[i, :, r, c], dim=0)
@@ -259,18 +267,18 @@ def test_the_losses_are_the_papers():
         for j, r, c in cells
         if i == j
     ]
-    equal(found['loss_gram'], torch.stack(gaps).square().mean())
-    others = [*F.normalize(theirs.vector, dim=1), *queue[:12]]
-    vector = F.normalize(model.losses['similarity'].project(mine.vector), dim=1)
+    assert_equal(losses['loss_gram'], torch.stack(gaps).square().mean())
+    references = [*F.normalize(theirs.vector, dim=1), *queue[:12]]
+    vector = F.normalize(model.losses['similarity'].project(ours.vector), dim=1)
     terms = []
     for i in range(4):
-        of_teacher = torch.stack([others[i] @ other for other in others]) / 0.01
-        of_student = torch.stack([vector[i] @ other for other in others]) / 0.2
+        of_teacher = torch.stack([references[i] @ other for other in references]) / 0.01
+        of_student = torch.stack([vector[i] @ other for other in references]) / 0.2
         terms.append(-(of_teacher.softmax(0) * of_student.log_softmax(0)).sum())
-    equal(found['loss_similarity'], torch.stack(terms).mean())
+    assert_equal(losses['loss_similarity'], torch.stack(terms).mean())
 
 
-def test_cosine_is_blind_to_scale():
+def test_cosine_distance_ignores_scale():
     model = build(teacher_of_maps(), [loss('Vector', distance='cosine')], dict(VIT))
     compare = model.losses['vector']
     compare.project, target = nn.Identity(), torch.randn(3, 48)
@@ -278,16 +286,16 @@ def test_cosine_is_blind_to_scale():
     assert compare.compare(-target, target).item() == pytest.approx(2)
 
 
-def test_its_checkpoint_is_that_of_a_classifier():
+def test_checkpoint_is_that_of_a_classifier():
     model = build(teacher_of_maps(), [loss('Logit')], head=head(5, 32))
-    alone = build(None, [loss('Logit')], head=head(5, 32))
-    assert alone.teacher is None
-    assert not alone.losses
+    without_teacher = build(None, [loss('Logit')], head=head(5, 32))
+    assert without_teacher.teacher is None
+    assert not without_teacher.losses
     assert not any('teacher' in name for name in model.state_dict())
     plain = MODELS.build(dict(type='ImageClassifier', backbone=VIT, head=head(5, 32)))
     assert not load_weights(plain, model.state_dict()).untrained
-    assert not alone.load_state_dict(model.state_dict(), strict=False).missing_keys
-    for part in (plain, alone):
+    assert not without_teacher.load_state_dict(model.state_dict(), strict=False).missing_keys
+    for part in (plain, without_teacher):
         assert torch.equal(part.eval()(images(32).float()), model.eval()(images(32).float()))
 
 
@@ -295,11 +303,11 @@ def test_models_of_timm_and_mmpretrain_are_teachers():
     x = images(64).float()
     for name in ('test_convnext.r160_in1k', 'test_resnet.r160_in1k', 'test_vit.r160_in1k'):
         model = build(f'timm://{name}', [loss('Vector'), loss('Map')], dict(VIT, img_size=64))
-        found = model.teacher(x, model.pixels)
+        output = model.teacher(x, model.pixels)
         theirs = model.teacher.model
         with torch.no_grad():
-            equal(found.logits, theirs(model.teacher.seen(x, model.pixels)))
-        assert found.map.shape[:2] == (4, theirs.num_features)
+            assert_equal(output.logits, theirs(model.teacher.preprocess(x, model.pixels)))
+        assert output.map.shape[:2] == (4, theirs.num_features)
     resnet = dict(
         type='ImageClassifier',
         backbone=dict(type='ResNet', depth=18),
@@ -308,19 +316,20 @@ def test_models_of_timm_and_mmpretrain_are_teachers():
     )
     model = build(resnet, [loss('Logit'), loss('Map')], head=head(5, 32))
     with torch.no_grad():
-        equal(model.teacher(x, model.pixels).logits, model.teacher.model(x))
+        assert_equal(model.teacher(x, model.pixels).logits, model.teacher.model(x))
 
 
-def test_the_teacher_computes_in_its_own_precision():
+def test_the_teacher_computes_in_its_own_dtype():
     model = build(dict(source=teacher_of_maps(), dtype='bfloat16'), [loss('Vector')])
     with torch.autocast('cpu', torch.bfloat16):
-        found = model.teacher(images(32).float(), model.pixels)
-    assert {one.dtype for one in found[1:]} == {torch.float32}
-    assert {one.dtype for one in model.teacher.model.parameters()} == {torch.bfloat16}
+        outputs = model.teacher(images(32).float(), model.pixels)
+    assert {output.dtype for output in outputs[1:]} == {torch.float32}
+    dtypes = {parameter.dtype for parameter in model.teacher.model.parameters()}
+    assert dtypes == {torch.bfloat16}
 
 
 class NoMaps(nn.Module):
-    """A model of vectors alone."""
+    """A model that returns vectors and no maps."""
 
     channels = (8,)
 
@@ -369,28 +378,29 @@ class NoMaps(nn.Module):
         ),
     ],
 )
-def test_wrong_pairs_are_one_sentence(make, words):
+def test_wrong_pairs_raise(make, words):
     with rejects(words):
         make()
 
 
 def train_sharded(name: str, expected: list[Tensor]) -> None:
+    """Train on half of each batch, and compare the mean losses with those of one process."""
     model, optimizer = student_of(name, Sharding())
     rank = dist.get_rank()
     for batch, theirs in zip(batches(), expected, strict=True):
-        found = step(model, optimizer, batch.chunk(2)[rank])
-        dist.all_reduce(found)
-        torch.testing.assert_close(found / 2, theirs, rtol=0, atol=1e-10)
-    check_shards(model.teacher.module)
+        total = step(model, optimizer, batch.chunk(2)[rank])
+        dist.all_reduce(total)
+        torch.testing.assert_close(total / 2, theirs, rtol=0, atol=1e-10)
+    assert_sharded_and_frozen(model.teacher.module)
 
 
-def check_shards(teacher: nn.Module) -> None:
-    """Each process has half of the teacher's parts after a forward, and nothing learned."""
-    parameters = [one for part in parts_to_shard(teacher) for one in part.parameters()]
-    assert all(isinstance(one, DTensor) for one in parameters)
-    held = sum(one.to_local().numel() for one in parameters)
-    assert 0 < held < 0.51 * sum(one.numel() for one in parameters)
-    assert not any(one.requires_grad for one in teacher.parameters())
+def assert_sharded_and_frozen(teacher: nn.Module) -> None:
+    """Each rank holds half of the sharded parts after a forward, and no parameter is trained."""
+    parameters = [parameter for part in parts_to_shard(teacher) for parameter in part.parameters()]
+    assert all(isinstance(parameter, DTensor) for parameter in parameters)
+    held = sum(parameter.to_local().numel() for parameter in parameters)
+    assert 0 < held < 0.51 * sum(parameter.numel() for parameter in parameters)
+    assert not any(parameter.requires_grad for parameter in teacher.parameters())
 
 
 TEACHERS: dict[str, Callable[[], Any]] = {
@@ -403,6 +413,7 @@ TEACHERS: dict[str, Callable[[], Any]] = {
 def student_of(
     teacher: str, sharding: Sharding | None = None
 ) -> tuple[nn.Module, torch.optim.Optimizer]:
+    """A student of one of the TEACHERS, sharded if asked, and its optimizer."""
     init_default_scope('mmpretrain')
     torch.manual_seed(0)
     model = build(dict(source=TEACHERS[teacher](), dtype='float64'), ALL).double().train()
@@ -417,17 +428,18 @@ def batches() -> list[Tensor]:
 
 
 def step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Tensor) -> Tensor:
-    found = sum(model(batch, None, mode='loss').values())
-    found.backward()
+    """Train a step, and return the total loss."""
+    total = sum(model(batch, None, mode='loss').values())
+    total.backward()
     optimizer.step()
     optimizer.zero_grad()
-    return found.detach()
+    return total.detach()
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('name', TEACHERS)
 def test_two_sharded_ranks_learn_as_one(tmp_path, name):
-    """With the queue, which has the vectors of both, and half of the teacher in each."""
+    """The queue has the vectors of both ranks, and each rank holds half of the teacher."""
     model, optimizer = student_of(name)
     expected = [step(model, optimizer, batch) for batch in batches()]
     on_ranks(2, tmp_path, train_sharded, name, expected)
@@ -438,22 +450,22 @@ def test_two_sharded_ranks_learn_as_one(tmp_path, name):
     'kind',
     [kind for kind in ('VisionTransformer', 'MMVisionTransformer', 'MMViTEVA02') if kind in RIGHT],
 )
-def test_what_is_compared_is_what_the_backbone_computes(kind, out_type):
-    """MMPretrain's norm only the last block, and the mean of its patches again."""
+def test_compared_outputs_equal_those_of_the_backbone(kind, out_type):
+    """MMPretrain's backbones normalize only the last block, and the mean of its patches again."""
     sizes = dict(arch=TINY) if kind == 'VisionTransformer' else dict(arch=TINY_SIZES, patch_size=8)
     backbone = MODELS.build(
         dict(type=f'vit_plugin.{kind}', img_size=32, out_type=out_type, out_indices=(0, 1), **sizes)
     ).double()
     for parameter in backbone.parameters():
         nn.init.normal_(parameter, std=0.3)
-    found, own = outputs_of(backbone, images(32)), backbone(images(32))
-    for mine, theirs in zip(found.features, own, strict=True):
-        equal(mine, theirs)
+    outputs = outputs_of(backbone, images(32))
+    for actual, expected in zip(outputs.features, backbone(images(32)), strict=True):
+        assert_equal(actual, expected)
     backbone.out_type, backbone.fc_norm = 'featmap', None
-    equal(found.map, backbone(images(32))[-1])
+    assert_equal(outputs.map, backbone(images(32))[-1])
 
 
-@of_mmpretrain
+@needs_mmpretrain_vits
 def test_both_tokens_of_mmpretrains_student_reach_its_head():
     student = dict(type='vit_plugin.MMDistilledVisionTransformer', arch=TINY_SIZES, patch_size=8)
     model = build(
@@ -464,11 +476,11 @@ def test_both_tokens_of_mmpretrains_student_reach_its_head():
     )
     model = in_double(model)
     outputs, (tokens,) = outputs_of(model, images(32)), model.backbone(images(32))
-    equal(outputs.vector, tokens[0])
-    equal(outputs.logits, model.head(model.extract_feat(images(32))))
+    assert_equal(outputs.vector, tokens[0])
+    assert_equal(outputs.logits, model.head(model.extract_feat(images(32))))
 
 
-@of_mmpretrain
+@needs_mmpretrain_vits
 def test_every_norm_of_mmpretrains_student_learns():
     student = dict(
         type='vit_plugin.MMVisionTransformer', arch=TINY_SIZES, patch_size=8, img_size=32
@@ -484,7 +496,7 @@ def test_every_norm_of_mmpretrains_student_learns():
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_a_student_learns_from_any_classifier_and_leaves_it_alone():
+def test_a_student_leaves_its_teacher_unchanged():
     backbone = dict(VIT, encoder=dict(dist_token=1), out_type='raw')
     teacher = dict(
         type='ImageClassifier',
@@ -506,4 +518,4 @@ def test_a_student_learns_from_any_classifier_and_leaves_it_alone():
     losses = model(images(32).float(), samples(), mode='loss')
     (losses['loss'] + losses['loss_distillation']).backward()
     assert_all_learn(model)
-    assert_same_state(model.teacher.model, before)  # nor did its BatchNorms see the batch
+    assert_same_state(model.teacher.model, before)  # including the statistics of its BatchNorms

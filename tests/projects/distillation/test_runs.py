@@ -1,4 +1,4 @@
-"""Runs with a teacher: stopped and resumed, and their checkpoints without it."""
+"""Distillation runs: resumed, compiled and sharded; their checkpoints do not have the teacher."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -34,13 +34,14 @@ LOSSES = [
 
 
 def options(**changes: Any) -> dict[str, Any]:
-    given = dict(MODEL, type='vit_plugin.Distiller', teacher=TEACHER, losses=LOSSES)
-    return dict(model=dict(given, **changes))
+    """Settings of the tiny run that distill, with changes of the model."""
+    arguments = dict(MODEL, type='vit_plugin.Distiller', teacher=TEACHER, losses=LOSSES)
+    return dict(model=dict(arguments, **changes))
 
 
 @pytest.mark.nightly
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path):
-    """With the queue, after an iteration in which it had gone round."""
+def test_resumed_run_ends_as_an_uninterrupted_one(tmp_path):
+    """Also the queue, which had wrapped around before the run was stopped."""
     runner = train(tiny_cfg(tmp_path / 'whole', **options()))
     stop_and_resume(tmp_path / 'stopped', 7, 'epoch', **options())
     files = [final_checkpoint(tmp_path / name) for name in ('whole', 'stopped')]
@@ -49,8 +50,12 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path):
     assert saved['state_dict']['losses.similarity.queue'].shape == (100, 32)
     assert not any('teacher' in name for name in saved['state_dict'])
     assert saved['meta']['run']['teacher'][1] == runner.model.teacher.fingerprint
-    learning = {id(one) for group in runner.optim_wrapper.param_groups for one in group['params']}
-    assert learning == {id(one) for one in runner.model.parameters()}
+    optimized = {
+        id(parameter)
+        for group in runner.optim_wrapper.param_groups
+        for parameter in group['params']
+    }
+    assert optimized == {id(parameter) for parameter in runner.model.parameters()}
 
 
 SHORT = {'custom_hooks': AVERAGES, 'train_cfg.max_epochs': 1}
@@ -58,39 +63,40 @@ SHORT = {'custom_hooks': AVERAGES, 'train_cfg.max_epochs': 1}
 
 @pytest.fixture(scope='module')
 def run(tmp_path_factory) -> Path:
+    """The folder of a short run with a teacher."""
     folder = tmp_path_factory.mktemp('run')
     train(tiny_cfg(folder, **options(losses=LOSSES[:1]), **SHORT))
     return folder
 
 
-def test_another_teacher_is_another_run(run):
+def test_resuming_with_another_teacher_raises(run):
     teacher = dict(TEACHER, backbone=dict(MODEL['backbone'], with_cls_token=True))
     runner = build(tiny_cfg(run, resume=True, **options(losses=LOSSES[:1], teacher=teacher)))
     with rejects('What determines the run has changed.*the teacher: '):
         runner.train()
 
 
-def test_a_checkpoint_predicts_without_the_teacher_and_teaches_itself(run):
-    found = vit_plugin.load(run, device='cpu').model
-    assert found.teacher is None
-    assert not found.losses
+def test_a_checkpoint_predicts_without_the_teacher_and_can_teach(run):
+    model = vit_plugin.load(run, device='cpu').model
+    assert model.teacher is None
+    assert not model.losses
     second = build(tiny_cfg(run / 'second', **options(teacher=str(run))))
     assert second.model.teacher.size == (8, 8)
     assert second.model.teacher.fingerprint != ''
     weights = second.model.teacher.model.state_dict()
-    assert all(torch.equal(weights[name], value) for name, value in found.state_dict().items())
+    assert all(torch.equal(weights[name], value) for name, value in model.state_dict().items())
 
 
-def test_a_backbone_that_was_taught_without_labels_teaches(tmp_path):
-    without = {
+def test_a_backbone_distilled_without_labels_can_teach(tmp_path):
+    no_validation = {
         'val_dataloader': None,
         'val_cfg': None,
         'val_evaluator': None,
         **SHORT,
         'default_hooks.checkpoint.save_best': None,
     }
-    lesson = options(head=None, train_cfg=None, losses=LOSSES[1:])
-    train(tiny_cfg(tmp_path, **lesson, **without))
+    no_head = options(head=None, train_cfg=None, losses=LOSSES[1:])
+    train(tiny_cfg(tmp_path, **no_head, **no_validation))
     with rejects('gives features of an image and no classes, since it has no head'):
         vit_plugin.load(tmp_path, device='cpu')
     first = vit_plugin.load(tmp_path, device='cpu', classify=False).model
@@ -98,13 +104,12 @@ def test_a_backbone_that_was_taught_without_labels_teaches(tmp_path):
         tiny_cfg(tmp_path / 'second', **options(teacher=str(tmp_path), losses=LOSSES[1:]))
     )
     images = torch.randn(2, 1, 8, 8)
-    found = second.model.teacher(images, second.model.pixels)
-    assert found.logits is None
-    assert torch.equal(found.vector, first.extract_feat(images)[-1])
+    output = second.model.teacher(images, second.model.pixels)
+    assert output.logits is None
+    assert torch.equal(output.vector, first.extract_feat(images)[-1])
 
 
-# Settings with which every run draws the same for any number of processes. The queue drops whole
-# batches.
+# Settings with which a run has the same batches and no other randomness on any number of ranks.
 EXACT: dict[str, Any] = {
     'model.train_cfg': None,
     'model.backbone.drop_rate': 0.0,
@@ -116,21 +121,24 @@ EXACT: dict[str, Any] = {
 
 
 def norms(folder: Path, **changes: Any) -> torch.Tensor:
-    """The norms of the gradients of a run, which are those of all ranks."""
-    losses = [LOSSES[0], dict(LOSSES[1], length=6 * BATCH)]
+    """The gradient norms of a run, over all ranks."""
+    losses = [LOSSES[0], dict(LOSSES[1], length=6 * BATCH)]  # the queue drops whole batches
     runner = build(tiny_cfg(folder, **options(losses=losses), **EXACT, **changes))
     runner.train()
     if runner.sharding:
         parts = parts_to_shard(runner.model.teacher.module)
-        assert all(isinstance(one, DTensor) for part in parts for one in part.parameters())
+        assert all(
+            isinstance(parameter, DTensor) for part in parts for parameter in part.parameters()
+        )
     return torch.as_tensor(runner.message_hub.log_scalars['train/grad_norm'].data[0])
 
 
 def run_sharded(folder: str, expected: torch.Tensor) -> None:
-    torch.manual_seed(dist.get_rank())  # the ranks' own teachers differ
+    """Compare the gradient norms of a sharded run with those of a plain one."""
+    torch.manual_seed(dist.get_rank())  # each rank draws other weights for its teacher
     batch = {'train_dataloader.batch_size': BATCH // dist.get_world_size()}
-    found = norms(Path(folder), sharding=dict(), **batch)
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
+    sharded_norms = norms(Path(folder), sharding=dict(), **batch)
+    torch.testing.assert_close(sharded_norms, expected, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.nightly
@@ -143,17 +151,17 @@ SIZES_SEEN: set[int] = set()
 
 @register_backend
 def seen_sizes(graph: torch.fx.GraphModule, inputs: list) -> torch.fx.GraphModule:
-    """Computes eagerly, and keeps the sizes of what is compiled."""
-    SIZES_SEEN.update(size for one in inputs for size in getattr(one, 'shape', ()))
+    """A compiler backend that runs eagerly, and records the sizes of all inputs of graphs."""
+    SIZES_SEEN.update(size for value in inputs for size in getattr(value, 'shape', ()))
     return graph
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('options', [dict(blocks=True), {}])
 def test_a_run_compiles_its_teacher(tmp_path, options):
-    """Its blocks, or what the step calls. It is known by its width."""
+    """Both if blocks are compiled one by one, and if the whole step is."""
     teacher = deepcopy(MODEL['backbone'])
-    teacher['arch']['embed_dims'] = 48
+    teacher['arch']['embed_dims'] = 48  # a width that only the teacher has
     model = dict(
         MODEL,
         type='vit_plugin.Distiller',

@@ -1,4 +1,4 @@
-"""ECDet's backbone on any transformer, its variants, and its model for a folder."""
+"""ECDet's backbone on any transformer, its variants, and the model that `train --data` builds."""
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
@@ -12,7 +12,7 @@ from vit_plugin.arch import parse_arch
 from vit_plugin.models import ECViT, VisionTransformer, load_weights
 from vit_plugin.projects.ecdet.ecdet_model import ECDET
 
-# Parameters of the transformers without projections, by the authors' code.
+# Numbers of parameters of the transformers without projections, from the authors' code.
 PARAMETERS = {
     'ECViT-T': 5_557_464,
     'ECViT-T+': 9_866_016,
@@ -22,7 +22,7 @@ PARAMETERS = {
 
 
 @pytest.mark.parametrize('arch', PARAMETERS)
-def test_variants(arch):
+def test_variants_have_the_published_sizes(arch):
     with torch.device('meta'):
         model = VisionTransformer(arch)
     assert sum(parameter.numel() for parameter in model.parameters()) == PARAMETERS[arch]
@@ -30,7 +30,7 @@ def test_variants(arch):
     assert parse_arch(arch.lower()) == parse_arch(arch)
 
 
-def test_unknown_variants_say_what_is_near():
+def test_unknown_variant_raises_with_suggestions():
     with rejects('nearest are .*ECViT-T'):
         parse_arch('ECViT-Ti')
 
@@ -40,8 +40,8 @@ def test_unknown_variants_say_what_is_near():
 def test_maps(arch, size):
     model = ECViT(arch, img_size=64, out_channels=16)
     maps = model(torch.rand(2, 3, *size))
-    wanted = [tuple(-(-side // stride) for side in size) for stride in (8, 16, 32)]
-    assert [tuple(level.shape) for level in maps] == [(2, 16, *side) for side in wanted]
+    expected = [tuple(-(-side // stride) for side in size) for stride in (8, 16, 32)]
+    assert [tuple(level.shape) for level in maps] == [(2, 16, *side) for side in expected]
     assert (model.channels, model.strides) == ((16,) * 3, (8, 16, 32))
     sum(level.square().mean() for level in maps).backward()
     assert_all_learn(model)
@@ -57,7 +57,7 @@ def test_only_the_coarsest_map_is_projected_to_the_same_width():
     assert fine.shape[-1] == 2 * middle.shape[-1]
 
 
-def test_a_pretrained_cnn_takes_the_place_of_the_convolutions(tmp_path):
+def test_pretrained_cnn_replaces_the_convolutions(tmp_path):
     import timm
 
     cnn = timm.create_model('test_resnet', features_only=True)
@@ -69,34 +69,34 @@ def test_a_pretrained_cnn_takes_the_place_of_the_convolutions(tmp_path):
     )
     model = ECViT('ECViT-T', patch_embed=stem, out_indices=(0, 1))
     model.init_weights()
-    wanted = next(iter(cnn.parameters()))
-    assert any(torch.equal(wanted, one) for one in model.patch_embed.parameters())
+    expected = next(iter(cnn.parameters()))
+    assert any(torch.equal(expected, parameter) for parameter in model.patch_embed.parameters())
     assert [level.shape[-1] for level in model(torch.rand(1, 3, 64, 64))] == [8, 4, 2]
 
 
-def test_weights_of_an_encoder_fit():
+def test_weights_of_an_encoder_load():
     vit = VisionTransformer(TINY, 32, out_type='featmap')
     report = load_weights(ECViT(TINY, img_size=32), vit.state_dict())
     assert all(name.startswith('projections') for name in report.initialized)
 
 
-def test_other_outputs_are_an_error():
+def test_other_out_type_raises():
     with rejects("out_type='raw' must be 'featmap'"):
         ECViT(TINY, img_size=32, out_type='raw')
 
 
 @pytest.mark.parametrize('arch', ['ECViT-T', 'S/16', 'R+Ti/16'])
-def test_a_model_for_any_backbone(arch):
-    pytest.importorskip('vit_plugin.projects.d_fine')  # which has neck and head
+def test_model_builds_on_any_backbone(arch):
+    pytest.importorskip('vit_plugin.projects.d_fine')  # has the neck and the head
 
     import mmdet.models  # noqa: F401
     from mmengine.registry import MODELS, init_default_scope
 
-    given = dict(arch=arch, img_size=640)
-    facts = model_facts(given, (640, 640), windows=True, objects=4)
+    arguments = dict(arch=arch, img_size=640)
+    facts = model_facts(arguments, (640, 640), windows=True, objects=4)
     init_default_scope('mmdet')
     with torch.device('meta'):
-        built = MODELS.build(dict(ECDET.build(facts)))
-    assert built.bbox_head.num_classes == 3
-    assert built.backbone.strides == (8, 16, 32)
-    assert not built.bbox_head.variant.moves
+        model = MODELS.build(dict(ECDET.build(facts)))
+    assert model.bbox_head.num_classes == 3
+    assert model.backbone.strides == (8, 16, 32)
+    assert not model.bbox_head.variant.position_follows_boxes

@@ -1,4 +1,4 @@
-"""ECSeg's head: masks of all layers and of noised objects are learned; one block may predict.
+"""ECSeg's head learns masks in all layers and for noised objects; one block may predict.
 
 ``benchmarks/fine_detectors.py`` compares outputs and losses with the authors' own code.
 """
@@ -14,7 +14,7 @@ import pytest
 import torch
 from mmengine.structures import InstanceData
 
-pytest.importorskip('vit_plugin.projects.d_fine')  # which has the rest of the head
+pytest.importorskip('vit_plugin.projects.d_fine')  # has the base of the head
 from vit_plugin.projects.ecdet.ecseg_head import ECSegHead
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -22,6 +22,7 @@ SIDE, DIMS, LAYERS = 64, 16, 3
 
 
 def head(**options) -> ECSegHead:
+    """A small head with random weights."""
     torch.manual_seed(0)
     built = ECSegHead(
         num_classes=3,
@@ -46,28 +47,28 @@ def maps(batch: int) -> tuple[torch.Tensor, ...]:
 
 
 def samples(*boxes: list[list[float]]) -> list:
-    """Images with boxes as their masks."""
+    """A sample for each list of boxes, whose objects fill their boxes."""
     from mmdet.structures import DetDataSample
     from mmdet.structures.mask import BitmapMasks
 
-    found = []
-    for one in boxes:
-        masks = np.zeros((len(one), SIDE, SIDE), np.uint8)
-        for mask, (left, top, right, bottom) in zip(masks, one, strict=True):
+    images = []
+    for image_boxes in boxes:
+        masks = np.zeros((len(image_boxes), SIDE, SIDE), np.uint8)
+        for mask, (left, top, right, bottom) in zip(masks, image_boxes, strict=True):
             mask[int(top) : int(bottom), int(left) : int(right)] = 1
         meta = dict(img_shape=(SIDE, SIDE), ori_shape=(SIDE, SIDE), scale_factor=(1.0, 1.0))
         objects = InstanceData(
-            bboxes=torch.tensor(one).reshape(-1, 4),
-            labels=torch.arange(len(one)),
+            bboxes=torch.tensor(image_boxes).reshape(-1, 4),
+            labels=torch.arange(len(image_boxes)),
             masks=BitmapMasks(masks, SIDE, SIDE),
         )
         meta['batch_input_shape'] = (SIDE, SIDE)
-        found.append(DetDataSample(metainfo=meta, gt_instances=objects))
-    return found
+        images.append(DetDataSample(metainfo=meta, gt_instances=objects))
+    return images
 
 
-def test_masks_of_all_layers_and_of_noise_are_learned():
-    """Losses fall, and every parameter learns, also with an image without objects."""
+def test_masks_of_all_layers_and_noised_objects_are_learned():
+    """Losses fall and every parameter learns, although an image has no objects."""
     model, x = head().train(), maps(2)
     data = samples([[8.0, 8.0, 40.0, 40.0], [30.0, 20.0, 60.0, 60.0]], [])
     optimizer, totals = torch.optim.AdamW(model.parameters(), 1e-2), []
@@ -86,7 +87,7 @@ def test_masks_of_all_layers_and_of_noise_are_learned():
     assert totals[-1] < 0.9 * totals[0]
 
 
-def test_no_objects_at_all_have_gradients():
+def test_batches_without_objects_have_gradients():
     model = head().train()
     sum(model.loss(maps(1), samples([])).values()).backward()
     masks = [value for name, value in model.named_parameters() if name.startswith('masks.')]
@@ -94,40 +95,44 @@ def test_no_objects_at_all_have_gradients():
 
 
 def test_a_step_waits_only_for_its_matching():
-    """Nothing but the one copy of all costs needs the values of a tensor."""
+    """The copy of all costs is the only operator that needs values of a tensor on the CPU."""
     model, x, data = head().train(), maps(2), samples([[8.0, 8.0, 40.0, 40.0]], [])
-    with Waits() as counted:
+    with Waits() as waits:
         model.loss(x, data)
-    assert not counted.names
+    assert not waits.names
 
 
-def test_a_mask_is_that_of_its_query():
-    """Predicted masks are those of the last layer in training, in the order of the scores."""
+def test_masks_follow_the_queries_of_the_scores():
+    """Each predicted mask is that of its query in the last layer, in the order of the scores."""
     model, x = head(), maps(1)
     with torch.no_grad():
         outputs = model.train()(x)
-        product = model.masks.product(outputs.places[-1].flatten(2), outputs.rows[-1])
+        product = model.masks.product(
+            outputs.mask_elements[-1].flatten(2), outputs.mask_queries[-1]
+        )
         boxes, scores, labels, masks = model.eval().best(x, None)
-    every = outputs.logits[-1].sigmoid().flatten()
+    all_scores = outputs.logits[-1].sigmoid().flatten()  # of each query for each of 3 classes
     for score, label, mask in zip(scores[0], labels[0], masks[0], strict=True):
-        at = int((every - score).abs().argmin())
-        assert at % 3 == label
-        torch.testing.assert_close(mask.flatten(), product[0, at // 3], atol=1e-5, rtol=1e-5)
+        query, expected_label = divmod(int((all_scores - score).abs().argmin()), 3)
+        assert expected_label == label
+        torch.testing.assert_close(mask.flatten(), product[0, query], atol=1e-5, rtol=1e-5)
     assert masks.shape == (1, len(boxes[0]), 16, 16)
 
 
 def test_fewer_blocks_may_predict():
     x = maps(1)
-    every, one = (head(predicted_blocks=number).eval() for number in (LAYERS, 1))
+    all_blocks, one_block = (head(predicted_blocks=number).eval() for number in (LAYERS, 1))
     with torch.no_grad():
-        first, second = (model.best(x, None) for model in (every, one))
-    assert torch.equal(first[0], second[0])
-    assert not torch.allclose(first[3], second[3], atol=1e-2)
+        (boxes, *_, masks), (other_boxes, *_, other_masks) = (
+            model.best(x, None) for model in (all_blocks, one_block)
+        )
+    assert torch.equal(boxes, other_boxes)
+    assert not torch.allclose(masks, other_masks, atol=1e-2)
     with rejects('predicted_blocks=4 must be at most 3, one for each layer of the decoder'):
         head(predicted_blocks=4)
 
 
-def test_what_is_predicted_has_the_size_of_the_file():
-    (found,) = head().eval().predict(maps(1), samples([]))
-    assert found.masks.shape == (len(found.bboxes), SIDE, SIDE)
-    assert found.masks.dtype == torch.bool
+def test_predicted_masks_have_the_size_of_the_file():
+    (prediction,) = head().eval().predict(maps(1), samples([]))
+    assert prediction.masks.shape == (len(prediction.bboxes), SIDE, SIDE)
+    assert prediction.masks.dtype == torch.bool

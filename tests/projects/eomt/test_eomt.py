@@ -1,4 +1,4 @@
-"""EoMT: equal to transformers', and what queries change in a backbone."""
+"""EoMT equals that of transformers; its queries and masks work on any backbone."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,14 +20,11 @@ from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.models import EoMT, VisionTransformer, load_weights
 
 V2, V3 = 'EomtForUniversalSegmentation', 'EomtDinov3ForUniversalSegmentation'
-PROBS = ((1.0, 1.0), (0.0, 0.0), (0.0, 1.0))  # that a query is masked, in each of two blocks
-GOLDEN = (8, 2, (32, 48))  # width, heads, size of the image
+PROBS = ((1.0, 1.0), (0.0, 0.0), (0.0, 1.0))  # probability of a query's mask in each of two blocks
+GOLDEN = (8, 2, (32, 48))  # width, heads and image size of the recorded models
 FOLDER = Path(__file__).parents[2] / 'golden/eomt'
-WIDTHS = {'S': (384, 6), 'B': (768, 12), 'L': (1024, 16)}
-TINY = dict(
-    arch=dict(TINY, num_layers=3),
-    img_size=32,
-)
+WIDTHS = {'S': (384, 6), 'B': (768, 12), 'L': (1024, 16)}  # width and heads
+SMALL = dict(arch=dict(TINY, num_layers=3), img_size=32)
 
 
 def randomized(model: nn.Module) -> nn.Module:
@@ -36,18 +33,16 @@ def randomized(model: nn.Module) -> nn.Module:
 
 
 def models(name: str, width: int, heads: int, size: tuple[int, int]) -> tuple[nn.Module, EoMT]:
-    """A model of transformers, which is built for squares, and ours with its weights."""
+    """A model of transformers, adapted to a rectangle, and ours with its weights."""
     transformers = pytest.importorskip('transformers', minversion='5')
-    kind, (h, w) = getattr(transformers, name), (side // 16 for side in size)
-    more = (
-        dict(
-            intermediate_size=2 * width, rope_parameters=dict(rope_type='default', rope_theta=100.0)
-        )
-        if (name == V3)
-        else dict(mlp_ratio=2)
-    )
-    theirs = kind(
-        kind.config_class(
+    cls, (h, w) = getattr(transformers, name), (side // 16 for side in size)
+    if name == V3:
+        rotary = dict(rope_type='default', rope_theta=100.0)
+        fields = dict(intermediate_size=2 * width, rope_parameters=rotary)
+    else:
+        fields = dict(mlp_ratio=2)
+    theirs = cls(
+        cls.config_class(
             hidden_size=width,
             num_hidden_layers=3,
             num_attention_heads=heads,
@@ -56,7 +51,7 @@ def models(name: str, width: int, heads: int, size: tuple[int, int]) -> tuple[nn
             num_blocks=2,
             num_queries=6,
             num_labels=5,
-            **more,
+            **fields,
         )
     )
     theirs.set_attn_implementation('eager')
@@ -70,6 +65,7 @@ def models(name: str, width: int, heads: int, size: tuple[int, int]) -> tuple[nn
 
 
 def backbone(name: str, width: int, heads: int, size: tuple[int, int]) -> EoMT:
+    """Our EoMT with the sizes of a model of transformers."""
     return (
         EoMT(
             num_classes=5,
@@ -99,9 +95,11 @@ def backbone(name: str, width: int, heads: int, size: tuple[int, int]) -> EoMT:
 def outputs_of(
     theirs: nn.Module, ours: EoMT, images: Tensor, probs: tuple[float, float]
 ) -> tuple[Tensor, Tensor]:
-    """Classes and masks of a model of transformers, with float64 in its attention, and with our
-    table of rotary
-    positions, which theirs equals to 5e-7."""
+    """Classes and masks that a model of transformers predicts.
+
+    Its attention gets a softmax in float64, and our table of rotary positions, from which its own
+    differs by 5e-7.
+    """
     theirs.attn_mask_probs.copy_(torch.tensor(probs))
     if hasattr(theirs, 'rope_embeddings'):
         table = (
@@ -112,13 +110,14 @@ def outputs_of(
         mock.patch.object(nn.functional, 'softmax', lambda x, dim, dtype=None: x.softmax(dim)),
         torch.no_grad(),
     ):
-        found = theirs(images)
-    return found.class_queries_logits, found.masks_queries_logits
+        output = theirs(images)
+    return output.class_queries_logits, output.masks_queries_logits
 
 
 def assert_equal(
     ours: EoMT, images: Tensor, probs: tuple[float, float], expected: Iterable[Tensor]
 ) -> None:
+    """Compare the last prediction of an EoMT with classes and masks."""
     ours.queries.set_probs(probs)
     with torch.no_grad():
         predictions = ours(images)
@@ -142,7 +141,7 @@ def test_equals_transformers(name, width, size):
 
 @pytest.mark.parametrize('name', [V2, V3])
 def test_equals_recorded_outputs(name):
-    """Those of transformers 5.23, recorded by ``python tests/projects/eomt/test_eomt.py``."""
+    """Outputs of transformers 5.23, recorded by ``python tests/projects/eomt/test_eomt.py``."""
     arrays = {
         key: torch.from_numpy(value) for key, value in recorded(FOLDER / f'{name}.npz').items()
     }
@@ -161,6 +160,7 @@ def test_equals_recorded_outputs(name):
 
 
 def record(name: str) -> None:
+    """Write the golden file of a model of transformers."""
     theirs, ours = models(name, *GOLDEN)
     weights = {key: value.float() for key, value in theirs.state_dict().items()}
     theirs.load_state_dict(weights)
@@ -173,13 +173,12 @@ def record(name: str) -> None:
     np.savez_compressed(FOLDER / f'{name}.npz', **arrays)
 
 
-def random_(**kwargs) -> EoMT:
+def random_eomt(**kwargs) -> EoMT:
     return randomized(
-        EoMT(**{**TINY, 'num_classes': 3, 'num_queries': 4, 'num_blocks': 2, **kwargs})
+        EoMT(**{**SMALL, 'num_classes': 3, 'num_queries': 4, 'num_blocks': 2, **kwargs})
     )
 
 
-ROTARY = dict(type='none', rotary=dict(form='centred'))
 KINDS = {
     'registers': dict(encoder=dict(reg_token=2)),
     'rotary': dict(pos_embed=CENTRED, with_cls_token=False),
@@ -187,14 +186,16 @@ KINDS = {
     'relative': dict(pos_embed='relative'),
     'grouped': dict(encoder=dict(num_kv_heads=1)),
     'windows': dict(with_cls_token=False, encoder=dict(window=dict(size=2, global_blocks=(1, 2)))),
-    'hybrid': dict(arch=dict(TINY['arch'], patch_size=2, resnet=dict(stage_depths=(1,), width=32))),
+    'hybrid': dict(
+        arch=dict(SMALL['arch'], patch_size=2, resnet=dict(stage_depths=(1,), width=32))
+    ),
 }
 
 
 @pytest.mark.parametrize('kind', KINDS)
-def test_any_backbone(kind):
-    """Masks of a quarter of the resolution, for which every parameter learns."""
-    model = random_(**KINDS[kind]).train()
+def test_queries_work_on_any_backbone(kind):
+    """Predictions have masks of a quarter of the resolution, and train every parameter."""
+    model = random_eomt(**KINDS[kind]).train()
     images = torch.randn(2, 3, 32, 48, dtype=torch.float64)
     predictions, stride = model(images), 4
     assert len(predictions) == 3
@@ -205,11 +206,9 @@ def test_any_backbone(kind):
     assert_all_learn(model)
 
 
-def test_a_mask_hides_patches():
-    """What a query becomes depends on the patches of its mask alone, where other queries and tokens
-    do not matter.
-    """
-    model = random_(num_blocks=1)
+def test_masked_patches_do_not_affect_a_query():
+    """With a mask of one patch, the classes of a query do not depend on other patches."""
+    model = random_eomt(num_blocks=1)
     model.queries.set_probs([1.0])
     model.queries.attention_mask = lambda masks, grid, num_tokens, prob: (
         torch.arange(num_tokens) == num_tokens - 16
@@ -224,20 +223,22 @@ def test_a_mask_hides_patches():
     assert not torch.allclose(model(images)[-1][0], model(changed)[-1][0])
 
 
-def test_a_share_of_the_queries_is_masked():
-    queries, masks = random_().queries, -torch.ones(2, 4, 8, 8).double()
-    for prob, rows in ((1.0, 0), (0.0, 8)):
-        seen = queries.attention_mask(masks, (4, 4), 21, torch.tensor(prob))
-        assert seen.shape == (2, 1, 4, 21)
-        assert seen[..., :5].all()
-        assert seen[..., 5:].all(-1).sum() == rows
+def test_queries_are_masked_with_the_given_probability():
+    # Negative logits: a masked query sees none of the 16 patches. It always sees 5 other tokens.
+    queries, masks = random_eomt().queries, -torch.ones(2, 4, 8, 8).double()
+    for prob, unmasked in ((1.0, 0), (0.0, 8)):
+        visible = queries.attention_mask(masks, (4, 4), 21, torch.tensor(prob))
+        assert visible.shape == (2, 1, 4, 21)
+        assert visible[..., :5].all()
+        assert visible[..., 5:].all(-1).sum() == unmasked
     torch.manual_seed(0)
-    seen = queries.attention_mask(masks[:1, :1].expand(50, 40, 8, 8), (4, 4), 21, torch.tensor(0.3))
-    assert seen[..., 5:].all(-1).double().mean() == pytest.approx(0.7, abs=0.05)
+    many = masks[:1, :1].expand(50, 40, 8, 8)
+    visible = queries.attention_mask(many, (4, 4), 21, torch.tensor(0.3))
+    assert visible[..., 5:].all(-1).double().mean() == pytest.approx(0.7, abs=0.05)
 
 
 def test_recomputed_blocks_have_the_same_masks():
-    plain, recomputed = (random_(with_cp=with_cp).train() for with_cp in (False, True))
+    plain, recomputed = (random_eomt(with_cp=with_cp).train() for with_cp in (False, True))
     grads = []
     for model in (plain, recomputed):
         model.queries.attn_mask_probs.fill_(0.5)
@@ -251,34 +252,32 @@ def test_recomputed_blocks_have_the_same_masks():
     )
 
 
-def test_weights_of_a_plain_backbone():
-    """Its queries begin anew, and a checkpoint says whether a prediction has masks."""
-    plain, model = (
-        VisionTransformer(**TINY, out_type='raw'),
-        EoMT(**TINY, num_classes=3, num_blocks=2),
-    )
+def test_plain_backbone_loads_without_queries():
+    """The queries stay initialized. The probabilities of masks are part of a checkpoint."""
+    plain = VisionTransformer(**SMALL, out_type='raw')
+    model = EoMT(**SMALL, num_classes=3, num_blocks=2)
     report = model.load(plain.state_dict())
     assert report.initialized.keys() == {
         key for key in model.state_dict() if key.startswith('queries.')
     }
     model.queries.set_probs([0.0, 0.0])
-    other = EoMT(**TINY, num_classes=3, num_blocks=2)
+    other = EoMT(**SMALL, num_classes=3, num_blocks=2)
     assert len(other.eval()(torch.zeros(1, 3, 32, 32))) == 3
     other.load_state_dict(model.state_dict())
     assert len(other(torch.zeros(1, 3, 32, 32))) == 1
-    more = EoMT(**TINY, num_classes=7, num_blocks=2)
-    assert more.load(model.state_dict()).initialized.keys() == {
+    more_classes = EoMT(**SMALL, num_classes=7, num_blocks=2)
+    assert more_classes.load(model.state_dict()).initialized.keys() == {
         'queries.class_head.weight',
         'queries.class_head.bias',
     }
 
 
 class Loss(nn.Module):
-    """A root that is not the backbone."""
+    """A module with the backbone as a child, as a model of the frameworks has it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.backbone = random_().train()
+        self.backbone = random_eomt().train()
         self.backbone.queries.set_probs([1.0, 0.0])
 
     def forward(self, images: Tensor) -> Tensor:
@@ -286,13 +285,14 @@ class Loss(nn.Module):
 
 
 def train_sharded(images: Tensor, expected: dict[str, Tensor]) -> None:
+    """Compare gradients of a sharded model with those of one process."""
     model = shard(Loss(), Sharding(), 'cpu')
     model(images.chunk(dist.get_world_size())[dist.get_rank()]).backward()
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(parameter.grad.full_tensor(), expected[name], rtol=0, atol=1e-9)
 
 
-def test_sharded_gradients(tmp_path):
+def test_sharded_gradients_equal_those_of_one_process(tmp_path):
     model, images = Loss(), torch.randn(4, 3, 32, 32, dtype=torch.float64)
     model(images).backward()
     on_ranks(
@@ -307,9 +307,9 @@ def test_sharded_gradients(tmp_path):
 @pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('kind', ['registers', 'rotary'])
-def test_graphs(kind):
-    """One compiled graph of a training step, and an exported prediction."""
-    model, images = random_(**KINDS[kind]), torch.randn(1, 3, 32, 48, dtype=torch.float64)
+def test_compiled_and_exported_graphs_predict_the_same(kind):
+    """The training forward compiles as one graph, and prediction is exported."""
+    model, images = random_eomt(**KINDS[kind]), torch.randn(1, 3, 32, 48, dtype=torch.float64)
     model.queries.set_probs([0.0, 0.0])
     exported = torch.export.export(model, (images,)).module()
     torch.testing.assert_close(exported(images)[-1], model(images)[-1])
@@ -333,19 +333,19 @@ def test_graphs(kind):
         ),
     ],
 )
-def test_errors(kwargs, message):
+def test_wrong_arguments_raise(kwargs, message):
     with rejects(message):
-        random_(**kwargs)
+        random_eomt(**kwargs)
+
+
+@pytest.mark.parametrize('kind', ['EoMT', 'PMT'])
+def test_heads_for_features_raise(kind):
+    backbone = dict(SMALL, type=f'vit_plugin.{kind}', num_classes=3, num_blocks=1)
+    check_channels(dict(backbone=backbone, decode_head=dict(num_classes=3)))
+    with rejects('returns classes and masks: take an EoMTHead'):
+        check_channels(dict(backbone=backbone, decode_head=dict(in_channels=32)))
 
 
 if __name__ == '__main__':
     for name in (V2, V3):
         record(name)
-
-
-@pytest.mark.parametrize('kind', ['EoMT', 'PMT'])
-def test_masks_are_no_features(kind):
-    backbone = dict(TINY, type=f'vit_plugin.{kind}', num_classes=3, num_blocks=1)
-    check_channels(dict(backbone=backbone, decode_head=dict(num_classes=3)))
-    with rejects('returns classes and masks: take an EoMTHead'):
-        check_channels(dict(backbone=backbone, decode_head=dict(in_channels=32)))

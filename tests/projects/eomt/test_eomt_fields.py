@@ -1,4 +1,5 @@
-"""Every field of EoMT's configs is computed as transformers does, or named.
+"""Every field of EoMT's configs has the effect that it has in transformers, or is named in an
+error.
 
 Slow, and only with transformers 5: ``PYTHONPATH=FOLDER_OF_TRANSFORMERS pytest -m nightly``.
 """
@@ -13,7 +14,7 @@ transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
 from field_walk import Walked  # noqa: E402
 
 pytestmark = [pytest.mark.nightly, pytest.mark.filterwarnings('ignore')]
-GIVEN = dict(
+SMALL_FIELDS = dict(
     hidden_size=64,
     num_attention_heads=2,
     num_hidden_layers=3,
@@ -32,15 +33,15 @@ SECOND = dict(
 
 def theirs(model):
     def outputs(images):
-        found = model(pixel_values=images)
-        return [found.class_queries_logits, found.masks_queries_logits]
+        output = model(pixel_values=images)
+        return [output.class_queries_logits, output.masks_queries_logits]
 
     return outputs
 
 
 def ours(folder):
     backbone = load(folder, device='cpu').model.backbone.double().eval()
-    backbone.queries.set_probs([1.0] * GIVEN['num_blocks'])
+    backbone.queries.set_probs([1.0] * SMALL_FIELDS['num_blocks'])
     return lambda images: backbone(images)[-1]
 
 
@@ -48,5 +49,5 @@ def ours(folder):
 def test_fields(tmp_path, name):
     config = getattr(transformers, f'{name}Config')
     model = getattr(transformers, f'{name}ForUniversalSegmentation')
-    walked = Walked(config, model, GIVEN, SECOND, (64, 64), theirs, ours)
-    assert not walked.faults(tmp_path)
+    walk = Walked(config, model, SMALL_FIELDS, SECOND, (64, 64), theirs, ours)
+    assert not walk.faults(tmp_path)

@@ -1,4 +1,4 @@
-"""EoMT in MMDetection and MMSegmentation: losses, predictions, mixed precision."""
+"""EoMT's heads in MMDetection and MMSegmentation: losses, predictions and mixed precision."""
 
 from model_states import assert_all_learn
 from rejection import rejects
@@ -57,14 +57,17 @@ def segmentor(backbone: dict = BACKBONE, **test_cfg) -> nn.Module:
 
 
 def semantic_samples(size: tuple[int, int], number: int) -> list:
+    """Images with a class map of two classes and ignored rows."""
     from mmseg.structures import SegDataSample
 
     maps = torch.zeros(number, 1, *size, dtype=torch.long)
     maps[:, :, : size[0] // 2] = 2
     maps[:, :, -3:] = 255
     return [
-        SegDataSample(metainfo=dict(img_shape=size, ori_shape=size), gt_sem_seg=PixelData(data=one))
-        for one in maps
+        SegDataSample(
+            metainfo=dict(img_shape=size, ori_shape=size), gt_sem_seg=PixelData(data=class_map)
+        )
+        for class_map in maps
     ]
 
 
@@ -88,6 +91,7 @@ def detector(stuff: int, backbone: dict = BACKBONE) -> nn.Module:
 
 
 def objects(size: tuple[int, int], stuff: bool, number: int = 2) -> list:
+    """Images with two objects, and with a map of stuff if asked."""
     from mmdet.structures import DetDataSample
     from mmdet.structures.mask import BitmapMasks
 
@@ -109,8 +113,8 @@ def objects(size: tuple[int, int], stuff: bool, number: int = 2) -> list:
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('backbone', [BACKBONE, HYBRID, PMT], ids=['plain', 'hybrid', 'PMT'])
-def test_semantic(backbone):
-    """A loss that falls and a class map, also from windows that slide over a larger image."""
+def test_semantic_segmentation_learns_and_predicts(backbone):
+    """The loss falls, and class maps are predicted from whole images and from sliding windows."""
     torch.manual_seed(0)
     model = segmentor(backbone)
     images, samples = torch.randn(2, 3, 32, 48), semantic_samples((32, 48), 2)
@@ -132,27 +136,27 @@ def test_semantic(backbone):
     )
     for test_cfg in (dict(mode='whole'), dict(mode='slide', crop_size=(32, 32), stride=(16, 16))):
         model.test_cfg = ConfigDict(test_cfg)
-        found = model.eval().predict(images, samples)
-        assert found[0].seg_logits.data.shape == (3, 32, 48)
+        predictions = model.eval().predict(images, samples)
+        assert predictions[0].seg_logits.data.shape == (3, 32, 48)
 
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('stuff', [0, 1])
-def test_instances_and_panoptic(stuff):
+def test_instances_and_panoptic_maps_are_predicted(stuff):
     torch.manual_seed(0)
     model, images = detector(stuff), torch.randn(2, 3, 32, 48)
     losses = model.loss(images, objects((32, 48), stuff > 0))
     assert {'loss_cls', 'loss_mask', 'loss_dice', 'd1.loss_cls'} <= losses.keys()
     sum(losses.values()).backward()
     assert_all_learn(model)
-    found = model.eval().predict(images, objects((32, 48), stuff > 0))[0]
-    assert found.pred_instances.masks.shape[1:] == (32, 48)
-    assert (found.pred_instances.labels < 3 - stuff).all()
-    assert ('pred_panoptic_seg' in found) == (stuff > 0)
+    prediction = model.eval().predict(images, objects((32, 48), stuff > 0))[0]
+    assert prediction.pred_instances.masks.shape[1:] == (32, 48)
+    assert (prediction.pred_instances.labels < 3 - stuff).all()
+    assert ('pred_panoptic_seg' in prediction) == (stuff > 0)
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_mixed_precision():
+def test_losses_are_float32_in_mixed_precision():
     model = segmentor()
     with torch.autocast('cpu', torch.bfloat16):
         losses = model.loss(torch.randn(2, 3, 32, 32), semantic_samples((32, 32), 2))
@@ -161,7 +165,7 @@ def test_mixed_precision():
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_an_image_without_objects():
+def test_image_without_objects_has_only_a_class_loss():
     model, samples = segmentor(), semantic_samples((32, 32), 1)
     samples[0].gt_sem_seg.data.fill_(255)
     losses = model.loss(torch.randn(1, 3, 32, 32), samples)
@@ -170,12 +174,12 @@ def test_an_image_without_objects():
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_equals_the_loss_of_transformers(monkeypatch):
-    """On masks of one value each, whose loss does not depend on the points that are drawn."""
+def test_loss_equals_that_of_transformers(monkeypatch):
+    """Each mask has a single value, so the loss does not depend on the random points."""
     transformers = pytest.importorskip('transformers', minversion='5')
     from transformers.models.eomt.modeling_eomt import EomtLoss
 
-    sample = nn.functional.grid_sample  # outside of a map there are zeros
+    sample = nn.functional.grid_sample  # by default, pads a map with zeros
     monkeypatch.setattr(nn.functional, 'grid_sample', partial(sample, padding_mode='border'))
     model = segmentor()
     torch.manual_seed(0)
@@ -185,7 +189,7 @@ def test_equals_the_loss_of_transformers(monkeypatch):
     labels = torch.tensor([[0, 2], [1, 2]])
     config = transformers.EomtConfig(num_labels=3, train_num_points=64)
     criterion = EomtLoss(config, dict(loss_cross_entropy=2.0, loss_mask=5.0, loss_dice=5.0))
-    theirs = criterion(masks, classes, [one.float() for one in targets], list(labels))
+    theirs = criterion(masks, classes, [target.float() for target in targets], list(labels))
     ours = model.decode_head.loss_by_feat(
         *model.decode_head([(classes, masks)]),
         [
@@ -194,18 +198,21 @@ def test_equals_the_loss_of_transformers(monkeypatch):
         ],
         [{}, {}],
     )
-    for name, weight, mine in (
+    for their_name, weight, our_name in (
         ('cross_entropy', 2, 'cls'),
         ('mask', 5, 'mask'),
         ('dice', 5, 'dice'),
     ):
         torch.testing.assert_close(
-            ours[f'loss_{mine}'].squeeze(), weight * theirs[f'loss_{name}'], rtol=1e-5, atol=0
+            ours[f'loss_{our_name}'].squeeze(),
+            weight * theirs[f'loss_{their_name}'],
+            rtol=1e-5,
+            atol=0,
         )
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_another_number_of_classes():
+def test_different_numbers_of_classes_raise():
     model = segmentor(dict(BACKBONE, num_classes=4))
     with rejects('it has 3 classes, but the backbone has num_classes=4'):
         model.loss(torch.randn(1, 3, 32, 32), semantic_samples((32, 32), 1))

@@ -1,4 +1,4 @@
-"""EoMT's weights in the names of its authors and of transformers, in and out."""
+"""EoMT's weights are exported to the names of its authors and of transformers, and read back."""
 
 import pytest
 import timm
@@ -20,7 +20,7 @@ ENCODERS = {
         encoder=dict(reg_token=4, layer_scale_init_value=1.0, qkv_bias='qv'),
     ),
 }
-# Names in a head with one class, two queries and one block that has them.
+# The authors' names of the weights of queries and head.
 HEAD = {
     'q.weight',
     'attn_mask_probs',
@@ -43,7 +43,8 @@ HEAD = {
 }
 
 
-def eomt(form: str) -> EoMT:
+def eomt(format_name: str) -> EoMT:
+    """A model with one class, two queries and one block that has queries."""
     model = EoMT(
         num_classes=1,
         num_queries=2,
@@ -51,7 +52,7 @@ def eomt(form: str) -> EoMT:
         arch=SIZES,
         img_size=64,
         numerics='timm',
-        **ENCODERS[form.removeprefix('hf_')],
+        **ENCODERS[format_name.removeprefix('hf_')],
     )
     for parameter in model.parameters():
         nn.init.normal_(parameter)
@@ -59,21 +60,21 @@ def eomt(form: str) -> EoMT:
     return model
 
 
-@pytest.mark.parametrize('form', ['eomt', 'eomt_dinov3', 'hf_eomt', 'hf_eomt_dinov3'])
-def test_out_and_in(form):
-    model, other = eomt(form), eomt(form)
-    exported, left = FORMATS[form].export(model.state_dict(), 2)
-    assert not left
-    if form.startswith('hf'):
-        assert export(model.state_dict(), 'hf', 2)[2].name == form
+@pytest.mark.parametrize('format_name', ['eomt', 'eomt_dinov3', 'hf_eomt', 'hf_eomt_dinov3'])
+def test_exported_weights_are_read_back(format_name):
+    model, other = eomt(format_name), eomt(format_name)
+    exported, unexported = FORMATS[format_name].export(model.state_dict(), 2)
+    assert not unexported
+    if format_name.startswith('hf'):
+        assert export(model.state_dict(), 'hf', 2)[2].name == format_name
     report = other.load(exported)
-    assert report.format == form
+    assert report.format == format_name
     assert {*report.matched} == {*model.state_dict()} - {'position._extra_state'}
     assert not report.ignored
     assert_same_state(model, other)
 
 
-def test_the_authors_names_are_timms():
+def test_authors_names_of_the_encoder_are_those_of_timm():
     encoder = timm.create_model(
         'vit_small_patch14_reg4_dinov2',
         img_size=64,
@@ -88,18 +89,18 @@ def test_the_authors_names_are_timms():
     assert {*exported} == {f'network.{name}' for name in HEAD} | {
         f'network.encoder.backbone.{name}' for name in encoder.state_dict()
     }
-    found = eomt('eomt').load(
+    report = eomt('eomt').load(
         {
             **exported,
             'criterion.empty_weight': torch.ones(2),
             'network.encoder.pixel_mean': torch.ones(1, 3, 1, 1),
         }
     )
-    assert {*found.ignored} == {'criterion.empty_weight', 'network.encoder.pixel_mean'}
+    assert {*report.ignored} == {'criterion.empty_weight', 'network.encoder.pixel_mean'}
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_the_authors_names_are_those_of_a_dinov3_of_transformers():
+def test_authors_names_of_dinov3_are_those_of_transformers():
     transformers = pytest.importorskip('transformers', minversion='5')
     theirs = transformers.DINOv3ViTModel(
         transformers.DINOv3ViTConfig(
@@ -119,7 +120,7 @@ def test_the_authors_names_are_those_of_a_dinov3_of_transformers():
         if key != 'embeddings.mask_token'
     }
     names = {key.replace('patch_patch_embed.', 'patch_embeddings.') for key in names}
-    found = (
+    exported_names = (
         key.removeprefix('network.encoder.backbone.') for key in exported if '.backbone.' in key
     )
-    assert {*found} == names
+    assert {*exported_names} == names

@@ -1,4 +1,4 @@
-"""The masks of an EoMT during a run, which a resumed run has too."""
+"""The annealing of EoMT's masks during a run, also after resuming."""
 
 import pytest
 import torch
@@ -11,10 +11,8 @@ from benchmarks.tiny_run import MODEL, tiny_cfg
 from vit_plugin.engine import MaskAnnealingHook
 
 
-def test_one_block_after_the_other():
-    """The fractions of the authors' run on DINOv2, whose 39,120 steps have one block's annealing in
-    6,520 each.
-    """
+def test_blocks_are_annealed_one_after_the_other():
+    """As in the authors' run on DINOv2: of its 39,120 steps, each block is annealed in 6,520."""
     hook = MaskAnnealingHook()
     assert hook.probs(4, 0.0) == hook.probs(4, 1 / 6) == [1.0] * 4
     assert hook.probs(4, 0.25) == [pytest.approx(0.5**0.9), 1.0, 1.0, 1.0]
@@ -24,14 +22,14 @@ def test_one_block_after_the_other():
 
 
 @pytest.mark.parametrize(('begin', 'end'), [((0.0,), None), ((0.5,), (0.5,)), ((0.0, 0.1), (1.0,))])
-def test_wrong_fractions(begin, end):
+def test_wrong_fractions_raise(begin, end):
     with rejects('must have one fraction for each block'):
         MaskAnnealingHook(begin, end)
 
 
 @MODELS.register_module()
 class MeanOfPredictions(nn.Module):
-    """All predictions of an EoMT as one vector, for a head of classes."""
+    """Averages all predictions of an EoMT to one vector for each image, for a classifier's head."""
 
     def forward(self, predictions: tuple) -> tuple[Tensor]:
         return (
@@ -62,8 +60,8 @@ OPTIONS = dict(
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.nightly
-def test_a_resumed_run_is_the_same(tmp_path):
-    """Also the draws of the queries that are masked; at its end there is no mask."""
+def test_resumed_run_ends_as_an_uninterrupted_one(tmp_path):
+    """The same queries are masked at random; after the run none is."""
     runner = train(tiny_cfg(tmp_path / 'complete', **OPTIONS))
     stop_and_resume(tmp_path / 'stopped', 6, 'epoch', **OPTIONS)
     assert compare(tmp_path / 'complete', tmp_path / 'stopped') == []
@@ -80,7 +78,7 @@ def test_a_resumed_run_is_the_same(tmp_path):
         (dict(begin=[0.0], end=[1.0]), OPTIONS['model'], 'begin has 1 fractions for 2 blocks'),
     ],
 )
-def test_a_model_that_does_not_fit(tmp_path, hook, model, message):
+def test_incompatible_models_raise(tmp_path, hook, model, message):
     with rejects(message):
         train(
             tiny_cfg(

@@ -1,4 +1,4 @@
-"""PMT: equal to the authors' code, and frozen as its paper has it."""
+"""PMT equals the authors' code, and its encoder is frozen as in the paper."""
 
 from pathlib import Path
 
@@ -15,12 +15,13 @@ from torch import nn
 from vit_plugin.models import PMT
 from vit_plugin.weights import FORMATS
 
-SIZE, DEPTHS = (32, 48), (0, 2)
+SIZE, DEPTHS = (32, 48), (0, 2)  # of the image; blocks of the encoder that the decoder reads
 RECORDED = Path(__file__).parents[2] / 'golden/eomt/PMT.npz'
 ARCH = dict(embed_dims=8, num_layers=3, num_heads=2, feedforward_channels=16, patch_size=16)
 
 
 def pmt(**kwargs) -> PMT:
+    """A small PMT, with a plain BatchNorm instead of a synchronized one."""
     return revert_sync_batchnorm(
         PMT(
             **{
@@ -49,8 +50,8 @@ def randomized(model: nn.Module) -> nn.Module:
 
 @pytest.mark.parametrize('probs', [(0.0, 0.0), (1.0, 1.0)])
 def test_equals_recorded_outputs(probs):
-    """Those of tue-mps/pmt, recorded by ``PYTHONPATH=pmt/image python
-    tests/projects/eomt/test_pmt.py``.
+    """Outputs of tue-mps/pmt, recorded by
+    ``PYTHONPATH=pmt/image python tests/projects/eomt/test_pmt.py``.
     """
     arrays = {key: torch.from_numpy(value) for key, value in recorded(RECORDED).items()}
     ours = pmt().double().eval()
@@ -64,53 +65,46 @@ def test_equals_recorded_outputs(probs):
     ours.queries.set_probs(probs)
     with torch.no_grad():
         classes, masks = ours(arrays['images'].double())[-1]
-    for name, found in (('classes', classes), ('masks', masks)):
+    for name, actual in (('classes', classes), ('masks', masks)):
         expected = arrays[f'{name}{int(probs[0])}']
         torch.testing.assert_close(
-            found, expected, rtol=0, atol=1e-10 * expected.abs().max().item()
+            actual, expected, rtol=0, atol=1e-10 * expected.abs().max().item()
         )
 
 
-def test_weights_in_and_out():
-    """By the authors' names, with and without the encoder."""
+def test_exported_weights_are_read_back():
+    """In the authors' names, with and without the encoder, also on a DINOv3."""
     model, other = randomized(pmt()), pmt()
-    exported, left = FORMATS['pmt'].export(model.state_dict(), 2)
-    assert not left
+    exported, unexported = FORMATS['pmt'].export(model.state_dict(), 2)
+    assert not unexported
     assert {f'params/{key}' for key in exported} == {
         key for key in recorded(RECORDED) if key.startswith('params/')
     }
     other.load(exported)
     for key, value in model.float().state_dict().items():
         torch.testing.assert_close(other.state_dict()[key], value, msg=key)
-    found = pmt().load({key: value for key, value in exported.items() if '.encoder.' not in key})
-    assert {key.partition('.')[0] for key in found.matched} == {'decoder', 'queries'}
-    v3 = pmt(
+    report = pmt().load({key: value for key, value in exported.items() if '.encoder.' not in key})
+    assert {key.partition('.')[0] for key in report.matched} == {'decoder', 'queries'}
+    dinov3 = dict(
         pos_embed=CENTRED,
         encoder=dict(reg_token=4, layer_scale_init_value=1.0, qkv_bias='qv'),
     )
-    exported, left = FORMATS['pmt_dinov3'].export(v3.state_dict(), 2)
-    assert not left
-    assert (
-        not pmt(
-            pos_embed=CENTRED,
-            encoder=dict(reg_token=4, layer_scale_init_value=1.0, qkv_bias='qv'),
-        )
-        .load(exported)
-        .untrained
-    )
+    exported, unexported = FORMATS['pmt_dinov3'].export(pmt(**dinov3).state_dict(), 2)
+    assert not unexported
+    assert not pmt(**dinov3).load(exported).untrained
 
 
-def test_the_transformer_is_frozen():
+def test_only_decoder_and_queries_learn():
     model = pmt(img_size=32, pos_embed='learned').train()
     predictions = model(torch.randn(2, 3, 32, 32))
     assert len(predictions) == 3
     sum(part.square().mean() for pair in predictions for part in pair).backward()
-    learned = {
+    trained = {
         name.partition('.')[0]
         for name, parameter in model.named_parameters()
         if parameter.grad is not None
     }
-    assert learned == {'decoder', 'queries'}
+    assert trained == {'decoder', 'queries'}
     assert not [
         name
         for name, parameter in model.named_parameters()
@@ -120,7 +114,7 @@ def test_the_transformer_is_frozen():
     assert model.decoder.blocks[0].training
 
 
-def test_depths():
+def test_default_out_indices_are_evenly_spaced():
     assert PMT(num_classes=2, arch=dict(ARCH, num_layers=8), img_size=32).out_indices == (
         1,
         3,
@@ -133,6 +127,7 @@ def test_depths():
 
 
 def record() -> None:
+    """Write the golden file with the authors' code."""
     from models import pmt as authors
 
     encoder = timm.create_model(
@@ -145,15 +140,13 @@ def record() -> None:
         num_heads=2,
         mlp_ratio=2,
     )
-    inside = nn.Module()
-    inside.backbone, inside.is_dinov3, inside.is_frozen, inside.image_size = (
-        encoder,
-        False,
-        True,
-        SIZE,
-    )
-    inside.pixel_mean, inside.pixel_std = 0.0, 1.0
-    theirs = authors.PMT(inside, 5, 6, 2, interaction_indices=list(DEPTHS), hidden_dim=16)
+    authors_encoder = nn.Module()
+    authors_encoder.backbone = encoder
+    authors_encoder.is_dinov3 = False
+    authors_encoder.is_frozen = True
+    authors_encoder.image_size = SIZE
+    authors_encoder.pixel_mean, authors_encoder.pixel_std = 0.0, 1.0
+    theirs = authors.PMT(authors_encoder, 5, 6, 2, interaction_indices=list(DEPTHS), hidden_dim=16)
     randomized(theirs).float()
     names = {
         f'network.{key}': value

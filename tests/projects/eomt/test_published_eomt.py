@@ -1,4 +1,4 @@
-"""EoMT's folders of transformers become the same model here."""
+"""EoMTs saved by transformers become the same model here."""
 
 from rejection import rejects
 
@@ -13,22 +13,24 @@ from authors import FOLDER, recorded
 from published_models import eomt_folder
 
 from vit_plugin.inference.load import load
-from vit_plugin.projects.eomt.published_eomt import _classes
+from vit_plugin.projects.eomt.published_eomt import _class_names
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 IMAGE = np.random.default_rng(0).integers(0, 256, (40, 64, 3), dtype=np.uint8)
 
 
-def test_computes_what_transformers_does(tmp_path):
+def test_outputs_equal_those_of_transformers(tmp_path):
     trained = load(eomt_folder(tmp_path / 'a', 'EomtDinov3'), device='cpu')
     arrays = recorded(FOLDER / 'eomt/EomtDinov3ForUniversalSegmentation.npz')
     backbone = trained.model.backbone.double()
     backbone.queries.set_probs((1.0, 1.0))
     with torch.no_grad():
-        found = backbone(torch.from_numpy(arrays['images']).double())[-1]
-    for mine, part in zip(found, ('classes', 'masks'), strict=True):
-        wanted = torch.from_numpy(arrays[f'{part}0'])
-        torch.testing.assert_close(mine, wanted, rtol=0, atol=1e-9 * wanted.abs().max().item())
+        outputs = backbone(torch.from_numpy(arrays['images']).double())[-1]
+    for actual, part in zip(outputs, ('classes', 'masks'), strict=True):
+        expected = torch.from_numpy(arrays[f'{part}0'])
+        torch.testing.assert_close(
+            actual, expected, rtol=0, atol=1e-9 * expected.abs().max().item()
+        )
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,7 @@ def test_computes_what_transformers_does(tmp_path):
         ('Eomt', dict(use_swiglu_ffn=True)),
     ],
 )
-def test_the_config_says_what_shapes_do_not(tmp_path, name, options):
+def test_settings_without_shapes_are_read_from_the_config(tmp_path, name, options):
     transformers = pytest.importorskip('transformers', minversion='5')
     config = getattr(transformers, f'{name}Config')(
         hidden_size=64,
@@ -60,12 +62,12 @@ def test_the_config_says_what_shapes_do_not(tmp_path, name, options):
     theirs.attn_mask_probs.fill_(0.0)
     images = torch.randn(1, 3, 64, 64)
     with torch.no_grad():
-        wanted, found = theirs(pixel_values=images), backbone(images)[-1]
-    torch.testing.assert_close(found[0], wanted.class_queries_logits, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(found[1], wanted.masks_queries_logits, rtol=1e-4, atol=1e-4)
+        expected, ours = theirs(pixel_values=images), backbone(images)[-1]
+    torch.testing.assert_close(ours[0], expected.class_queries_logits, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(ours[1], expected.masks_queries_logits, rtol=1e-4, atol=1e-4)
 
 
-def test_another_activation_is_an_error(tmp_path):
+def test_another_activation_raises(tmp_path):
     folder = eomt_folder(tmp_path / 'a', 'Eomt')
     config = json.loads((folder / 'config.json').read_text())
     (folder / 'config.json').write_text(json.dumps(dict(config, hidden_act='relu')))
@@ -74,25 +76,25 @@ def test_another_activation_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize('name', ['Eomt', 'EomtDinov3'])
-def test_instance_masks(tmp_path, name):
+def test_instance_masks_are_predicted(tmp_path, name):
     prediction = load(eomt_folder(tmp_path / 'a', name), device='cpu')(IMAGE)
     assert prediction.masks is not None
     assert {*prediction.names} <= {f'thing {i}' for i in range(5)}
 
 
-def test_semantic_masks(tmp_path):
+def test_split_images_give_a_class_map(tmp_path):
     folder = eomt_folder(tmp_path / 'a', 'Eomt', do_split_image=True)
     prediction = load(folder, device='cpu')(IMAGE)
     assert prediction.map.shape == IMAGE.shape[:2]
 
 
-def test_every_row_is_a_class_where_none_has_a_name(tmp_path):
+def test_rows_without_names_become_numbered_classes(tmp_path):
     folder = eomt_folder(tmp_path / 'a', 'Eomt', classes=0, do_split_image=True)
     assert load(folder, device='cpu').classes == [f'class {i}' for i in range(5)]
 
 
-def test_masks_of_which_the_config_says_too_little_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr('vit_plugin.projects.eomt.published_eomt.THINGS', 4)
+def test_unknown_kind_of_masks_raises(tmp_path, monkeypatch):
+    monkeypatch.setattr('vit_plugin.projects.eomt.published_eomt.NUM_COCO_THINGS', 4)
     with rejects('which of its 5 classes are things'):
         load(eomt_folder(tmp_path / 'a', 'Eomt'), device='cpu')
 
@@ -107,8 +109,6 @@ def test_masks_of_which_the_config_says_too_little_are_refused(tmp_path, monkeyp
         (5, 'LABEL_', 'LABEL_0', 'LABEL_4'),
     ],
 )
-def test_as_many_classes_as_a_data_set_has_get_its_names_unless_they_are_told(
-    rows, names, first, last
-):
-    found = _classes({i: f'{names}{i}' for i in range(rows)} if names else {}, rows)
-    assert (found[0], found[-1], len(found)) == (first, last, rows)
+def test_default_names_become_those_of_a_known_data_set(rows, names, first, last):
+    classes = _class_names({i: f'{names}{i}' for i in range(rows)} if names else {}, rows)
+    assert (classes[0], classes[-1], len(classes)) == (first, last, rows)

@@ -1,4 +1,5 @@
-"""Every field of LW-DETR's configs is computed as transformers does, or named.
+"""Every field of LW-DETR's configs has the effect that it has in transformers, or is named in an
+error.
 
 Slow, and only with transformers 5: ``PYTHONPATH=FOLDER_OF_TRANSFORMERS pytest -m nightly``.
 """
@@ -27,7 +28,7 @@ VIT = dict(
     window_block_indices=[0, 2],
     image_size=64,
 )
-GIVEN = dict(
+SMALL_FIELDS = dict(
     backbone_config=VIT,
     projector_scale_factors=[2.0, 0.5],
     d_model=32,
@@ -40,7 +41,7 @@ GIVEN = dict(
     num_queries=5,
     num_labels=3,
 )
-INSIDE = dict(
+SECOND_OF_BACKBONE = dict(
     out_indices=[1, 4],
     out_features=['stage1', 'stage4'],
     window_block_indices=[1],
@@ -53,14 +54,14 @@ SECOND = dict(
     decoder_activation_function='gelu',
     batch_norm_eps=0.25,
     projector_scale_factors=[1.0, 0.5],
-    **{f'backbone_config.{name}': value for name, value in INSIDE.items()},
+    **{f'backbone_config.{name}': value for name, value in SECOND_OF_BACKBONE.items()},
 )
 
 
 def theirs(model):
     def outputs(images):
-        found = model(images)
-        return [found.logits, found.pred_boxes]
+        output = model(images)
+        return [output.logits, output.pred_boxes]
 
     return outputs
 
@@ -71,13 +72,13 @@ def ours(folder):
 
 
 def test_fields(tmp_path):
-    walked = Walked(
+    walk = Walked(
         transformers.LwDetrConfig,
         transformers.LwDetrForObjectDetection,
-        GIVEN,
+        SMALL_FIELDS,
         SECOND,
         (64, 96),
         theirs,
         ours,
     )
-    assert not walked.faults(tmp_path)
+    assert not walk.faults(tmp_path)

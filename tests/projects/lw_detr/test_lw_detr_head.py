@@ -1,4 +1,4 @@
-"""LW-DETR and RF-DETR in MMDetection: equal to transformers', and trained, cut and wrong."""
+"""LW-DETR and RF-DETR in MMDetection equal those of transformers, learn, and can be cut."""
 
 from model_states import assert_all_learn
 from rejection import rejects
@@ -43,8 +43,8 @@ HEAD = dict(
 )
 
 
-def random_(kind: str, **kwargs: Any) -> nn.Module:
-    """A detector in which no parameter has a value by which it has no effect."""
+def random_detector(kind: str, **kwargs: Any) -> nn.Module:
+    """A detector with random values for parameters that are initialized with zeros or ones."""
     model = detector(kind, **kwargs)
     torch.manual_seed(0)
     for parameter in model.parameters():
@@ -53,6 +53,7 @@ def random_(kind: str, **kwargs: Any) -> nn.Module:
 
 
 def detector(kind: str, width: int = WIDTH, test_cfg: dict | None = None, **head: Any) -> nn.Module:
+    """A small detector in float64; ``kind`` is one of KINDS, or ``'plain'`` for an ordinary ViT."""
     import mmdet.models  # noqa: F401
 
     init_default_scope('mmdet')
@@ -81,14 +82,14 @@ def detector(kind: str, width: int = WIDTH, test_cfg: dict | None = None, **head
                 final_norm=False,
             ),
         )
-        neck['scales'], head['num_levels'] = (2, 0.5), 2
+        neck['scales'] = (2, 0.5)
+        head['num_levels'] = 2
     else:
         windows = dict(window=dict(size=4, global_blocks=(2,)), layer_scale_init_value=1.0)
-        backbone |= dict(
-            dict(type='vit_plugin.WindowedViT', encoder=windows)
-            if kind == 'RfDetr'
-            else dict(type='vit_plugin.VisionTransformer')
-        )
+        if kind == 'RfDetr':
+            backbone |= dict(type='vit_plugin.WindowedViT', encoder=windows)
+        else:
+            backbone |= dict(type='vit_plugin.VisionTransformer')
         neck['norm_cfg'] = dict(type='LN2d', eps=1e-5)
     torch.manual_seed(0)
     model = MODELS.build(
@@ -108,6 +109,7 @@ def images_of(number: int) -> torch.Tensor:
 
 
 def samples(shapes: list[tuple[int, int]], dtype: torch.dtype = torch.float64) -> list:
+    """Two images of these heights and widths, with their objects."""
     from mmdet.structures import DetDataSample
     from mmdet.structures.bbox import bbox_cxcywh_to_xyxy
 
@@ -131,7 +133,9 @@ def samples(shapes: list[tuple[int, int]], dtype: torch.dtype = torch.float64) -
 
 @pytest.mark.parametrize('kind', KINDS if 'WindowedViT' in RIGHT else KINDS[:1])
 def test_equals_recorded_outputs(kind):
-    """Of transformers 5.24, recorded by ``python tests/projects/lw_detr/test_lw_detr_head.py``."""
+    """Outputs of transformers 5.24, recorded by
+    ``python tests/projects/lw_detr/test_lw_detr_head.py``.
+    """
     arrays = {
         key: torch.from_numpy(value) for key, value in recorded(FOLDER / f'{kind}.npz').items()
     }
@@ -148,21 +152,21 @@ def test_equals_recorded_outputs(kind):
             logits, boxes, first_logits, first_boxes = model.bbox_head(
                 model.extract_feat(images), (torch.tensor(shapes), (SIZE, SIZE))
             )[:4]
-        for part, found in dict(
+        for part, actual in dict(
             logits=logits[-1], boxes=boxes[-1], enc_logits=first_logits, enc_boxes=first_boxes
         ).items():
-            torch.testing.assert_close(found, arrays[f'{name}/{part}'], rtol=0, atol=1e-9)
+            torch.testing.assert_close(actual, arrays[f'{name}/{part}'], rtol=0, atol=1e-9)
     model.train()
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.eval()
     losses = model.loss(images, samples([(SIZE, SIZE)] * 2))
-    # Matched in float32.
+    # Costs of the matching are computed in float32.
     torch.testing.assert_close(sum(losses.values()).squeeze(), arrays['loss'], rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize('kind', KINDS)
-def test_weights_go_both_ways(kind):
+def test_exported_weights_equal_the_recorded(kind):
     weights = {
         key.removeprefix('params/'): torch.from_numpy(value)
         for key, value in recorded(FOLDER / f'{kind}.npz').items()
@@ -170,11 +174,11 @@ def test_weights_go_both_ways(kind):
     }
     ours = recognize(weights)
     assert ours.format.name == f'hf_{kind[:2].lower()}_detr'
-    written, left, _ = export(ours, ours.format.name, heads=2)
-    assert not left
-    assert set(weights) - set(written) <= {'backbone.0.encoder.encoder.embeddings.mask_token'}
-    for key, value in written.items():
-        # LW-DETR's has an unused row, which is left out.
+    exported, unexported, _ = export(ours, ours.format.name, heads=2)
+    assert not unexported
+    assert set(weights) - set(exported) <= {'backbone.0.encoder.encoder.embeddings.mask_token'}
+    for key, value in exported.items():
+        # In LW-DETR, this table has an unused row, which the model here does not have.
         if not key.endswith('embeddings.position_embeddings'):
             assert torch.equal(value, weights[key])
 
@@ -190,9 +194,7 @@ def test_weights_go_both_ways(kind):
     ],
 )
 def test_learns(steps, amp, share):
-    """Losses fall, every parameter learns, and after many steps the boxes that were learned are
-    predicted.
-    """
+    """Losses fall, every parameter learns, and after many steps the boxes are predicted."""
     model, images = detector('LwDetr', width=32).float(), torch.rand(2, 3, SIZE, SIZE)
     data, totals = samples(PADDED, torch.float32), []
     model.init_weights()
@@ -200,7 +202,7 @@ def test_learns(steps, amp, share):
     for _ in range(steps):
         with torch.autocast('cpu', torch.bfloat16, amp):
             losses = model.loss(images, data)
-        assert len(losses) == 9
+        assert len(losses) == 9  # classes, boxes and overlaps of two layers and the proposals
         total = sum(losses.values())
         optimizer.zero_grad()
         total.backward()
@@ -209,9 +211,9 @@ def test_learns(steps, amp, share):
         totals.append(total.item())
     assert_all_learn(model)
     assert totals[-1] < totals[0] * share
-    found = model.eval().predict(images, data)
-    if steps > 100:
-        for sample in found:
+    predictions = model.eval().predict(images, data)
+    if steps > 100:  # enough to fit the two images
+        for sample in predictions:
             overlaps = box_iou(
                 sample.pred_instances.bboxes[: len(sample.gt_instances)], sample.gt_instances.bboxes
             )
@@ -219,37 +221,40 @@ def test_learns(steps, amp, share):
 
 
 def test_groups_are_independent():
-    """A prediction is the first group of a training, and other groups change nothing of it."""
-    model = random_('plain')
+    """The first group of queries gives the same outputs without and with other groups."""
+    model = random_detector('plain')
     feats = model.extract_feat(images_of(2))
     alone, together = model.bbox_head(feats), model.bbox_head(feats, num_groups=GROUPS)
-    for one, both in zip(alone, together, strict=True):
-        torch.testing.assert_close(one, both[..., :QUERIES, :])
+    for one_group, all_groups in zip(alone, together, strict=True):
+        torch.testing.assert_close(one_group, all_groups[..., :QUERIES, :])
 
 
 @pytest.mark.parametrize('empty', [False, True])
-def test_positions_without_a_box_propose_an_empty_one_only_if_asked(empty):
-    head = random_('plain', empty_proposals=empty).bbox_head
-    with torch.no_grad():  # such a position has the best score
+def test_padded_positions_propose_empty_boxes_only_if_configured(empty):
+    head = random_detector('plain', empty_proposals=empty).bbox_head
+    with torch.no_grad():  # positions in the padding, whose features are zero, get the best score
         head.proposal_norm[0].reset_parameters()
-        nothing = head.proposal_norm[0](head.proposal_fc[0].bias)
-        head.proposal_cls[0].weight[:] = 100 * nothing
+        padding = head.proposal_norm[0](head.proposal_fc[0].bias)
+        head.proposal_cls[0].weight[:] = 100 * padding
         feats = torch.randn(1, WIDTH, SIZE // 8, SIZE // 8, dtype=torch.float64)
         boxes = head([feats], (torch.tensor([[SIZE, SIZE // 2]]), (SIZE, SIZE)))[3]
     assert (boxes[..., 2:] == 0).all() if empty else (boxes[..., 2:] > 0).all()
 
 
-def test_predictions_with_fewer_queries_and_layers():
-    model, cut = random_('plain'), random_('plain', test_cfg=dict(num_queries=2, num_layers=1))
+def test_fewer_queries_and_layers_may_predict():
+    model, cut = (
+        random_detector('plain'),
+        random_detector('plain', test_cfg=dict(num_queries=2, num_layers=1)),
+    )
     cut.load_state_dict(model.state_dict())
     feats = model.extract_feat(images_of(2))
     logits, boxes, *first = cut.bbox_head(feats)[:4]
     assert logits.shape == (1, 2, 2, CLASSES)
     assert boxes.shape == (1, 2, 2, 4)
-    for few, all_ in zip(first, model.bbox_head(feats)[2:4], strict=True):
-        torch.testing.assert_close(few, all_[:, :2])
-    found = cut.bbox_head.predict(feats, samples([(SIZE, SIZE)] * 2))
-    assert [len(one) for one in found] == [2 * CLASSES] * 2
+    for cut_proposals, proposals in zip(first, model.bbox_head(feats)[2:4], strict=True):
+        torch.testing.assert_close(cut_proposals, proposals[:, :2])
+    predictions = cut.bbox_head.predict(feats, samples([(SIZE, SIZE)] * 2))
+    assert [len(prediction) for prediction in predictions] == [2 * CLASSES] * 2
     cut.train()
     assert (
         cut.loss(images_of(2), samples(PADDED)).keys()
@@ -280,13 +285,15 @@ def test_predictions_with_fewer_queries_and_layers():
         (dict(embed_dims=32), r'but takes num_levels=1 maps of embed_dims=32'),
     ],
 )
-def test_errors(head, message):
+def test_wrong_arguments_raise(head, message):
     images = images_of(1)
     with rejects(message):
-        (model := detector('plain', **head)).bbox_head(model.extract_feat(images))
+        model = detector('plain', **head)
+        model.bbox_head(model.extract_feat(images))
 
 
 def record(kind: str) -> None:
+    """Write the golden file of a model of transformers."""
     import transformers
 
     backbone = getattr(
@@ -328,7 +335,7 @@ def record(kind: str) -> None:
         if isinstance(module, nn.BatchNorm2d):
             module.running_mean.normal_(std=0.1)
             module.running_var.uniform_(0.5, 1.5)
-    with TemporaryDirectory() as folder:  # by the names of files, which are others than in memory
+    with TemporaryDirectory() as folder:  # names of weights in files differ from those in memory
         weights = dict(open_checkpoint(saved(theirs, Path(folder))).weights)
     theirs, images = theirs.double().eval(), torch.randn(2, 3, SIZE, SIZE)
     arrays: dict[str, Any] = {f'params/{key}': value for key, value in weights.items()} | {
@@ -336,15 +343,15 @@ def record(kind: str) -> None:
     }
     for name, shapes in (('whole', [(SIZE, SIZE)] * 2), ('padded', PADDED)):
         mask = torch.zeros(2, SIZE, SIZE, dtype=torch.long)
-        for one, (h, w) in zip(mask, shapes, strict=True):
-            one[:h, :w] = 1
+        for image_mask, (h, w) in zip(mask, shapes, strict=True):
+            image_mask[:h, :w] = 1
         with torch.no_grad():
-            found = theirs(images.double(), pixel_mask=mask)
+            output = theirs(images.double(), pixel_mask=mask)
         arrays |= {
-            f'{name}/logits': found.logits,
-            f'{name}/boxes': found.pred_boxes,
-            f'{name}/enc_logits': found.enc_outputs_class,
-            f'{name}/enc_boxes': found.enc_outputs_coord_logits,
+            f'{name}/logits': output.logits,
+            f'{name}/boxes': output.pred_boxes,
+            f'{name}/enc_logits': output.enc_outputs_class,
+            f'{name}/enc_boxes': output.enc_outputs_coord_logits,
         }
     theirs.train()
     for module in theirs.modules():

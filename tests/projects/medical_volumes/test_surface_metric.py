@@ -1,3 +1,5 @@
+"""Scores of segmented volumes: Dice, surface distance and boundary F1."""
+
 import subprocess
 import sys
 
@@ -13,6 +15,7 @@ from vit_plugin.projects.medical_volumes.surface_metric import surface_distances
 
 
 def evaluate(pairs, classes=('background', 'disc'), metas=None, **kwargs) -> dict[str, float]:
+    """The scores for pairs of predicted and true maps."""
     metric = SurfaceMetric(**kwargs)
     metric.dataset_meta = dict(classes=classes)
     samples = [
@@ -34,25 +37,26 @@ def square(left: int, size: int = 20, side: int = 6) -> np.ndarray:
     return mask
 
 
-def by_hand(first: np.ndarray, second: np.ndarray, spacing: np.ndarray) -> np.ndarray:
-    """For each pixel of the first surface the distance to the nearest of the second."""
+def nearest_distances(first: np.ndarray, second: np.ndarray, spacing: np.ndarray) -> np.ndarray:
+    """For each pixel of the first surface, the distance to the nearest pixel of the second."""
     a, b = (np.argwhere(mask & ~ndimage.binary_erosion(mask)) * spacing for mask in (first, second))
     return np.linalg.norm(a[:, None] - b[None], axis=-1).min(1)
 
 
 @pytest.mark.parametrize('shape', [(17, 23), (5, 11, 9)])
-def test_distances_are_those_of_all_pairs(shape):
+def test_distances_equal_the_minima_over_all_pairs(shape):
     rng = np.random.default_rng(0)
     first, second = (ndimage.gaussian_filter(rng.random(shape), 1) > 0.52 for _ in range(2))
     spacing = np.array((3.0, 0.5, 0.7)[-len(shape) :])
-    found = surface_distances(first, second, spacing)
-    for distances, expected in zip(
-        found, (by_hand(first, second, spacing), by_hand(second, first, spacing)), strict=True
+    forward, backward = surface_distances(first, second, spacing)
+    for distances, expected in (
+        (forward, nearest_distances(first, second, spacing)),
+        (backward, nearest_distances(second, first, spacing)),
     ):
         np.testing.assert_allclose(np.sort(distances), np.sort(expected), atol=1e-9)
 
 
-def test_a_shifted_square():
+def test_scores_of_a_shifted_square():
     scores = evaluate([(square(4), square(7))])
     assert scores['mDice'] == scores['Dice.disc'] == pytest.approx(100 * 2 * 18 / 72)
     assert scores['mHD95'] == pytest.approx(3)
@@ -77,7 +81,7 @@ def test_slices_of_a_case_are_one_volume():
     assert scores['mDice'] == pytest.approx(100 * overlap)
 
 
-def test_cases_count_alike_and_ignored_pixels_do_not():
+def test_cases_count_equally_and_ignored_pixels_do_not_count():
     true = square(4).copy()
     predicted = true.copy()
     true[0], predicted[0] = 255, 1
@@ -85,7 +89,7 @@ def test_cases_count_alike_and_ignored_pixels_do_not():
     assert scores['mDice'] == pytest.approx((100 + 50) / 2)
 
 
-def test_classes_that_are_absent():
+def test_absent_classes_are_left_out_or_scored_as_in_transunet():
     nothing = np.zeros((20, 20), int)
     pairs = [(square(4), square(4)), (nothing, nothing)]
     assert evaluate(pairs)['mDice'] == 100
@@ -99,23 +103,23 @@ def test_classes_that_are_absent():
     assert np.isnan(evaluate([(nothing, nothing)])['mDice'])
 
 
-def test_the_background_counts_if_asked():
+def test_the_background_is_scored_if_configured():
     assert evaluate([(square(4), square(4))], ignore_background=False).keys() >= {'Dice.background'}
 
 
-def test_spacing_of_other_axes():
+def test_spacing_of_another_length_raises():
     with rejects('spacing=.* has 3 values, but a case has 2 axes'):
         evaluate([(square(4), square(4))], spacing=(1, 1, 1))
 
 
 @pytest.mark.nightly
 @needs_mmdet
-def test_a_metric_is_found_after_mmdetection_is_imported():
-    """MMSegmentation imports MMDetection, and a segmentor needs none of its ops."""
+def test_metric_builds_after_mmdetection_was_imported():
+    """MMSegmentation imports MMDetection, although a segmentor needs none of its ops."""
     code = (
         'import mmdet.structures; from mmengine.registry import METRICS; '
         "print(type(METRICS.build(dict(type='vit_plugin.SurfaceMetric'))))"
     )
     python = [sys.executable, '-W', 'ignore', '-c', code]
-    found = subprocess.run(python, check=True, capture_output=True, text=True).stdout
-    assert 'SurfaceMetric' in found
+    printed = subprocess.run(python, check=True, capture_output=True, text=True).stdout
+    assert 'SurfaceMetric' in printed

@@ -28,6 +28,7 @@ def volume(seed: int, slices: int = 3) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture
 def synapse(tmp_path) -> Path:
+    """A folder with slices of two cases, and a list of two of them."""
     (tmp_path / 'train_npz').mkdir()
     for case in (5, 7):
         for i, (image, label) in enumerate(zip(*volume(case), strict=True)):
@@ -50,7 +51,7 @@ def slices(root: Path, folder: str = 'train_npz', **kwargs) -> VolumeSlices:
     )
 
 
-def test_the_slices_of_the_list_in_its_order(synapse):
+def test_slices_follow_the_order_of_the_list(synapse):
     dataset = slices(synapse, ann_file='train.txt')
     assert len(dataset) == 2
     for sample, (case, i) in zip(dataset, ((7, 2), (5, 0)), strict=True):
@@ -63,13 +64,13 @@ def test_the_slices_of_the_list_in_its_order(synapse):
         assert sample['seg_fields'] == ['gt_seg_map']
 
 
-def test_without_a_list_all_that_are_there(synapse):
+def test_all_slices_are_read_without_a_list(synapse):
     assert [Path(sample['img_path']).name for sample in slices(synapse)] == [
         f'case{case:04}_slice{i:03}.npz' for case in (5, 7) for i in range(3)
     ]
 
 
-def test_a_volume_is_its_slices(tmp_path):
+def test_volume_is_read_as_slices(tmp_path):
     h5py = pytest.importorskip('h5py')
     image, label = volume(1)
     with h5py.File(tmp_path / 'case0001.npy.h5', 'w') as file:
@@ -83,7 +84,7 @@ def test_a_volume_is_its_slices(tmp_path):
     assert (dataset[2]['gt_seg_map'] == label[2]).all()
 
 
-def test_a_window_of_hounsfield_units(tmp_path):
+def test_window_maps_hounsfield_units_to_pixel_values(tmp_path):
     image = np.array([[-1000, -125, 75], [275, 1000, 0]])
     np.savez(tmp_path / 'x.npz', image=image, label=np.zeros((2, 3)))
     sample = LoadImageSlice(window=(-125, 275))(dict(img_path=str(tmp_path / 'x.npz')))
@@ -103,13 +104,13 @@ def test_a_window_of_hounsfield_units(tmp_path):
         (dict(image=np.zeros(3), label=np.zeros(3)), r'shape \(3,\), and not \(H, W\)'),
     ],
 )
-def test_files_of_another_kind_are_named(tmp_path, arrays, words):
+def test_invalid_files_raise(tmp_path, arrays, words):
     np.savez(tmp_path / 'x.npz', **arrays)
     with rejects(words):
         LoadSliceAnnotations()(LoadImageSlice()(dict(img_path=str(tmp_path / 'x.npz'))))
 
 
-def test_what_is_not_there_is_named(synapse):
+def test_missing_files_raise(synapse):
     (synapse / 'train.txt').write_text('case0009_slice000\n')
     with rejects("names 'case0009_slice000', and there is neither"):
         slices(synapse, ann_file='train.txt')
@@ -117,7 +118,7 @@ def test_what_is_not_there_is_named(synapse):
         slices(synapse, 'test_vol_h5')
 
 
-def test_predictions_are_of_the_pixels_of_the_test(synapse):
+def test_prediction_and_test_pipeline_give_the_same_pixels(synapse):
     init_default_scope('mmseg')
     pipeline = [
         dict(type='vit_plugin.LoadImageSlice', window=(0.2, 0.8)),
@@ -130,7 +131,7 @@ def test_predictions_are_of_the_pixels_of_the_test(synapse):
     )
     loader = dict(dataset=dict(type='vit_plugin.VolumeSlices', pipeline=pipeline))
     pixels = PipelineTransform(Config(dict(model=dict(backbone={}), test_dataloader=loader)))
-    wanted = dataset[4]
-    found = pixels(wanted['data_samples'].img_path)
-    assert torch.equal(found['inputs'], wanted['inputs'])
-    assert found['data_samples'].ori_shape == (8, 6)
+    expected = dataset[4]
+    packed = pixels(expected['data_samples'].img_path)
+    assert torch.equal(packed['inputs'], expected['inputs'])
+    assert packed['data_samples'].ori_shape == (8, 6)

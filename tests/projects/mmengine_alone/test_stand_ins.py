@@ -1,6 +1,6 @@
-"""The classes in place of MMPretrain's compute what MMPretrain's do, to the last bit.
+"""The classes that replace MMPretrain's without it compute the same, bit for bit.
 
-A complete training with either is compared by ``test_mmengine_alone.py``.
+``test_mmengine_alone.py`` compares a complete training.
 """
 
 import importlib
@@ -21,26 +21,26 @@ from rejection import rejects
 from vit_plugin import registry
 from vit_plugin.arguments import checked
 from vit_plugin.errors import MissingExtraError
-from vit_plugin.project import declared, projects
+from vit_plugin.project import declared_rows, projects
 
 LOGITS = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
 LABELS = torch.tensor([0, 2, 1, 1, 0, 2])
 SCORES = torch.nn.functional.one_hot(LABELS, 3) * 0.7 + 0.1
 
 
-def mine(name: str, **arguments: object) -> object:
-    """The class in place of MMPretrain's."""
-    place = next(one[name] for one in declared('stand_ins').values() if name in one)
-    return checked(getattr(importlib.import_module(place), name))(**arguments)
+def build_ours(name: str, **arguments: object) -> object:
+    """An object of our class with the name of MMPretrain's."""
+    module = next(names[name] for names in declared_rows('stand_ins').values() if name in names)
+    return checked(getattr(importlib.import_module(module), name))(**arguments)
 
 
-def both(kind: str, name: str, **arguments: object) -> list:
-    """The object in place of MMPretrain's, and theirs."""
-    their = getattr(theirs, kind).build(dict(deepcopy(arguments), type=name))
-    return [mine(name, **deepcopy(arguments)), their]
+def build_both(registry_name: str, name: str, **arguments: object) -> list:
+    """Objects of our class and of MMPretrain's, with the same arguments."""
+    their_object = getattr(theirs, registry_name).build(dict(deepcopy(arguments), type=name))
+    return [build_ours(name, **deepcopy(arguments)), their_object]
 
 
-def seeded(function, *arguments):
+def call_seeded(function, *arguments):
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
@@ -59,9 +59,9 @@ def seeded(function, *arguments):
         ('LabelSmoothLoss', dict(label_smooth_val=0.1, mode='original', num_classes=3), SCORES),
     ],
 )
-def test_losses(name, arguments, target):
+def test_losses_and_gradients_are_equal(name, arguments, target):
     losses, gradients = [], []
-    for loss in both('MODELS', name, **arguments):
+    for loss in build_both('MODELS', name, **arguments):
         logits = LOGITS.clone().requires_grad_()
         losses.append(loss(logits, target, avg_factor=6))
         gradients.append(*torch.autograd.grad(losses[-1], logits))
@@ -73,31 +73,31 @@ def test_losses(name, arguments, target):
     ('name', 'labels'),
     [('LinearClsHead', [[0], [2], [1]]), ('MultiLabelLinearClsHead', [[0, 1], [2], [0, 2]])],
 )
-def test_heads(name, labels):
-    heads = both('MODELS', name, num_classes=3, in_channels=5)
+def test_heads_are_equal(name, labels):
+    heads = build_both('MODELS', name, num_classes=3, in_channels=5)
     assert heads[0].init_cfg == heads[1].init_cfg
     heads[0].load_state_dict(heads[1].state_dict())
     features = (torch.randn(3, 5),)
-    for kind in ('label', 'score'):
-        samples = [DataSample().set_gt_label(one) for one in labels]
+    for has_scores in (False, True):
+        samples = [DataSample().set_gt_label(label) for label in labels]
         for sample, score in zip(samples, SCORES, strict=False):
-            if kind == 'score':
+            if has_scores:
                 sample.set_gt_score(score)
         assert torch.equal(*(head.loss(features, samples)['loss'] for head in heads))
-    found = [head.predict(features) for head in heads]
-    for one, other in zip(*found, strict=True):
-        assert torch.equal(one.pred_score, other.pred_score)
-        assert torch.equal(one.pred_label, other.pred_label)
+    predictions = [head.predict(features) for head in heads]
+    for ours, expected in zip(*predictions, strict=True):
+        assert torch.equal(ours.pred_score, expected.pred_score)
+        assert torch.equal(ours.pred_label, expected.pred_label)
 
 
 @pytest.mark.parametrize('sizes', [[(8, 8)] * 4, [(8, 8), (6, 9), (8, 8), (7, 7)]])
 @pytest.mark.parametrize('training', [False, True])
 @pytest.mark.parametrize('mixed', [False, True])
-def test_preprocessor(sizes, training, mixed):
+def test_preprocessors_are_equal(sizes, training, mixed):
     images = [torch.randint(0, 256, (3, *size), dtype=torch.uint8) for size in sizes]
     images = torch.stack(images) if len({*sizes}) == 1 else images
     augments = dict(batch_augments=dict(augments=[dict(type='Mixup', alpha=0.2)]))
-    pixels = both(
+    preprocessors = build_both(
         'MODELS',
         'ClsDataPreprocessor',
         mean=[1.0, 2.0, 3.0],
@@ -108,22 +108,28 @@ def test_preprocessor(sizes, training, mixed):
         num_classes=3,
         **(augments if mixed else {}),
     )
-    found = []
-    for one in pixels:
+    batches = []
+    for preprocessor in preprocessors:
         samples = [DataSample().set_gt_label(label) for label in (0, 2, 1, 1)]
-        found.append(seeded(one, dict(inputs=images, data_samples=samples), training))
-    assert torch.equal(found[0]['inputs'], found[1]['inputs'])
-    for one, other in zip(*(each['data_samples'] for each in found), strict=True):
-        assert torch.equal(one.gt_label, other.gt_label)
-        assert ('gt_score' in one) == ('gt_score' in other) == mixed
-        assert not mixed or torch.equal(one.gt_score, other.gt_score)
+        batch = dict(inputs=images, data_samples=samples)
+        batches.append(call_seeded(preprocessor, batch, training))
+    assert torch.equal(batches[0]['inputs'], batches[1]['inputs'])
+    for ours, expected in zip(*(batch['data_samples'] for batch in batches), strict=True):
+        assert torch.equal(ours.gt_label, expected.gt_label)
+        assert ('gt_score' in ours) == ('gt_score' in expected) == mixed
+        assert not mixed or torch.equal(ours.gt_score, expected.gt_score)
 
 
-def test_views():
-    pixels = both('MODELS', 'SelfSupDataPreprocessor', mean=[1.0] * 3, std=[2.0] * 3, to_rgb=True)
+def test_preprocessors_of_views_are_equal():
+    preprocessors = build_both(
+        'MODELS', 'SelfSupDataPreprocessor', mean=[1.0] * 3, std=[2.0] * 3, to_rgb=True
+    )
     views = [torch.randint(0, 256, (2, 3, size, size)) for size in (8, 4)]
-    found = [one(dict(inputs=views, data_samples=None))['inputs'] for one in pixels]
-    assert all(map(torch.equal, *found))
+    outputs = [
+        preprocessor(dict(inputs=views, data_samples=None))['inputs']
+        for preprocessor in preprocessors
+    ]
+    assert all(map(torch.equal, *outputs))
 
 
 @pytest.mark.parametrize('shape', [(40, 30, 3), (30, 40, 3), (21, 21, 3)])
@@ -139,87 +145,89 @@ def test_views():
         ('CenterCrop', dict(crop_size=(35, 22))),
         ('RandomResizedCrop', dict(scale=16)),
         ('RandomResizedCrop', dict(scale=(12, 16), backend='pillow', interpolation='lanczos')),
-        ('RandomResizedCrop', dict(scale=16, crop_ratio_range=(3.0, 4.0))),  # the middle
+        ('RandomResizedCrop', dict(scale=16, crop_ratio_range=(3.0, 4.0))),  # crops the middle
         ('RandomFlip', dict(prob=0.5)),
         ('RandomFlip', dict(prob=1.0, direction='vertical')),
         ('Rotate', dict(magnitude_range=(0, 15), magnitude_std='inf', prob=1.0, pad_val=0)),
         ('Rotate', dict(magnitude_range=(0, 15), magnitude_level=5, interpolation='bilinear')),
     ],
 )
-def test_steps(name, arguments, shape):
+def test_transforms_are_equal(name, arguments, shape):
     image = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
-    steps = both('TRANSFORMS', name, **arguments)
-    for draw in range(3):
-        found = []
+    steps = build_both('TRANSFORMS', name, **arguments)
+    for seed in range(3):
+        images = []
         for step in steps:
-            np.random.seed(draw)
-            found.append(step(dict(img=image.copy()))['img'])
-        np.testing.assert_array_equal(*found)
+            np.random.seed(seed)
+            images.append(step(dict(img=image.copy()))['img'])
+        np.testing.assert_array_equal(*images)
 
 
-def test_what_is_packed():
+def test_packed_inputs_are_equal():
     results = dict(
         img=np.arange(60, dtype=np.uint8).reshape(4, 5, 3), img_path='a.png', gt_label=2, more=1
     )
-    packed, their = (step(dict(results)) for step in both('TRANSFORMS', 'PackInputs'))
-    assert torch.equal(packed['inputs'], their['inputs'])
-    assert packed['data_samples'].metainfo == their['data_samples'].metainfo
-    assert packed['data_samples'].gt_label.tolist() == their['data_samples'].gt_label.tolist()
-    gray = mine('PackInputs')(dict(img=np.zeros((4, 5), np.uint8)))
+    packed, expected = (step(dict(results)) for step in build_both('TRANSFORMS', 'PackInputs'))
+    assert torch.equal(packed['inputs'], expected['inputs'])
+    assert packed['data_samples'].metainfo == expected['data_samples'].metainfo
+    assert packed['data_samples'].gt_label.tolist() == expected['data_samples'].gt_label.tolist()
+    gray = build_ours('PackInputs')(dict(img=np.zeros((4, 5), np.uint8)))
     assert gray['inputs'].shape == (1, 4, 5)
 
 
-def test_timms_rand_augment():
-    augment = mine('RandAugment', policies='timm_increasing', num_policies=2, magnitude_level=10)
+def test_rand_augment_keeps_shapes_and_varies():
+    augment = build_ours(
+        'RandAugment', policies='timm_increasing', num_policies=2, magnitude_level=10
+    )
     image = np.full((16, 16, 3), (10, 120, 240), np.uint8)
-    found = [augment(dict(img=image))['img'] for _ in range(200)]  # among them 0 bits of a color
-    assert {one.shape for one in found} == {image.shape}
-    assert len({one.tobytes() for one in found}) > 5
+    outputs = [augment(dict(img=image))['img'] for _ in range(200)]  # some keep 0 bits of a color
+    assert {output.shape for output in outputs} == {image.shape}
+    assert len({output.tobytes() for output in outputs}) > 5
     with rejects('pip install'):
         augment.random_policy_indices()
 
 
 @pytest.mark.parametrize('name', ['Accuracy', 'AveragePrecision'])
-def test_metrics(name):
-    metrics = both('METRICS', name, **(dict(topk=(1, 2)) if name == 'Accuracy' else {}))
+def test_metrics_are_equal(name):
+    metrics = build_both('METRICS', name, **(dict(topk=(1, 2)) if name == 'Accuracy' else {}))
     generator = torch.Generator().manual_seed(0)
-    several = [[0], [0, 2], [1, 2], [2], [1]] if name == 'AveragePrecision' else [0, 2, 1, 2, 1]
+    all_labels = [[0], [0, 2], [1, 2], [2], [1]] if name == 'AveragePrecision' else [0, 2, 1, 2, 1]
     for metric in metrics:
         generator.manual_seed(0)
-        for labels in several:
+        for labels in all_labels:
             sample = DataSample().set_gt_label(labels)
             sample.set_pred_score(torch.rand(3, generator=generator))
             metric.process(None, [sample.to_dict()])
-    found, their = (metric.evaluate(5) for metric in metrics)
-    assert found == their
+    ours, expected = (metric.evaluate(5) for metric in metrics)
+    assert ours == expected
 
 
-def test_data_sets(tmp_path):
+def test_data_sets_are_equal(tmp_path):
     for name in ('b/1.png', 'b/0.png', 'a/2.png'):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         Image.new('RGB', (2, 2)).save(path)
     lines = tmp_path / 'list.txt'
     lines.write_text('b/1.png 1\na/2.png 0\n')
-    for given in (
+    for arguments in (
         dict(data_prefix=str(tmp_path)),
         dict(data_root=str(tmp_path.parent), data_prefix=tmp_path.name),
         dict(data_prefix=str(tmp_path), ann_file=str(lines)),
         dict(data_prefix=str(tmp_path), ann_file=str(lines), with_label=False),
     ):
-        found, their = both('DATASETS', 'CustomDataset', **given)
-        assert [*map(found.get_data_info, range(len(found)))] == [
-            *map(their.get_data_info, range(len(their)))
+        ours, expected = build_both('DATASETS', 'CustomDataset', **arguments)
+        assert [*map(ours.get_data_info, range(len(ours)))] == [
+            *map(expected.get_data_info, range(len(expected)))
         ]
-        assert found.metainfo == their.metainfo
-    assert found.__class__.__mro__[1] is type(mine('BaseDataset', ann_file='', lazy_init=True))
+        assert ours.metainfo == expected.metainfo
+    assert ours.__class__.__mro__[1] is type(build_ours('BaseDataset', ann_file='', lazy_init=True))
     with rejects('has 2 folders'):
-        mine('CustomDataset', data_prefix=str(tmp_path), metainfo=dict(classes=('a',)))
+        build_ours('CustomDataset', data_prefix=str(tmp_path), metainfo=dict(classes=('a',)))
 
 
 @pytest.fixture
 def scope(monkeypatch):
-    """A scope with the classes in place of MMPretrain's."""
+    """The name of a scope with our classes instead of MMPretrain's."""
     name = 'without_mmpretrain'
     registry.stand_in(name)
     yield name
@@ -229,55 +237,56 @@ def scope(monkeypatch):
     del registry.sys.modules[f'{name}.registry']
 
 
-def test_a_scope_has_them(scope):
+def test_stand_in_scope_builds_models(scope):
     model = dict(
         type='ImageClassifier',
         backbone=dict(type='vit_plugin.VisionTransformer', arch='Ti/16', img_size=16),
         head=dict(type='LinearClsHead', num_classes=3, in_channels=192),
     )
     with DefaultScope.overwrite_default_scope(scope):
-        built = registry.root.MODELS.build(model)
+        classifier = registry.root.MODELS.build(model)
     of_project = 'vit_plugin.projects.mmengine_alone.'
-    parts = (built, built.head, built.head.loss_module, built.data_preprocessor)
+    parts = (classifier, classifier.head, classifier.head.loss_module, classifier.data_preprocessor)
     assert all(type(part).__module__.startswith(of_project) for part in parts)
-    samples = built(torch.rand(2, 3, 16, 16), mode='predict')
+    samples = classifier(torch.rand(2, 3, 16, 16), mode='predict')
     assert samples[0].pred_score.shape == (3,)
     children = {
-        kind: root.children[scope]
-        for kind, root in vars(registry.root).items()
+        registry_name: root.children[scope]
+        for registry_name, root in vars(registry.root).items()
         if isinstance(root, registry.root.Registry)
     }
-    for kind, names in declared('stand_ins').items():
-        assert not kind or all(children[kind].get(name) for name in names)
+    for registry_name, names in declared_rows('stand_ins').items():
+        assert not registry_name or all(children[registry_name].get(name) for name in names)
     with pytest.raises(MissingExtraError, match="type='Resizes' needs mmpretrain.*did you mean Re"):
         children['TRANSFORMS'].get('Resizes')
     assert children['PARAM_SCHEDULERS'].get('LinearLR')
 
 
-def test_pictures_of_a_test_need_mmpretrain():
-    mine('VisualizationHook', enable=False)
+def test_visualization_hook_needs_mmpretrain():
+    build_ours('VisualizationHook', enable=False)
     with rejects('pip install'):
-        mine('VisualizationHook', enable=True)
+        build_ours('VisualizationHook', enable=True)
 
 
-def test_other_augmentations_need_mmpretrain():
+def test_other_batch_augments_raise():
     with rejects('no batch_augments but Mixup'):
-        mine(
+        build_ours(
             'ClsDataPreprocessor',
             num_classes=3,
             batch_augments=dict(augments=[dict(type='CutMix', alpha=1.0)]),
         )
 
 
-def test_the_declaration_names_what_is_there():
-    (own,) = [one for one in projects() if one.stand_ins]
-    for names in own.stand_ins.values():
-        for name, place in names.items():
-            assert hasattr(importlib.import_module(place), name)
-    assert Path(importlib.import_module(place).__file__).parent.name == 'mmengine_alone'
+def test_declared_stand_ins_exist():
+    (project,) = [project for project in projects() if project.stand_ins]
+    for names in project.stand_ins.values():
+        for name, path in names.items():
+            module = importlib.import_module(path)
+            assert hasattr(module, name)
+            assert Path(module.__file__).parent.name == 'mmengine_alone'
 
 
-def test_a_head_is_there_without_mmpretrain(forget):
+def test_head_builds_without_mmpretrain(forget):
     forget('mmpretrain')
     importlib.import_module('vit_plugin.registry')
     head = mmengine.registry.MODELS.build(

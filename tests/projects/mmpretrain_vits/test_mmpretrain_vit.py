@@ -1,6 +1,6 @@
-"""MMPretrain's arguments and configs on our backbone. See also benchmarks/dropin.py."""
+"""MMPretrain's arguments and configs on our backbone; benchmarks/dropin.py tries more."""
 
-import mmpretrain.models  # noqa: F401  which fills the registry
+import mmpretrain.models  # noqa: F401  fills the registry
 import pytest
 import torch
 from mmengine.config import Config
@@ -13,7 +13,7 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.projects.mmpretrain_vits import mmpretrain_vit
 from vit_plugin.registry import MODELS
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # theirs
+pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of MMPretrain
 
 SIZES = dict(embed_dims=32, num_heads=2, feedforward_channels=64)
 TINY = dict(arch=dict(SIZES, num_layers=2), img_size=48)
@@ -36,7 +36,7 @@ TINY = dict(arch=dict(SIZES, num_layers=2), img_size=48)
         'llava/llava-7b-v1_caption.py',
     ],
 )
-def test_a_config_computes_the_same(config):
+def test_published_configs_compute_the_same(config):
     model = Config.fromfile(dropin.CONFIGS / config).to_dict()['model']
     ((_, backbone),) = dropin.backbones(model)
     assert dropin.compare(backbone, **SIZES) <= dropin.TOLERANCE
@@ -76,26 +76,26 @@ def test_a_config_computes_the_same(config):
     ],
 )
 @torch.no_grad()
-def test_arguments_mean_the_same(kind, changes):
+def test_arguments_have_the_same_effect(kind, changes):
     cfg = dict(dict(TINY, type=kind, patch_size=8), **changes)
-    mine = dropin.ours(cfg).double()
+    ours = dropin.ours(cfg).double()
     theirs = dropin.original(cfg).double()
     dropin.randomize(theirs)
     dropin.MENDED.get(kind, lambda model: None)(theirs)
-    mine.load_state_dict(theirs.state_dict(), strict=False)
-    mine.eval(), theirs.eval()
-    learning = {dropin.count(model) - dropin.learning(model) for model in (mine, theirs)}
-    assert len(learning) == 1, 'the same parameters are frozen'
+    ours.load_state_dict(theirs.state_dict(), strict=False)
+    ours.eval(), theirs.eval()
+    frozen = {dropin.count(model) - dropin.learning(model) for model in (ours, theirs)}
+    assert len(frozen) == 1, 'the same parameters are frozen'
     images = torch.randn(2, cfg.get('in_channels', 3), 72, 56, dtype=torch.float64)
-    assert dropin.difference(theirs(images), mine(images)) < dropin.TOLERANCE
+    assert dropin.difference(theirs(images), ours(images)) < dropin.TOLERANCE
 
 
 @pytest.mark.parametrize(
     'kind', ['VisionTransformer', 'DistilledVisionTransformer', 'DeiT3', 'ViTEVA02']
 )
-def test_names_of_archs(kind):
+def test_names_of_archs_are_those_of_mmpretrain(kind):
     ours, theirs = getattr(mmpretrain_vit, f'MM{kind}').archs, THEIRS.get(kind).arch_zoo
-    added = {'mocov3-small', 'mocov3-s'}  # by the constructor of MoCoV3ViT, to every class
+    added = {'mocov3-small', 'mocov3-s'}  # MoCoV3ViT's constructor adds these to every class
     assert ours.keys() == theirs.keys() - added
     for name, row in ours.items():
         assert dict(zip(mmpretrain_vit.SIZE_KEYS, row, strict=True)) == theirs[name]
@@ -161,13 +161,13 @@ def test_names_of_archs(kind):
         ('MAEViT', dict(mask_ratio=0.75), 'hides patches'),
     ],
 )
-def test_what_has_no_translation_is_named(kind, changes, words):
+def test_unsupported_arguments_raise(kind, changes, words):
     with rejects(words):
         dropin.ours(dict(dict(TINY, type=kind, patch_size=8), **changes))
 
 
-def test_a_whole_config_by_one_line(tmp_path):
-    """A config that inherits from MMPretrain's, and a checkpoint of its whole classifier."""
+def test_one_line_changes_the_backbone_of_a_config(tmp_path):
+    """A config that inherits from MMPretrain's gets our backbone, and loads its checkpoint."""
     small = (
         f'dict(arch=dict(_delete_=True, **{TINY["arch"]}), img_size=48), head=dict(in_channels=32)'
     )
@@ -180,19 +180,19 @@ def test_a_whole_config_by_one_line(tmp_path):
         )
         cfgs.append(Config.fromfile(config).model)
     with DefaultScope.overwrite_default_scope('mmpretrain'):
-        theirs, mine = map(THEIRS.build, cfgs)
-    assert isinstance(mine.backbone, VisionTransformer)
+        theirs, ours = map(THEIRS.build, cfgs)
+    assert isinstance(ours.backbone, VisionTransformer)
     dropin.randomize(theirs)
-    mine.load_state_dict(theirs.state_dict(), strict=False)
+    ours.load_state_dict(theirs.state_dict(), strict=False)
     images = torch.randn(2, 3, 48, 48)
-    mine.eval(), theirs.eval()
+    ours.eval(), theirs.eval()
     with torch.no_grad():
         torch.testing.assert_close(
-            mine.head(mine.extract_feat(images)), theirs.head(theirs.extract_feat(images))
+            ours.head(ours.extract_feat(images)), theirs.head(theirs.extract_feat(images))
         )
 
 
-def test_a_plain_backbone_says_what_takes_their_second_norm():
+def test_plain_backbone_rejects_their_second_norm():
     theirs = dropin.original(
         dict(TINY, type='VisionTransformer', patch_size=8, out_type='avg_featmap')
     )
@@ -205,9 +205,9 @@ def test_a_plain_backbone_says_what_takes_their_second_norm():
         plain.load_state_dict(theirs.state_dict(), strict=False)
 
 
-def test_ours_saves_and_loads_its_own(tmp_path):
-    mine = dropin.ours(dict(TINY, type='VisionTransformer', patch_size=8, out_type='avg_featmap'))
-    again = dropin.ours(dict(TINY, type='VisionTransformer', patch_size=8, out_type='avg_featmap'))
-    dropin.randomize(mine)
-    again.load_state_dict(mine.state_dict())
-    assert torch.equal(again.fc_norm.weight, mine.fc_norm.weight)
+def test_our_weights_are_saved_and_loaded(tmp_path):
+    model = dropin.ours(dict(TINY, type='VisionTransformer', patch_size=8, out_type='avg_featmap'))
+    loaded = dropin.ours(dict(TINY, type='VisionTransformer', patch_size=8, out_type='avg_featmap'))
+    dropin.randomize(model)
+    loaded.load_state_dict(model.state_dict())
+    assert torch.equal(loaded.fc_norm.weight, model.fc_norm.weight)

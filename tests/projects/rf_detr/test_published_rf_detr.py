@@ -1,4 +1,4 @@
-"""RF-DETR's files say what they are, and become the same model here."""
+"""The settings of RF-DETR's files are read from their content, and give the same model here."""
 
 from rejection import rejects
 
@@ -24,19 +24,17 @@ from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_run import as_run
 from vit_plugin.weights.source_layout import changed_tensors, export_to_source_layout
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 
 
 def settings_of(weights: dict, config: dict | None = None, **content) -> dict:
     """The config that is read from a file, and its classes under ``classes``."""
-    beside = dict(config=config or {})
-    settings, classes = rf_detr(
-        Published(Checkpoint('a.pth', dict(model=weights, **content), beside))
-    )
+    checkpoint = Checkpoint('a.pth', dict(model=weights, **content), dict(config=config or {}))
+    settings, classes = rf_detr(Published(checkpoint))
     return dict(settings, classes=classes)
 
 
-def test_a_bare_file_is_read_from_its_shapes():
+def test_settings_are_read_from_shapes():
     settings = settings_of(roboflow_weights())
     model = settings['model']
     assert len(settings['classes']) == model['bbox_head']['num_classes'] == 80
@@ -62,7 +60,7 @@ def test_a_bare_file_is_read_from_its_shapes():
         (20, 44, 2, [3, 6, 9, 12], 880),  # 2XL
     ],
 )
-def test_sizes_that_are_published(patch, side, windows, stages, size):
+def test_published_sizes_are_recognized(patch, side, windows, stages, size):
     weights = roboflow_weights()
     weights[f'{EMBEDDINGS}patch_embeddings.projection.weight'] = torch.zeros(64, 3, patch, patch)
     weights[f'{EMBEDDINGS}position_embeddings'] = torch.zeros(1, side**2 + 1, 64)
@@ -76,7 +74,7 @@ def test_sizes_that_are_published(patch, side, windows, stages, size):
     assert settings['test_dataloader']['dataset']['pipeline'][1]['scale'] == (size, size)
 
 
-def test_what_a_training_saved_counts_more():
+def test_settings_of_a_training_take_precedence():
     weights = roboflow_weights(rows=3)
     content = dict(
         args=dict(class_names=['cat', 'dog']),
@@ -92,15 +90,15 @@ def test_what_a_training_saved_counts_more():
     assert settings['test_dataloader']['dataset']['pipeline'][1]['scale'] == (128, 128)
 
 
-@pytest.mark.parametrize(('said', 'side'), [(dict(), 4), (dict(mask_downsample_ratio=8), 2)])
-def test_the_size_of_masks_is_that_of_the_config(said, side):
+@pytest.mark.parametrize(('fields', 'scale'), [(dict(), 4), (dict(mask_downsample_ratio=8), 2)])
+def test_the_size_of_masks_is_read_from_the_config(fields, scale):
     vit = dict(hidden_size=64, num_attention_heads=1, image_size=64, patch_size=16)
-    config = dict(model_type='rf_detr', backbone_config=vit, **said)
+    config = dict(model_type='rf_detr', backbone_config=vit, **fields)
     head = settings_of(roboflow_weights(masks=True), config)['model']['bbox_head']
-    assert head['mask_scale'] == side
+    assert head['mask_scale'] == scale
 
 
-def test_predicts_and_every_weight_is_used(tmp_path):
+def test_loaded_model_uses_every_weight(tmp_path):
     trained = load(roboflow_file(tmp_path / 'rf-detr.pth'), device='cpu')
     weights, state = roboflow_weights(), trained.model.state_dict()
     used = {name for name in weights if not name.endswith('mask_token')}
@@ -108,14 +106,14 @@ def test_predicts_and_every_weight_is_used(tmp_path):
     assert sum(value.numel() for name, value in state.items() if 'state' not in name) == count
     assert torch.equal(state['bbox_head.fc_cls.weight'], weights['class_embed.weight'])
     image = torch.randint(0, 256, (48, 64, 3), dtype=torch.uint8).numpy()
-    found = trained(image)
+    prediction = trained(image)
     assert len(trained.classes) == 80
-    assert len(found.boxes) == QUERIES
+    assert len(prediction.boxes) == QUERIES
 
 
-def test_unused_rows_propose_and_are_never_predicted(tmp_path):
+def test_unused_rows_are_never_predicted(tmp_path):
     weights = roboflow_weights()
-    weights['class_embed.bias'][0] = 100.0  # the background, in COCO's numbers
+    weights['class_embed.bias'][0] = 100.0  # row 0 stands for no category of COCO
     path = roboflow_file(tmp_path / 'rf-detr.pth', model=weights)
     model = load(path, device='cpu').model
     logits, *_ = model.bbox_head(model.extract_feat(torch.randn(1, 3, 64, 64)))
@@ -124,7 +122,7 @@ def test_unused_rows_propose_and_are_never_predicted(tmp_path):
 
 
 @pytest.mark.parametrize('kind', ['RfDetr', 'LwDetr'])
-def test_a_folder_of_transformers_computes_what_transformers_does(tmp_path, kind):
+def test_outputs_of_a_folder_equal_those_of_transformers(tmp_path, kind):
     from authors import FOLDER, recorded
 
     arrays = recorded(FOLDER / f'lw_detr/{kind}.npz')
@@ -133,9 +131,9 @@ def test_a_folder_of_transformers_computes_what_transformers_does(tmp_path, kind
     with torch.no_grad():
         feats = model.extract_feat(torch.from_numpy(arrays['images']).double())
         logits, boxes, *_ = model.bbox_head(feats)
-    for found, name in ((logits[-1], 'logits'), (boxes[-1], 'boxes')):
-        wanted = torch.from_numpy(arrays[f'whole/{name}'])
-        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-9)
+    for actual, name in ((logits[-1], 'logits'), (boxes[-1], 'boxes')):
+        expected = torch.from_numpy(arrays[f'whole/{name}'])
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-9)
     assert trained.classes == ['cat', 'dog', 'owl']
     assert model.data_preprocessor.mean.flatten().tolist() == [127.5] * 3
 
@@ -149,32 +147,32 @@ def test_a_folder_of_transformers_computes_what_transformers_does(tmp_path, kind
         (f'{EMBEDDINGS}patch_embeddings.projection.weight', (64, 4, 16, 16), 'have 4 channels'),
     ],
 )
-def test_others_are_refused_in_one_sentence(tmp_path, key, shape, message):
+def test_unsupported_models_raise(tmp_path, key, shape, message):
     weights = dict(roboflow_weights(), **{key: torch.ones(shape)})
     path = roboflow_file(tmp_path / 'a.pth', model=weights)
     with rejects(message):
         load(path, device='cpu')
 
 
-def test_arrays_of_other_ranks_are_one_sentence(tmp_path):
+def test_arrays_with_other_axes_raise(tmp_path):
     weights = roboflow_weights() | {'class_embed.weight': torch.ones(3)}
     with rejects('do not go together'):
         load(roboflow_file(tmp_path / 'a.pth', model=weights), device='cpu')
 
 
-def test_a_damaged_file_is_one_sentence(tmp_path):
+def test_missing_weights_raise(tmp_path):
     weights = roboflow_weights()
     del weights['refpoint_embed.weight']
     with rejects('it lacks refpoint_embed.weight'):
         load(roboflow_file(tmp_path / 'a.pth', model=weights), device='cpu')
 
 
-def test_a_detector_around_the_backbone_is_untouched(tmp_path):
-    """Also the second copy of its weights, and the settings of its training."""
+def test_trained_weights_change_only_their_tensors_in_the_file(tmp_path):
+    """A second copy of the weights is changed too; settings of the training are kept."""
     path = roboflow_file(tmp_path / 'rf-detr.pth', epoch=3)
     content = torch.load(path, weights_only=False)
-    again = {f'model.{name}': value for name, value in content['model'].items()}
-    torch.save(dict(content, state_dict=again), path)
+    copy = {f'model.{name}': value for name, value in content['model'].items()}
+    torch.save(dict(content, state_dict=copy), path)
     original = open_checkpoint(path)
     state = dict(as_run(original).weights)
     trained = Checkpoint('run.pth', dict(state_dict=state))
@@ -183,7 +181,8 @@ def test_a_detector_around_the_backbone_is_untouched(tmp_path):
     state[name] = state[name] + 1
     theirs = 'backbone.0.encoder.encoder.encoder.layer.11.mlp.fc1.weight'
     export_to_source_layout(original, trained, tmp_path / 'again.pth')
-    before, after = (torch.load(one, weights_only=False) for one in (path, tmp_path / 'again.pth'))
+    before = torch.load(path, weights_only=False)
+    after = torch.load(tmp_path / 'again.pth', weights_only=False)
     assert (after['epoch'], vars(after['args'])) == (3, vars(before['args']))
     for part, start in (('model', ''), ('state_dict', 'model.')):
         changed = {

@@ -1,4 +1,5 @@
-"""Every field of RF-DETR's configs is computed as transformers does, or named.
+"""Every field of RF-DETR's configs has the effect that it has in transformers, or is named in an
+error.
 
 Slow, and only with transformers 5: ``PYTHONPATH=FOLDER_OF_TRANSFORMERS pytest -m nightly``.
 """
@@ -25,7 +26,7 @@ DINOV2 = dict(
     patch_size=8,
     image_size=64,
 )
-GIVEN = dict(
+SMALL_FIELDS = dict(
     backbone_config=DINOV2,
     d_model=32,
     decoder_cross_attention_heads=2,
@@ -38,20 +39,22 @@ GIVEN = dict(
     num_labels=3,
     intermediate_size=128,
 )
-INSIDE = dict(out_indices=[1, 4], out_features=['stage1', 'stage4'], num_windows=4, image_size=32)
+SECOND_OF_BACKBONE = dict(
+    out_indices=[1, 4], out_features=['stage1', 'stage4'], num_windows=4, image_size=32
+)
 SECOND = dict(
     activation_function='gelu',
     decoder_activation_function='gelu',
     segmentation_head_activation_function='relu',
-    **{f'backbone_config.{name}': value for name, value in INSIDE.items()},
+    **{f'backbone_config.{name}': value for name, value in SECOND_OF_BACKBONE.items()},
 )
 
 
 def theirs(model):
     def outputs(images):
-        found = model(images)
-        masks = getattr(found, 'pred_masks', None)
-        return [found.logits, found.pred_boxes, *([] if masks is None else [masks])]
+        output = model(images)
+        masks = getattr(output, 'pred_masks', None)
+        return [output.logits, output.pred_boxes, *([] if masks is None else [masks])]
 
     return outputs
 
@@ -64,5 +67,5 @@ def ours(folder):
 @pytest.mark.parametrize('task', ['ObjectDetection', 'InstanceSegmentation'])
 def test_fields(tmp_path, task):
     model = getattr(transformers, f'RfDetrFor{task}')
-    walked = Walked(transformers.RfDetrConfig, model, GIVEN, SECOND, (64, 64), theirs, ours)
-    assert not walked.faults(tmp_path)
+    walk = Walked(transformers.RfDetrConfig, model, SMALL_FIELDS, SECOND, (64, 64), theirs, ours)
+    assert not walk.faults(tmp_path)

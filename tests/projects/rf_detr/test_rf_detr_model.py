@@ -1,11 +1,11 @@
-"""RF-DETR by its name: the paper's sizes, and what its windows do not fit."""
+"""RF-DETR in `train --data`: the paper's sizes, narrow backbones, and windows that do not fit."""
 
 import pytest
 from rejection import rejects
 from tiny_models import model_facts
 
 from vit_plugin.config.task_model import ModelFacts
-from vit_plugin.projects.rf_detr.rf_detr_model import LARGE, NANO, RF_DETR
+from vit_plugin.projects.rf_detr.rf_detr_model import RF_DETR, RF_DETR_LARGE, RF_DETR_NANO
 
 
 def facts(arch: object, side: int = 384) -> ModelFacts:
@@ -13,8 +13,10 @@ def facts(arch: object, side: int = 384) -> ModelFacts:
     return model_facts(dict(arch=arch, img_size=size, with_cls_token=False), size)
 
 
-@pytest.mark.parametrize(('row', 'layers', 'side'), [(NANO, 2, 384), (LARGE, 4, 704)])
-def test_a_size_is_that_of_the_paper(row, layers, side):
+@pytest.mark.parametrize(
+    ('row', 'layers', 'side'), [(RF_DETR_NANO, 2, 384), (RF_DETR_LARGE, 4, 704)]
+)
+def test_sizes_are_those_of_the_paper(row, layers, side):
     model = row.build(facts(row.arch, side))
     assert (row.side, row.stretched, row.arch) == (side, True, 'S/16')
     head, backbone = model['bbox_head'], model['backbone']
@@ -30,6 +32,6 @@ def test_a_narrow_backbone_has_a_narrow_head():
     assert (head['embed_dims'], head['num_groups'], head['num_queries']) == (96, 4, 60)
 
 
-def test_rotary_positions_have_no_windows():
+def test_backbone_with_rotary_positions_raises():
     with rejects(r'--model rf-detr: its windows do not fit .*Give another --arch'):
         RF_DETR.build(facts('timm://vit_small_patch16_dinov3.lvd1689m'))

@@ -1,4 +1,4 @@
-"""RF-DETR-Seg in MMDetection: masks of any size, and what is learned."""
+"""RF-DETR-Seg in MMDetection: sizes of masks, training and export."""
 
 from model_states import assert_all_learn
 
@@ -12,10 +12,10 @@ from published_models import QUERIES, roboflow_file, roboflow_weights
 from torch import nn
 
 from vit_plugin.deploy.deployed import deploy
-from vit_plugin.deploy.export import inputs, trace
+from vit_plugin.deploy.export import example_inputs, trace
 from vit_plugin.inference.load import load
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 SIZE = 64  # of the published file
 
 
@@ -25,14 +25,14 @@ def path(tmp_path_factory):
 
 
 def samples(*boxes: list[list[float]], shape: tuple[int, int] = (SIZE, SIZE)) -> list:
-    """Images with boxes as their masks."""
+    """A sample for each list of boxes, whose objects fill their boxes."""
     from mmdet.structures import DetDataSample
     from mmdet.structures.mask import BitmapMasks
 
-    found = []
-    for one in boxes:
-        masks = np.zeros((len(one), SIZE, SIZE), np.uint8)
-        for mask, (left, top, right, bottom) in zip(masks, one, strict=True):
+    images = []
+    for image_boxes in boxes:
+        masks = np.zeros((len(image_boxes), SIZE, SIZE), np.uint8)
+        for mask, (left, top, right, bottom) in zip(masks, image_boxes, strict=True):
             mask[int(top) : int(bottom), int(left) : int(right)] = 1
         meta = dict(
             img_shape=shape,
@@ -41,53 +41,54 @@ def samples(*boxes: list[list[float]], shape: tuple[int, int] = (SIZE, SIZE)) ->
             scale_factor=(1.0, 1.0),
         )
         objects = InstanceData(
-            bboxes=torch.tensor(one).reshape(-1, 4),
-            labels=torch.arange(len(one)),
+            bboxes=torch.tensor(image_boxes).reshape(-1, 4),
+            labels=torch.arange(len(image_boxes)),
             masks=BitmapMasks(masks, SIZE, SIZE),
         )
-        found.append(DetDataSample(metainfo=meta, gt_instances=objects))
-    return found
+        images.append(DetDataSample(metainfo=meta, gt_instances=objects))
+    return images
 
 
-def test_every_weight_is_used_and_masks_have_the_size_of_the_photograph(path):
+def test_every_weight_is_used_and_masks_have_the_size_of_the_image(path):
     trained = load(path, device='cpu')
     theirs = roboflow_weights(masks=True)
     ours = trained.model.state_dict()
     used = sum(value.numel() for name, value in theirs.items() if not name.endswith('mask_token'))
     assert sum(value.numel() for name, value in ours.items() if 'state' not in name) == used
     assert torch.equal(ours['bbox_head.masks.bias'], theirs['segmentation_head.bias'])
-    found = trained(np.random.default_rng(0).integers(0, 256, (48, 80, 3), dtype=np.uint8))
-    assert found.masks.shape == (QUERIES, 48, 80)
-    assert found.masks.dtype == bool
+    prediction = trained(np.random.default_rng(0).integers(0, 256, (48, 80, 3), dtype=np.uint8))
+    assert prediction.masks.shape == (QUERIES, 48, 80)
+    assert prediction.masks.dtype == bool
 
 
-def test_padding_is_cut_off():
-    """A mask of a padded image is that of the same image with its padding, without the latter."""
-    from vit_plugin.projects.detr_family.masked_head import predicted
+def test_masks_of_padding_are_cut_off():
+    """The masks of a padded image are those of the whole batch input, cut to the image."""
+    from vit_plugin.projects.detr_family.masked_head import make_prediction
 
     boxes, scores = torch.rand(2, 4), torch.rand(2)
     masks = torch.randn(2, 16, 16)
     meta = samples([], shape=(40, 56))[0].metainfo
     whole = samples([])[0].metainfo
     labels = torch.zeros(2, dtype=torch.long)
-    cut, all_ = (predicted(one, True, boxes, scores, labels, masks) for one in (meta, whole))
+    cut = make_prediction(meta, True, boxes, scores, labels, masks)
+    padded = make_prediction(whole, True, boxes, scores, labels, masks)
     assert cut.masks.shape == (2, 40, 56)
-    assert torch.equal(cut.masks, all_.masks[:, :40, :56])
+    assert torch.equal(cut.masks, padded.masks[:, :40, :56])
 
 
-def test_points_are_in_masks():
-    from vit_plugin.projects.detr_family.masked_head import inside
+def test_points_are_looked_up_in_masks():
+    from vit_plugin.projects.detr_family.masked_head import sample_masks
 
     (sample,) = samples([[0.0, 0.0, 16.0, 64.0], [32.0, 16.0, 64.0, 32.0]])
     points = torch.tensor([[0.1, 0.9], [0.75, 0.4], [1.0, 1.0]])
     masks = sample.gt_instances.masks.to_tensor(torch.bool, 'cpu')
-    found = inside(masks, torch.tensor([0, 1]), points)
-    assert found.tolist() == [[True, False, False], [False, True, False]]
+    is_inside = sample_masks(masks, torch.tensor([0, 1]), points)
+    assert is_inside.tolist() == [[True, False, False], [False, True, False]]
 
 
 @pytest.mark.parametrize('amp', [False, True])
 def test_learns(path, amp):
-    """Losses fall, and every parameter learns, also with an image without objects."""
+    """Losses fall and every parameter learns, although an image has no objects."""
     model = load(path, device='cpu').model.train()
     data = samples([[8.0, 8.0, 40.0, 40.0], [30.0, 20.0, 60.0, 60.0]], [])
     images, totals = torch.rand(2, 3, SIZE, SIZE), []
@@ -111,19 +112,20 @@ def test_learns(path, amp):
     assert totals[-1] < 0.95 * totals[0]
 
 
-def test_no_objects_at_all_have_gradients(path):
+def test_batches_without_objects_have_gradients(path):
     model = load(path, device='cpu').model.train()
     sum(model.loss(torch.rand(1, 3, SIZE, SIZE), samples([])).values()).backward()
     assert_all_learn(model)
 
 
 @pytest.mark.nightly
-def test_its_graph_predicts_the_same(path):
+def test_traced_graph_predicts_the_same(path):
     model = deploy(load(path, device='cpu').model)
     assert model.outputs == ('boxes', 'scores', 'labels', 'masks')
-    images = inputs(model, 255 * torch.rand(2, 3, SIZE, SIZE))
+    images = example_inputs(model, 255 * torch.rand(2, 3, SIZE, SIZE))
     graph = trace(model, (SIZE, SIZE)).module()
-    found, wanted = graph(*images), model(*images)
-    assert found[3].shape == (2, QUERIES, SIZE // 4, SIZE // 4)
-    assert model.difference(found, wanted) < 1e-4
-    assert model.difference((*found[:3], found[3].flip(2)), wanted) > 1e-2
+    outputs, expected = graph(*images), model(*images)
+    *others, masks = outputs
+    assert masks.shape == (2, QUERIES, SIZE // 4, SIZE // 4)
+    assert model.difference(outputs, expected) < 1e-4
+    assert model.difference((*others, masks.flip(2)), expected) > 1e-2  # compares masks, too

@@ -1,4 +1,4 @@
-"""RF-DETR's backbone. That it equals transformers' is tested with its head."""
+"""RF-DETR's backbone; test_lw_detr_head.py compares it with that of transformers."""
 
 import pytest
 import torch
@@ -8,27 +8,25 @@ from tiny_models import TINY
 
 from vit_plugin.models import VisionTransformer, WindowedViT
 
-TINY = dict(
-    arch=dict(TINY, num_layers=3),
-    img_size=48,
-)
+SMALL = dict(arch=dict(TINY, num_layers=3), img_size=48)
 
 
 def windows(size: int, *global_blocks: int) -> dict:
+    """Settings of ``encoder`` for windows of ``size`` x ``size`` patches."""
     return dict(window=dict(size=size, global_blocks=global_blocks))
 
 
-def random_(kind: type, **kwargs) -> VisionTransformer:
+def seeded_model(cls: type, **kwargs) -> VisionTransformer:
     torch.manual_seed(0)
-    model = kind(**TINY, **kwargs)
+    model = cls(**SMALL, **kwargs)
     torch.nn.init.normal_(model.cls_token)
     return model.eval()
 
 
-def test_one_window_is_a_plain_transformer():
+def test_one_window_equals_a_plain_transformer():
     plain, windowed = (
-        random_(VisionTransformer, out_type='featmap'),
-        random_(WindowedViT, encoder=windows(6)),
+        seeded_model(VisionTransformer, out_type='featmap'),
+        seeded_model(WindowedViT, encoder=windows(6)),
     )
     windowed.load_state_dict(plain.state_dict())
     images = torch.randn(2, 3, 48, 48)
@@ -36,31 +34,35 @@ def test_one_window_is_a_plain_transformer():
 
 
 @pytest.mark.parametrize('size', [(48, 48), (24, 48), (40, 56)])
-def test_a_window_sees_only_itself_until_a_global_block(size):
+def test_windows_are_separate_until_a_global_block(size):
     images = torch.randn(1, 3, *size)
     changed = images.clone()
     changed[..., :8, :8] = 0  # the first patch
     for blocks, spreads in (((), False), ((2,), True)):
-        model = random_(WindowedViT, encoder=windows(3, *blocks))
-        same = torch.isclose(*(model(one)[0] for one in (images, changed)), atol=1e-6).all(1)[0]
+        model = seeded_model(WindowedViT, encoder=windows(3, *blocks))
+        same = torch.isclose(model(images)[0], model(changed)[0], atol=1e-6).all(1)[0]
         assert tuple(same.shape) == (size[0] // 8, size[1] // 8)
         assert same[:3, :3].logical_not().any()
-        assert same[3:].all() and same[:, 3:].all() if not spreads else not same[:, 3:].any()
+        if spreads:
+            assert not same[:, 3:].any()
+        else:
+            assert same[3:].all()
+            assert same[:, 3:].all()
 
 
-def test_a_number_of_windows_divides_a_rectangle():
+def test_number_of_windows_divides_a_rectangle():
     images = torch.randn(1, 3, 48, 64)
     changed = images.clone()
     changed[..., :8, :8] = 0  # the first patch
-    model = random_(WindowedViT, encoder=dict(window=dict(number=2)))
-    same = torch.isclose(*(model(one)[0] for one in (images, changed)), atol=1e-6).all(1)[0]
+    model = seeded_model(WindowedViT, encoder=dict(window=dict(number=2)))
+    same = torch.isclose(model(images)[0], model(changed)[0], atol=1e-6).all(1)[0]
     assert same[:3, :4].logical_not().all()
     assert same[3:].all()
     assert same[:, 4:].all()
 
 
 def test_every_parameter_learns():
-    model = random_(WindowedViT, encoder=windows(3, 1), out_indices=(1, 2)).train()
+    model = seeded_model(WindowedViT, encoder=windows(3, 1), out_indices=(1, 2)).train()
     sum(out.square().mean() for out in model(torch.randn(2, 3, 48, 40))).backward()
     assert_all_learn(model)
 
@@ -81,6 +83,6 @@ def test_every_parameter_learns():
         (dict(encoder=windows(3), out_type='cls_token'), "take 'featmap' or 'pyramid'"),
     ],
 )
-def test_errors(kwargs, message):
+def test_wrong_arguments_raise(kwargs, message):
     with rejects(message):
-        WindowedViT(**TINY, **kwargs)
+        WindowedViT(**SMALL, **kwargs)

@@ -1,3 +1,5 @@
+"""DINO: its losses, its teacher, and hidden patches as in DINOv2."""
+
 import numpy as np
 import pytest
 import torch
@@ -45,8 +47,8 @@ def softmax(x: np.ndarray) -> np.ndarray:
     return x / x.sum(-1, keepdims=True)
 
 
-def test_the_loss_is_the_papers():
-    """Algorithm 1 of arXiv:2104.14294, in loops over views and images."""
+def test_loss_equals_loops_over_views_and_images():
+    """Algorithm 1 of arXiv:2104.14294."""
     head = DINOHead(out_channels=5, temperature=0.2, teacher_temperature=(0.1, 0.1))
     random = np.random.default_rng(0)
     student, teacher, center = (random.normal(size=size) for size in ((4, 3, 5), (2, 3, 5), (5,)))
@@ -68,11 +70,11 @@ def test_the_loss_is_the_papers():
 
 def test_the_teachers_temperature_rises(progress):
     head = DINOHead(out_channels=5, teacher_temperature=(0.04, 0.08), warmup=0.5)
-    found = []
+    temperatures = []
     for iteration in (0, 2, 5, 9):
         progress.update_info('iter', iteration)
-        found.append(head._teacher_temperature())
-    assert found == pytest.approx([0.04, 0.056, 0.08, 0.08])
+        temperatures.append(head._teacher_temperature())
+    assert temperatures == pytest.approx([0.04, 0.056, 0.08, 0.08])
 
 
 def test_prototypes_and_features_are_unit_vectors():
@@ -84,7 +86,7 @@ def test_prototypes_and_features_are_unit_vectors():
     assert len(list(neck.mlp.children())) == 5
 
 
-def test_a_step(model):
+def test_a_step_trains_the_student_only(model):
     losses = model.loss(views(16, 16, 8, 8, 8))
     losses['loss'].backward()
     assert all(
@@ -96,10 +98,8 @@ def test_a_step(model):
     assert not any(module.training for module in model.teacher.modules())
 
 
-def test_the_teacher_is_the_students_average(model):
-    """The first step copies; later ones weigh the old average by a momentum that grows to 1 on a
-    cosine.
-    """
+def test_the_teacher_is_the_average_of_the_student(model):
+    """The first step copies the student; after that, the momentum rises to 1 on a cosine."""
     model.loss(views(16, 16))
     source, average = model.neck.prototypes, model.teacher.module[1].prototypes
     assert torch.equal(source, average)
@@ -110,44 +110,45 @@ def test_the_teacher_is_the_students_average(model):
     torch.testing.assert_close(average, (1 - weight) * before + weight * source.data)
 
 
-def test_views_of_a_batch_are_computed_as_alone(model):
-    """The views of one size are computed together, and their order is kept."""
+def test_order_of_large_views_does_not_change_the_loss(model):
+    """Views of one size are computed together, and assigned to their teacher's views again."""
     model.eval()
     model.backbone.norm.weight.data.normal_()
-    together, alone = views(16, 16, 8), []
-    for order in (together, [together[1], together[0], together[2]]):
+    inputs, losses = views(16, 16, 8), []
+    for order in (inputs, [inputs[1], inputs[0], inputs[2]]):
         model.head.center.zero_()
-        alone.append(model.loss(order)['loss'].item())
-    assert alone[0] == pytest.approx(alone[1], rel=1e-5)
+        losses.append(model.loss(order)['loss'].item())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
-def masked(**options) -> DINO:
+def masked_dino(**options) -> DINO:
+    """A DINO that hides patches, as DINOv2 does."""
     torch.manual_seed(0)
     backbone = dict(BACKBONE, type='vit_plugin.IBOTViT', drop_path_rate=0.0)
     options = {'mask_ratio': (0.1, 0.5), 'koleo_weight': 0.1, **options}
     return DINO(backbone, NECK, HEAD, data_preprocessor=PREPROCESSOR, **options).train().double()
 
 
-def test_the_student_learns_what_it_does_not_see():
-    """Patches that are hidden from it, from the teacher's outputs of the same patches."""
-    model, seen = masked(), []
+def test_hidden_patches_are_compared_with_the_teacher():
+    """The student learns the teacher's outputs for the patches that are hidden from it."""
+    model, calls = masked_dino(), []
     inputs = [view.double() for view in views(16, 16, 8)]
     original = model.patch_head.patch_loss
-    model.patch_head.patch_loss = lambda *given: seen.append(given) or original(*given)
+    model.patch_head.patch_loss = lambda *args: calls.append(args) or original(*args)
     losses = model.loss(inputs)
     assert losses.keys() == {'loss_views', 'loss_patches', 'loss_koleo'}
-    outputs, targets, hidden = seen[0]
-    assert hidden.flatten(1).any(dim=1).sum() == 3
+    outputs, targets, hidden = calls[0]
+    assert hidden.flatten(1).any(dim=1).sum() == 3  # half of the six large views
     teacher, images = model.teacher.module, torch.cat(inputs[:2])
     for image, grid in enumerate(hidden):
         first = int(hidden[:image].sum())
-        for network, mask, found in (
+        for network, mask, all_outputs in (
             (teacher, None, targets),
             (model.student(), grid[None], outputs),
         ):
             tokens = network[0](images[image : image + 1], mask)[0][0][grid.flatten()]
-            part = found[first : first + len(tokens)]
-            torch.testing.assert_close(part, network[1]((tokens,))[-1])
+            outputs_of_image = all_outputs[first : first + len(tokens)]
+            torch.testing.assert_close(outputs_of_image, network[1]((tokens,))[-1])
     _, log = model.parse_losses(losses)
     assert log['loss'].item() == pytest.approx(sum(loss.item() for loss in losses.values()))
     sum(losses.values()).backward()
@@ -155,7 +156,7 @@ def test_the_student_learns_what_it_does_not_see():
     assert all(parameter.grad is not None for parameter in trained)
 
 
-def test_koleo_compares_images_of_each_large_view():
+def test_koleo_compares_images_within_each_large_view():
     model = DINO(BACKBONE, NECK, HEAD, koleo_weight=0.1, data_preprocessor=PREPROCESSOR).eval()
     inputs = views(16, 16, 16)
     losses = model.loss(inputs)
@@ -164,24 +165,27 @@ def test_koleo_compares_images_of_each_large_view():
     assert losses.keys() == {'loss_views', 'loss_koleo'}
 
 
-def test_with_nothing_hidden_the_views_are_dinos():
-    model, plain = masked(mask_ratio=(0.0, 0.0)), masked(mask_ratio=None, koleo_weight=0.0)
+def test_without_hidden_patches_the_loss_is_that_of_dino():
+    model, plain = (
+        masked_dino(mask_ratio=(0.0, 0.0)),
+        masked_dino(mask_ratio=None, koleo_weight=0.0),
+    )
     inputs = [view.double() for view in views(16, 16, 8)]
     losses = model.loss(inputs)
     assert losses['loss_patches'] == 0
     torch.testing.assert_close(plain.loss(inputs), dict(loss=losses['loss_views']))
 
 
-def test_a_backbone_that_hides_nothing_is_refused():
+def test_backbone_without_masks_raises():
     with rejects(r"mask_ratio hides patches; set type='vit_plugin.IBOT"):
         DINO(BACKBONE, NECK, HEAD, mask_ratio=(0.1, 0.5), data_preprocessor=PREPROCESSOR)
 
 
-def test_too_few_views_are_refused(model):
-    for given in (views(16)[0], views(16)):
+def test_too_few_views_raise(model):
+    for inputs in (views(16)[0], views(16)):
         with rejects('at least two views of each image are needed'):
-            model.loss(given)
+            model.loss(inputs)
 
 
-def test_it_is_registered():
+def test_dino_is_registered():
     assert MODELS.get('vit_plugin.DINO') is DINO

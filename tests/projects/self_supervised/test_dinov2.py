@@ -1,4 +1,4 @@
-"""The losses beside loops over the papers' equations, and the masks."""
+"""DINOv2's losses equal loops over the papers' equations; masks of patches."""
 
 import math
 
@@ -26,8 +26,8 @@ def randn(*size: int, seed: int = 0) -> Tensor:
     return torch.randn(*size, dtype=torch.float64, generator=generator)
 
 
-def transported(scores: np.ndarray) -> np.ndarray:
-    """Sinkhorn and Knopp's algorithm: prototypes, then samples, get the mass that is theirs."""
+def sinkhorn_with_loops(scores: np.ndarray) -> np.ndarray:
+    """The algorithm of Sinkhorn and Knopp: three times, normalize prototypes, then samples."""
     samples, prototypes = scores.shape
     mass = np.exp(scores)
     for _ in range(3):
@@ -42,15 +42,15 @@ def softmax(x: np.ndarray) -> np.ndarray:
     return np.exp(x) / np.exp(x).sum(-1, keepdims=True)
 
 
-def test_sinkhorn_and_knopp():
+def test_sinkhorn_knopp_equals_loops_and_balances():
     scores = randn(2, 5, 7)
-    expected = transported(scores.flatten(0, 1).numpy()).reshape(2, 5, 7)
+    expected = sinkhorn_with_loops(scores.flatten(0, 1).numpy()).reshape(2, 5, 7)
     torch.testing.assert_close(sinkhorn_knopp(scores).numpy(), expected, **EXACT)
     balanced = sinkhorn_knopp(scores, iterations=200).sum(dim=(0, 1))
     torch.testing.assert_close(balanced, torch.full_like(balanced, 10 / 7))
 
 
-def test_koleo_is_the_log_of_the_distance_to_the_nearest():
+def test_koleo_is_the_mean_log_distance_to_the_nearest():
     features = randn(40, 6)
     units = [row / math.sqrt(sum(row**2)) for row in features.numpy()]
     terms = []
@@ -62,7 +62,7 @@ def test_koleo_is_the_log_of_the_distance_to_the_nearest():
     torch.testing.assert_close(koleo(features).item(), -np.mean(terms), **EXACT)
 
 
-def test_koleo_spreads():
+def test_koleo_gradient_spreads_features():
     features = (randn(8, 3) + 4).requires_grad_()
     before = koleo(features)
     before.backward()
@@ -70,8 +70,8 @@ def test_koleo_spreads():
 
 
 @pytest.mark.parametrize('centering', ['mean', 'sinkhorn_knopp'])
-def test_the_loss_of_hidden_patches_is_ibots(centering):
-    """In loops over images and patches; an image without hidden patches counts, with zero."""
+def test_patch_loss_equals_loops(centering):
+    """iBOT's loss: an image without hidden patches counts with a loss of zero."""
     head = DINOHead(5, temperature=0.2, teacher_temperature=(0.1, 0.1), centering=centering)
     head = head.double()
     center = head.center.copy_(randn(5, seed=1)).numpy().copy()
@@ -83,28 +83,28 @@ def test_the_loss_of_hidden_patches_is_ibots(centering):
         moved = 0.9 * center + 0.1 * teacher.numpy().mean(axis=0)
         torch.testing.assert_close(head.center.numpy(), moved, **EXACT)
     else:
-        goals = transported(teacher.numpy() / 0.1)
+        goals = sinkhorn_with_loops(teacher.numpy() / 0.1)
     total, patch = 0.0, 0
     for image in hidden:
-        number = int(image.sum())
-        for _ in range(number):
+        count = int(image.sum())
+        for _ in range(count):
             logs = np.log(softmax(student[patch].numpy() / 0.2))
-            total -= sum(goals[patch] * logs) / number / len(hidden)
+            total -= sum(goals[patch] * logs) / count / len(hidden)
             patch += 1
     torch.testing.assert_close(loss.item(), total, **EXACT)
 
 
-def test_the_loss_of_images_is_balanced_too():
+def test_image_loss_with_sinkhorn_knopp_equals_loops():
     head = DINOHead(5, teacher_temperature=(0.1, 0.1), centering='sinkhorn_knopp').double()
     student, teacher = randn(3, 4, 5, seed=2), randn(2, 4, 5, seed=3) / 5
-    goals = transported(teacher.flatten(0, 1).numpy() / 0.1).reshape(2, 4, 5)
+    goals = sinkhorn_with_loops(teacher.flatten(0, 1).numpy() / 0.1).reshape(2, 4, 5)
     logs = np.log(softmax(student.numpy() / 0.1))
     terms = [-(goals[g] * logs[v]).sum(-1) for g in range(2) for v in range(3) if g != v]
     torch.testing.assert_close(head.loss(student, teacher).item(), np.mean(terms), **EXACT)
 
 
 @pytest.mark.parametrize('centering', ['mean', 'sinkhorn_knopp'])
-def test_nothing_hidden_is_no_loss(centering):
+def test_no_hidden_patches_give_zero_loss(centering):
     head = DINOHead(5, centering=centering)
     nothing = torch.zeros(0, 5, requires_grad=True)
     loss = head.patch_loss(nothing, nothing.detach(), torch.zeros(3, 2, 2, dtype=torch.bool))
@@ -113,7 +113,7 @@ def test_nothing_hidden_is_no_loss(centering):
     assert torch.isfinite(head.center).all()
 
 
-def test_half_of_the_masks_hide_their_share_in_blocks():
+def test_half_of_the_masks_hide_blocks_of_the_given_shares():
     torch.manual_seed(0)
     masks = block_masks(400, (14, 10), (0.1, 0.5))
     shares = masks.double().mean(dim=(1, 2))
@@ -122,7 +122,8 @@ def test_half_of_the_masks_hide_their_share_in_blocks():
     expected = torch.linspace(0.1, 0.5, 200).double()
     assert (expected - shares[shares > 0].sort()[0]).abs().max() < 0.05
     assert shares.max() <= 0.5
-    # Random patches have as many neighbors that are hidden as there are hidden patches.
+    # If patches were hidden independently, and at most half of them, there would be no more pairs
+    # of hidden neighbors than hidden patches, but for chance.
     pairs = (masks[:, 1:] & masks[:, :-1]).sum() + (masks[:, :, 1:] & masks[:, :, :-1]).sum()
     assert pairs > 1.4 * masks.sum()
     assert not torch.equal(masks, block_masks(400, (14, 10), (0.1, 0.5)))
@@ -130,7 +131,7 @@ def test_half_of_the_masks_hide_their_share_in_blocks():
     assert torch.equal(masks, block_masks(400, (14, 10), (0.1, 0.5)))
 
 
-def test_small_grids_and_no_share():
+def test_small_grids_and_zero_shares_give_valid_masks():
     for grid in ((1, 1), (2, 3), (4, 4)):
         masks = block_masks(64, grid, (0.1, 0.5))
         assert masks.double().mean(dim=(1, 2)).max() <= 0.5
@@ -139,29 +140,30 @@ def test_small_grids_and_no_share():
 
 
 def gradients(centering: str, images: Tensor, patches: Tensor, hidden: Tensor) -> list[Tensor]:
-    """Of the class token's and the patches' loss, and the centers after it."""
+    """Gradients of the class token's and the patches' loss, then the updated centers."""
     heads = [DINOHead(5, centering=centering).double() for _ in range(2)]
     students = [(images / 3).flip(0).requires_grad_(), (patches / 3).flip(1).requires_grad_()]
     loss = heads[0].loss(students[0], images) + heads[1].patch_loss(students[1], patches, hidden)
     return [*torch.autograd.grad(loss, students), *(head.center for head in heads)]
 
 
-def its_part(centering: str, data: list[Tensor], expected: list[Tensor]) -> None:
+def assert_mean_gradients(centering: str, data: list[Tensor], expected: list[Tensor]) -> None:
+    """On each of two ranks, use half of the six images and their hidden patches."""
     images, patches, hidden = data
-    part = slice(3 * get_rank(), 3 * get_rank() + 3)
+    half = slice(3 * get_rank(), 3 * get_rank() + 3)
     first = hidden[:3].sum()
-    mine = slice(0, first) if get_rank() == 0 else slice(first, None)
-    found = gradients(centering, images[:, part], patches[mine], hidden[part])
-    # DDP takes the mean over the processes.
-    torch.testing.assert_close(found[0] / 2, expected[0][:, part])
-    torch.testing.assert_close(found[1] / 2, expected[1][mine])
-    torch.testing.assert_close(found[2:], expected[2:])
+    own_patches = slice(0, first) if get_rank() == 0 else slice(first, None)
+    actual = gradients(centering, images[:, half], patches[own_patches], hidden[half])
+    # DDP takes the mean over the ranks.
+    torch.testing.assert_close(actual[0] / 2, expected[0][:, half])
+    torch.testing.assert_close(actual[1] / 2, expected[1][own_patches])
+    torch.testing.assert_close(actual[2:], expected[2:])
 
 
 @pytest.mark.parametrize('centering', ['mean', 'sinkhorn_knopp'])
-def test_two_processes_have_the_gradient_of_one(centering, tmp_path):
-    """Though one has more hidden patches."""
+def test_two_ranks_have_the_gradient_of_one(centering, tmp_path):
+    """Although they have different numbers of hidden patches."""
     hidden = torch.zeros(6, 2, 2, dtype=torch.bool)
     hidden[0], hidden[2, 0], hidden[4, 0, 0] = True, True, True
     data = [randn(2, 6, 5) / 5, randn(7, 5, seed=1) / 5, hidden]
-    on_ranks(2, tmp_path, its_part, centering, data, gradients(centering, *data))
+    on_ranks(2, tmp_path, assert_mean_gradients, centering, data, gradients(centering, *data))

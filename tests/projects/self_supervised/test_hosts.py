@@ -1,4 +1,4 @@
-"""MMPretrain's algorithms with our backbone: beside its own, and stopped and resumed."""
+"""Self-supervised algorithms with our backbone: compared with MMPretrain, resumed, fine-tuned."""
 
 import pytest
 import torch
@@ -45,8 +45,8 @@ def build(backbone: dict) -> nn.Module:
     return model.double().train()
 
 
-def test_mocov3_equals_that_on_mmpretrains_backbone():
-    """In the loss of three steps, between which the momentum encoder follows."""
+def test_mocov3_loss_equals_that_on_mmpretrains_backbone():
+    """In three steps, so the updates of the momentum encoder are compared too."""
     MessageHub.get_current_instance().update_info('max_iters', 10)
     theirs = build(
         dict(type='MoCoV3ViT', arch=ARCH, img_size=32, patch_size=8, stop_grad_conv1=True)
@@ -139,23 +139,15 @@ MASK = dict(
 
 
 def options_of(name: str) -> dict:
-    """Settings of the tiny run that make it one without labels."""
+    """Changes of the tiny run that pretrain with an algorithm."""
     view = dict(VIEW, number=1 if name in ('mae', 'simmim') else 2)
     return unlabeled(ALGORITHMS[name], view, [MASK] if name == 'simmim' else [])
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    'name',
-    [
-        pytest.param(name, marks=pytest.mark.nightly)
-        if name in ('dinov2', 'mae', 'simmim')
-        else name
-        for name in ALGORITHMS
-    ],
-)
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(name, tmp_path):
-    """With the averages of the weights, their step and DINO's center."""
+@pytest.mark.parametrize('name', ALGORITHMS)
+def test_resumed_run_ends_as_an_uninterrupted_one(name, tmp_path):
+    """Also the averages of the weights, their step and DINO's center."""
     train(tiny_cfg(tmp_path / 'whole', **options_of(name)))
     stop_and_resume(tmp_path / 'stopped', 6, 'epoch', **options_of(name))
     assert (
@@ -164,7 +156,7 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(name, tmp_path):
     )
 
 
-def test_the_backbone_of_a_pretraining_is_fine_tuned():
+def test_pretrained_backbone_loads_into_a_classifier():
     """Keys outside the backbone are reported: by torch in ``load_from``, by ``load_weights``."""
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         pretrained = MODELS.build(ALGORITHMS['simmim'])
@@ -175,14 +167,14 @@ def test_the_backbone_of_a_pretraining_is_fine_tuned():
                 head=dict(type='vit_plugin.ViTClsHead', num_classes=10, in_channels=32),
             )
         )
-    found = classifier.load_state_dict(pretrained.state_dict(), strict=False)
+    keys = classifier.load_state_dict(pretrained.state_dict(), strict=False)
     assert 'mask_token' in str(load_weights(classifier, pretrained.state_dict()))
-    assert {key.partition('.')[0] for key in found.missing_keys} == {'head'}
-    assert set(found.unexpected_keys) == {'neck.decoder.0.weight', 'neck.decoder.0.bias'}
+    assert {key.partition('.')[0] for key in keys.missing_keys} == {'head'}
+    assert set(keys.unexpected_keys) == {'neck.decoder.0.weight', 'neck.decoder.0.bias'}
 
 
 @pytest.mark.parametrize('prefix', ['backbone.', 'teacher.module.0.'])
-def test_student_or_teacher_is_taken_by_its_prefix(prefix, tmp_path):
+def test_prefix_selects_student_or_teacher(prefix, tmp_path):
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         pretrained = MODELS.build(ALGORITHMS['dino'])
     source = pretrained.get_submodule(prefix.rstrip('.'))
@@ -198,7 +190,7 @@ def test_student_or_teacher_is_taken_by_its_prefix(prefix, tmp_path):
     assert torch.equal(backbone.blocks[1].attn.qkv.weight, source.blocks[1].attn.qkv.weight)
 
 
-def test_averages_inside_a_sharded_model_are_refused():
+def test_averages_inside_a_sharded_model_raise():
     from vit_plugin.engine.sharding.shard import check_averages
 
     with DefaultScope.overwrite_default_scope('mmpretrain'):

@@ -1,4 +1,4 @@
-"""Encoders that hide patches, beside MMPretrain's."""
+"""Encoders that hide patches equal those of MMPretrain, and see nothing of hidden patches."""
 
 import re
 
@@ -52,25 +52,25 @@ def renamed(name: str) -> str:
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_mae_equals_mmpretrains():
+def test_mae_equals_that_of_mmpretrain():
     theirs = randomize(build(dict(type='MAEViT', arch=ARCH, img_size=32, patch_size=8)))
     ours = build(dict(PURE, type='vit_plugin.MAEViT', numerics='timm'))
     load_weights(ours, theirs.state_dict())
     torch.manual_seed(0)
-    tokens, mask, places = theirs(images())
+    tokens, mask, order = theirs(images())
     torch.manual_seed(0)
-    found = ours(images())
-    torch.testing.assert_close(found[0], tokens, rtol=0, atol=1e-12)
-    assert torch.equal(found[1].float(), mask)
-    assert torch.equal(found[2], places)
+    outputs = ours(images())
+    torch.testing.assert_close(outputs[0], tokens, rtol=0, atol=1e-12)
+    assert torch.equal(outputs[1].float(), mask)
+    assert torch.equal(outputs[2], order)
     torch.testing.assert_close(
         ours(images(), mask=None)[0], theirs(images(), mask=None)[0][:, 0], rtol=0, atol=1e-12
     )
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_simmim_equals_mmpretrains_masked_vit():
-    """MMPretrain has SimMIM on Swin alone. Its BEiT hides patches of a ViT in the same way."""
+def test_simmim_equals_masked_beit_of_mmpretrain():
+    """MMPretrain has SimMIM only on Swin, but its BEiT hides patches of a ViT in the same way."""
     theirs = randomize(
         build(
             dict(
@@ -92,19 +92,19 @@ def test_simmim_equals_mmpretrains_masked_vit():
             encoder=dict(qkv_bias='qv', layer_scale_init_value=0.1),
         )
     )
-    found = ours.load_state_dict(
+    keys = ours.load_state_dict(
         {renamed(name): value for name, value in theirs.state_dict().items()}, strict=False
     )
-    assert (found.missing_keys, found.unexpected_keys) == ([], [])
+    assert (keys.missing_keys, keys.unexpected_keys) == ([], [])
     mask = (torch.rand(2, 4, 4, generator=torch.Generator().manual_seed(1)) < 0.5).long()
     expected = theirs(images(), mask)[0]
-    found = ours(images(), mask)[0].flatten(2).transpose(1, 2)
-    torch.testing.assert_close(found, expected[:, 1:], rtol=0, atol=1e-12)
+    tokens = ours(images(), mask)[0].flatten(2).transpose(1, 2)
+    torch.testing.assert_close(tokens, expected[:, 1:], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize('options', [PURE, HYBRID], ids=['pure', 'hybrid'])
-def test_nothing_of_a_hidden_patch_is_seen(options):
-    """Also not by the CNN, whose fields overlap."""
+def test_pixels_of_hidden_patches_do_not_matter(options):
+    """Also not to a CNN, although its receptive fields overlap."""
     encoder = randomize(MAEViT(**options).double())
     torch.manual_seed(0)
     tokens, mask, _ = encoder(images())
@@ -126,13 +126,13 @@ def test_nothing_of_a_hidden_patch_is_seen(options):
 
 
 @pytest.mark.parametrize('kind', [MAEViT, SimMIMViT])
-def test_without_a_mask_it_is_the_vision_transformer(kind):
+def test_without_a_mask_outputs_equal_those_of_vision_transformer(kind):
     encoder, plain = (
         kind(**HYBRID),
         VisionTransformer(**HYBRID, out_type='featmap' if kind is SimMIMViT else None),
     )
-    found = plain.load_state_dict(randomize(encoder).state_dict(), strict=False)
-    assert (found.missing_keys, found.unexpected_keys) == (
+    keys = plain.load_state_dict(randomize(encoder).state_dict(), strict=False)
+    assert (keys.missing_keys, keys.unexpected_keys) == (
         [],
         ['mask_token'] if kind is SimMIMViT else [],
     )
@@ -142,19 +142,17 @@ def test_without_a_mask_it_is_the_vision_transformer(kind):
 
 @pytest.mark.parametrize('options', [PURE, HYBRID], ids=['pure', 'hybrid'])
 @pytest.mark.parametrize('out_type', ['cls_token', 'avg_featmap'])
-def test_ibots_encoder_returns_patches_and_vector(options, out_type):
+def test_ibot_encoder_returns_patches_and_vector(options, out_type):
     """They are the outputs of two other encoders with the same weights, masked or not."""
     encoder = randomize(IBOTViT(**options, out_type=out_type).double())
-    maps, plain = (
-        kind(**options, out_type=kind_of_output).double()
-        for kind, kind_of_output in ((SimMIMViT, 'featmap'), (VisionTransformer, out_type))
-    )
+    maps = SimMIMViT(**options, out_type='featmap').double()
+    plain = VisionTransformer(**options, out_type=out_type).double()
     maps.load_state_dict(encoder.state_dict())
     plain.load_state_dict(encoder.state_dict(), strict=False)
     mask = torch.rand(2, 4, 4, generator=torch.Generator().manual_seed(1)) < 0.5
-    for given in (None, mask):
-        patches, vector = encoder(images(), given)
-        expected = maps(images(), given)[0].flatten(2).transpose(1, 2)
+    for optional_mask in (None, mask):
+        patches, vector = encoder(images(), optional_mask)
+        expected = maps(images(), optional_mask)[0].flatten(2).transpose(1, 2)
         torch.testing.assert_close(patches, expected, rtol=0, atol=1e-12)
         if out_type == 'avg_featmap':
             torch.testing.assert_close(vector, expected.mean(dim=1), rtol=0, atol=1e-12)
@@ -162,7 +160,7 @@ def test_ibots_encoder_returns_patches_and_vector(options, out_type):
     assert not torch.equal(encoder(images(), mask)[-1], encoder(images())[-1])
 
 
-def test_the_mask_token_is_a_token():
+def test_the_mask_token_has_the_settings_of_a_token():
     encoder = SimMIMViT(**PURE)
     assert 'mask_token' in encoder.no_weight_decay()
     assert encoder.get_layer_depth('backbone.mask_token', 'backbone.') == encoder.get_layer_depth(
@@ -195,19 +193,19 @@ def test_the_mask_token_is_a_token():
         ),
     ],
 )
-def test_what_cannot_be_is_said(kind, options, sentence):
+def test_wrong_arguments_raise(kind, options, sentence):
     with rejects(sentence):
         kind(**{**PURE, **options})
 
 
-def test_a_mask_of_another_size_is_refused():
+def test_mask_of_another_size_raises():
     with rejects('mask of 2 x 2 patches of 8 pixels does not fit images of 32 x 32'):
         SimMIMViT(**PURE)(images().float(), torch.ones(2, 2, 2))
     with rejects('mask of 4 x 4 patches of 8 pixels does not fit images of 64 x 64'):
         MAEViT(**PURE)(torch.zeros(1, 3, 64, 64))
 
 
-def test_a_frozen_stem_stays(recwarn):
+def test_frozen_stem_gets_no_gradient(recwarn):
     encoder = VisionTransformer(**PURE, patch_embed=dict(frozen=True)).train()
     encoder(images().float())[0].sum().backward()
     assert {name for name, parameter in encoder.named_parameters() if parameter.grad is None} == {
@@ -217,14 +215,16 @@ def test_a_frozen_stem_stays(recwarn):
     assert not encoder.patch_embed.training
 
 
-def test_positions_that_end_one_step_earlier():
-    """facebookresearch/mae `pos_embed.py`: wavelengths of 10,000 ** (i / quarter)."""
+def test_sincos_positions_without_endpoint_equal_the_authors():
+    """As in `pos_embed.py` of facebookresearch/mae: wavelengths of 10,000 ** (i / quarter), where a
+    quarter of the width is 8.
+    """
     encoder = VisionTransformer(**PURE, pos_embed=dict(type='sincos2d', endpoint=False))
     table = encoder.position.table(None, (4, 4))[0]
     column, row = 3, 2
     waves = 10_000 ** -(torch.arange(8) / 8)
     expected = torch.cat(
-        [f(place * waves) for place in (column, row) for f in (torch.sin, torch.cos)]
+        [f(coordinate * waves) for coordinate in (column, row) for f in (torch.sin, torch.cos)]
     )
     torch.testing.assert_close(table[row * 4 + column], expected)
 
@@ -237,7 +237,7 @@ def test_positions_that_end_one_step_earlier():
         ('SimMIMViT', dict(in_channels=32, encoder_stride=16), 'encoder_stride=16 .*: set it to 8'),
     ],
 )
-def test_decoders_of_hidden_patches_are_compared(kind, neck, words):
+def test_decoders_of_another_width_or_stride_raise(kind, neck, words):
     backbone = dict(PURE, type=f'vit_plugin.{kind}')
     with rejects(f'model.neck.{words}'):
         check_channels(dict(backbone=backbone, neck=dict(type='Decoder', **neck)))

@@ -1,4 +1,4 @@
-"""The table of hybrids in docs/models.md is what the models are."""
+"""The table of hybrids in docs/models.md agrees with the models."""
 
 import re
 from pathlib import Path
@@ -19,27 +19,30 @@ PLAIN = re.findall(r'`(vit_\w+)`', SECTION)
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('row', ROWS, ids=[row[0] for row in ROWS])
-def test_a_row_is_what_the_model_is(row):
+def test_a_row_agrees_with_its_model(row):
     name, strides, channels, millions, size = row
-    given = {} if size == 'any' else dict(img_size=int(size))
+    options = {} if size == 'any' else dict(img_size=int(size))
     sides = (256, 320) if size == 'any' else (int(size),)
     with torch.device('meta'):
-        model = TimmBackbone(name, out_type='pyramid', **given).eval()
+        model = TimmBackbone(name, out_type='pyramid', **options).eval()
         assert ', '.join(map(str, model.strides)) == strides
         assert ', '.join(map(str, model.channels)) == channels
-        assert f'{sum(one.numel() for one in model.parameters()) / 1e6:.1f}' == millions
+        count = sum(parameter.numel() for parameter in model.parameters())
+        assert f'{count / 1e6:.1f}' == millions
         for side in sides:
             maps = model(torch.empty(1, 3, side, side))
-            assert [one.shape[-1] for one in maps] == [side // stride for stride in model.strides]
+            assert [level.shape[-1] for level in maps] == [
+                side // stride for stride in model.strides
+            ]
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('name', PLAIN)
-def test_an_encoder_of_one_width_is_a_model_of_ours(name):
+def test_named_plain_encoders_are_vision_transformers(name):
     with torch.device('meta'):
         VisionTransformer(arch=f'timm://{name}')
 
 
-def test_the_table_was_found():
+def test_the_table_is_parsed():
     assert len(ROWS) > 10
     assert len(PLAIN) > 2

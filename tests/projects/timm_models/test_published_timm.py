@@ -1,4 +1,4 @@
-"""Folders that timm writes become the same model here, with its classes and pixels."""
+"""Folders that timm writes become the same model here, with its classes and preprocessing."""
 
 import json
 
@@ -25,6 +25,7 @@ NAMES = ['cat', 'dog', 'owl']
 
 
 def folder_of(path, name, **options):
+    """Save a model of timm with random weights and named classes; return the folder."""
     torch.manual_seed(0)
     model = timm.create_model(name, num_classes=3, **{**SIZES, **options}).eval()
     for value in model.parameters():
@@ -35,25 +36,26 @@ def folder_of(path, name, **options):
 
 
 def edit(path, **changes):
+    """Change entries of the config.json in a folder."""
     config = json.loads((path / 'config.json').read_text())
     (path / 'config.json').write_text(json.dumps(config | changes))
 
 
 @pytest.mark.parametrize('name', MODELS)
-def test_logits_names_and_pixels(name, tmp_path):
+def test_logits_classes_and_pixels_equal_those_of_timm(name, tmp_path):
     folder = folder_of(tmp_path / 'theirs', name, **MODELS[name])
     theirs = timm.create_model(f'local-dir:{folder}', pretrained=True).eval()
-    mine = load(f'local-dir:{folder}', device='cpu')
-    assert mine.classes == ['cat', 'a dog', 'owl']
+    ours = load(f'local-dir:{folder}', device='cpu')
+    assert ours.classes == ['cat', 'a dog', 'owl']
     pixels = timm.data.resolve_data_config(pretrained_cfg=theirs.pretrained_cfg)
     image = np.random.default_rng(0).integers(0, 256, (70, 41, 3), dtype=np.uint8)
-    wanted = timm.data.create_transform(**pixels)(Image.fromarray(image))[None]
-    sample = mine.sample(np.ascontiguousarray(image[..., ::-1]))
-    found = mine.model.data_preprocessor(pseudo_collate([sample]), False)['inputs']
-    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
+    expected = timm.data.create_transform(**pixels)(Image.fromarray(image))[None]
+    sample = ours.sample(np.ascontiguousarray(image[..., ::-1]))
+    inputs = ours.model.data_preprocessor(pseudo_collate([sample]), False)['inputs']
+    torch.testing.assert_close(inputs, expected, rtol=0, atol=1e-5)
     with torch.no_grad():
-        logits = mine.model.head(mine.model.extract_feat(found))
-        torch.testing.assert_close(logits, theirs(found), rtol=1e-4, atol=1e-4)
+        logits = ours.model.head(ours.model.extract_feat(inputs))
+        torch.testing.assert_close(logits, theirs(inputs), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -74,18 +76,17 @@ def test_logits_names_and_pixels(name, tmp_path):
         (dict(pretrained_cfg=dict(custom_load=True)), 'custom_load=True'),
     ],
 )
-def test_each_entry_is_used_or_named(tmp_path, changes, words):
+def test_unsupported_entries_raise(tmp_path, changes, words):
     folder = folder_of(tmp_path / 'theirs', 'vit_base_patch16_224')
     config = json.loads((folder / 'config.json').read_text())
     for name, value in changes.items():
-        if isinstance(value, dict):
-            changes = {name: {**config[name], **value}}
-    edit(folder, **changes)
+        merged = {**config[name], **value} if isinstance(value, dict) else value
+        edit(folder, **{name: merged})
     with rejects(words):
         load(folder, device='cpu')
 
 
-def test_without_names_classes_are_numbers(tmp_path):
+def test_classes_without_names_are_numbered(tmp_path):
     folder = folder_of(tmp_path / 'theirs', 'vit_base_patch16_224')
     edit(folder, label_names=None, label_descriptions=None)
     assert load(folder, device='cpu').classes == ['class 0', 'class 1', 'class 2']
@@ -95,31 +96,33 @@ def test_without_names_classes_are_numbers(tmp_path):
     ('name', 'size'),
     [('resnet10t', 64), ('convnext_atto', 64), ('swin_tiny_patch4_window7_224', 224)],
 )
-def test_a_model_that_timm_computes(name, size, tmp_path):
+def test_models_computed_by_timm_have_the_same_logits(name, size, tmp_path):
     torch.manual_seed(0)
     theirs = timm.create_model(name, num_classes=3).eval()
     labels = dict(label_names=NAMES)
     save_for_hf(theirs, str(tmp_path / 'theirs'), safe_serialization=True, model_config=labels)
-    mine = load(tmp_path / 'theirs', device='cpu')
-    assert mine.classes == NAMES
+    ours = load(tmp_path / 'theirs', device='cpu')
+    assert ours.classes == NAMES
     images = torch.rand(2, 3, size, size)
     with torch.no_grad():
-        features = mine.model.extract_feat(images)
+        features = ours.model.extract_feat(images)
         assert torch.equal(
             features[-1], theirs.forward_head(theirs.forward_features(images), pre_logits=True)
         )
-        torch.testing.assert_close(mine.model.head(features), theirs(images))
+        torch.testing.assert_close(ours.model.head(features), theirs(images))
 
 
-def test_a_name_of_timm_is_as_its_folder(tmp_path, monkeypatch):
+def test_timm_name_loads_with_imagenet_classes(tmp_path, monkeypatch):
     torch.manual_seed(0)
     theirs = timm.create_model('resnet10t').eval()
-    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda name: theirs.state_dict())
-    mine = load('timm://resnet10t.c3_in1k', device='cpu')
-    assert mine.classes[0] == 'tench, Tinca tinca'
+    monkeypatch.setattr(
+        'vit_plugin.weights.opening.download_timm', lambda name: theirs.state_dict()
+    )
+    ours = load('timm://resnet10t.c3_in1k', device='cpu')
+    assert ours.classes[0] == 'tench, Tinca tinca'
     images = torch.rand(1, 3, 64, 64)
     with torch.no_grad():
-        torch.testing.assert_close(mine.model.head(mine.model.extract_feat(images)), theirs(images))
+        torch.testing.assert_close(ours.model.head(ours.model.extract_feat(images)), theirs(images))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ def test_a_name_of_timm_is_as_its_folder(tmp_path, monkeypatch):
         ('resnet10t', dict(model_args=dict(global_pool='max')), "TimmBackbone pools by 'avg'"),
     ],
 )
-def test_what_pools_otherwise_is_named(name, changes, words, tmp_path):
+def test_other_pooling_raises(name, changes, words, tmp_path):
     save_for_hf(timm.create_model(name, num_classes=3), str(tmp_path), safe_serialization=True)
     edit(tmp_path, **changes)
     with rejects(words):

@@ -1,7 +1,4 @@
-"""Models of timm as backbones.
-
-`benchmarks/timm_backbone.py` takes a model of each of timm's modules.
-"""
+"""Models of timm as backbones; `benchmarks/timm_backbone.py` tries one of each timm module."""
 
 import re
 
@@ -47,7 +44,7 @@ def test_maps_have_their_strides_and_channels(name, size):
     'name', ['test_vit', pytest.param('eva02_tiny_patch14_224', marks=pytest.mark.nightly)]
 )
 @pytest.mark.parametrize('size', [(224, 224), (224, 280)])
-def test_the_features_are_those_of_our_encoder(name, size):
+def test_features_equal_those_of_vision_transformer(name, size):
     theirs = TimmBackbone(name, out_indices=(1, -1)).eval()
     ours = VisionTransformer(f'timm://{name}', out_type='featmap', out_indices=(1, -1)).eval()
     ours.load_state_dict(theirs.model.state_dict())
@@ -59,7 +56,7 @@ def test_the_features_are_those_of_our_encoder(name, size):
     )
     assert (theirs.strides, theirs.channels) == (ours.strides, ours.channels)
     shared = dict(theirs.model.named_parameters()).keys() & dict(ours.named_parameters()).keys()
-    assert len(shared) > 10
+    assert len(shared) > 10  # so that the loop compares something
     for name in shared:
         if not name.startswith('norm.'):  # timm's final norm has the depth of the last block
             assert theirs.get_layer_depth(
@@ -71,14 +68,14 @@ def test_the_features_are_those_of_our_encoder(name, size):
     assert theirs.no_weight_decay() == {f'model.{name}' for name in ours.no_weight_decay()}
 
 
-def test_the_outputs():
+def test_outputs_have_strides_and_channels_of_their_stages():
     pyramid = TimmBackbone('test_byobnet', out_type='pyramid', in_channels=1)
-    one = TimmBackbone('test_byobnet', out_indices=2)
+    single = TimmBackbone('test_byobnet', out_indices=2)
     assert pyramid.strides == (2, 4, 8, 16, 32)
-    assert (one.strides, one.channels) == (pyramid.strides[2:3], pyramid.channels[2:3])
+    assert (single.strides, single.channels) == (pyramid.strides[2:3], pyramid.channels[2:3])
     assert pyramid(torch.rand(1, 1, 64, 64))[-1].shape == (1, pyramid.channels[-1], 2, 2)
-    # It lacks the stages that no output needs.
-    assert len(list(one.parameters())) < len(list(pyramid.parameters()))
+    # Stages after the last output are not built.
+    assert len(list(single.parameters())) < len(list(pyramid.parameters()))
 
 
 @pytest.mark.parametrize(
@@ -86,14 +83,14 @@ def test_the_outputs():
     [lambda: TimmBackbone('test_vit'), lambda: VisionTransformer('Ti/16')],
     ids=['timm', 'ours'],
 )
-def test_they_are_backbones_to_the_tools_around(model):
+def test_models_fulfill_the_backbone_protocol(model):
     with torch.device('meta'):
         assert isinstance(model(), Backbone)
         assert not isinstance(timm.create_model('test_vit'), Backbone)
 
 
-def test_the_final_norm_has_timms_depth_after_pruning():
-    """xcit has blocks of the class token between, which a feature map does not need."""
+def test_final_norm_has_the_depth_of_timm_after_pruning():
+    """The feature map of xcit is built without its class-token blocks, which precede the norm."""
     with torch.device('meta'):
         model, whole = (
             TimmBackbone('xcit_nano_12_p16_224'),
@@ -104,7 +101,7 @@ def test_the_final_norm_has_timms_depth_after_pruning():
         assert model.get_layer_depth(f'model.{name}') == (depths[name], max(depths.values()) + 1)
 
 
-def test_frozen_stages_stay_as_they_are():
+def test_frozen_stages_keep_weights_and_statistics():
     model = TimmBackbone('test_byobnet', frozen_stages=1).train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     optimizer = torch.optim.SGD(
@@ -116,7 +113,6 @@ def test_frozen_stages_stay_as_they_are():
         name for name, value in model.state_dict().items() if not torch.equal(value, before[name])
     }
     assert changed
-    # Nor statistics.
     assert not [name for name in changed if name.startswith(('model.stem', 'model.stages.0'))]
     assert not [
         parameter
@@ -125,7 +121,7 @@ def test_frozen_stages_stay_as_they_are():
     ]
 
 
-def test_recomputing_gives_the_same_gradients():
+def test_recomputing_keeps_gradients():
     plain, recomputed = TimmBackbone('test_vit'), TimmBackbone('test_vit', with_cp=True)
     recomputed.load_state_dict(plain.state_dict())
     images = torch.rand(1, 3, 160, 160)
@@ -138,30 +134,31 @@ def test_recomputing_gives_the_same_gradients():
 
 
 @pytest.mark.parametrize('names', ["timm's", 'ours', "a detector's"])
-def test_weights_by_name(monkeypatch, names):
-    given = TimmBackbone('test_vit').model.state_dict()
+def test_pretrained_weights_load_under_three_names(monkeypatch, names):
+    weights = TimmBackbone('test_vit').model.state_dict()
     whole = timm.create_model('test_vit', num_classes=10)
-    whole.load_state_dict(given, strict=False)
+    whole.load_state_dict(weights, strict=False)
     prefix = {"timm's": '', 'ours': 'model.', "a detector's": 'backbone.model.'}[names]
-    asked = []
-    monkeypatch.setattr(
-        'vit_plugin.weights.opening.from_timm',
-        lambda name: (
-            asked.append(name)
-            or {f'{prefix}{name}': value for name, value in whole.state_dict().items()}
-        ),
-    )
+    requested = []
+
+    def from_timm(name):
+        requested.append(name)
+        return {f'{prefix}{key}': value for key, value in whole.state_dict().items()}
+
+    monkeypatch.setattr('vit_plugin.weights.opening.download_timm', from_timm)
     model = TimmBackbone(
         'test_vit', out_indices=0, init_cfg=dict(type='Pretrained', checkpoint=True)
     )
     model.init_weights()
-    assert asked == ['test_vit']
-    assert all(torch.equal(value, given[name]) for name, value in model.model.state_dict().items())
+    assert requested == ['test_vit']
+    assert all(
+        torch.equal(value, weights[name]) for name, value in model.model.state_dict().items()
+    )
 
 
-def test_weights_for_another_size_and_other_channels(tmp_path):
-    given = timm.create_model('test_vit').state_dict()
-    torch.save(given, tmp_path / 'weights.pth')
+def test_weights_are_adapted_to_image_size_and_channels(tmp_path):
+    weights = timm.create_model('test_vit').state_dict()
+    torch.save(weights, tmp_path / 'weights.pth')
     model = TimmBackbone(
         'test_vit',
         img_size=96,
@@ -169,7 +166,7 @@ def test_weights_for_another_size_and_other_channels(tmp_path):
         init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth')),
     )
     model.init_weights()
-    kernel = given['patch_embed.proj.weight']
+    kernel = weights['patch_embed.proj.weight']
     torch.testing.assert_close(
         model.model.patch_embed.proj.weight.data, kernel.sum(dim=1, keepdim=True)
     )
@@ -202,12 +199,12 @@ def test_weights_for_another_size_and_other_channels(tmp_path):
         ),
     ],
 )
-def test_what_does_not_fit_is_one_sentence(arguments, words):
+def test_wrong_arguments_raise(arguments, words):
     with torch.device('meta'), rejects(words):
         TimmBackbone(**arguments)
 
 
-def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+def test_checkpoint_of_another_model_raises(tmp_path):
     other = tmp_path / 'other.pth'
     torch.save(timm.create_model('test_vit2').state_dict(), other)
     model = TimmBackbone('test_vit', init_cfg=dict(type='Pretrained', checkpoint=str(other)))
@@ -236,7 +233,7 @@ def classifier() -> torch.nn.Module:
     )
 
 
-def test_a_classifier_takes_a_step_with_decaying_rates(classifier):
+def test_classifier_trains_with_decaying_rates(classifier):
     from mmpretrain.structures import DataSample
 
     wrapper = LayerDecayOptimWrapperConstructor(
@@ -254,11 +251,11 @@ def test_a_classifier_takes_a_step_with_decaying_rates(classifier):
     }
     assert {'backbone.model.stem.conv.weight', 'head.fc.weight'} <= changed
     rates = {group['lr'] for group in wrapper.param_groups}
-    number = classifier.backbone.get_layer_depth('', '')[1]
-    assert rates == {0.5**i for i in range(number)}
+    num_layers = classifier.backbone.get_layer_depth('', '')[1]
+    assert rates == {0.5**i for i in range(num_layers)}
 
 
-def test_load_weights_of_a_classifier(classifier):
+def test_load_weights_loads_only_the_backbone(classifier):
     theirs = timm.create_model('test_byobnet')
     head = classifier.head.fc.weight.clone()
     report = load_weights(classifier, theirs.state_dict())
@@ -270,12 +267,12 @@ def test_load_weights_of_a_classifier(classifier):
 
 
 @pytest.mark.nightly
-def test_a_classifier_is_exported(classifier, tmp_path):
+def test_classifier_is_exported(classifier, tmp_path):
     assert export(deploy(classifier), tmp_path / 'model.pt2', (64, 64)) < 1e-4
 
 
 @pytest.mark.parametrize('name', ['test_byobnet', 'test_vit'])
-def test_the_parts_to_shard_are_called_as_a_whole(name):
+def test_parts_to_shard_are_called_in_order(name):
     model = TimmBackbone(name)
     parts, calls = model.parts_to_shard(), []
     for part in parts:
@@ -287,15 +284,15 @@ def test_the_parts_to_shard_are_called_as_a_whole(name):
     )
 
 
-def test_maps_of_other_sizes_than_their_strides_are_named(monkeypatch):
-    said = []
+def test_maps_that_contradict_their_strides_are_logged(monkeypatch):
+    messages = []
     monkeypatch.setattr(
         'vit_plugin.projects.timm_models.timm_backbone.print_log',
-        lambda message, *args: said.append(message),
+        lambda message, *args: messages.append(message),
     )
     with torch.device('meta'):
         TimmBackbone('mobilevitv2_050')
-    assert said == [
+    assert messages == [
         'TimmBackbone mobilevitv2_050 returns maps of 4 x 6 for images of 96 x 160, where its '
         'stride of 32 states 3 x 5: take another model for boxes and masks.'
     ]

@@ -1,4 +1,4 @@
-"""A training on a name or a folder of timm that a VisionTransformer does not compute."""
+"""Training on a name or a folder of timm that needs a TimmBackbone, not a VisionTransformer."""
 
 import pytest
 from rejection import rejects
@@ -8,7 +8,7 @@ from vit_plugin.projects.timm_models.wrapped_timm import wrapped_timm
 
 
 @pytest.mark.parametrize(
-    ('name', 'config', 'found'),
+    ('name', 'config', 'arguments'),
     [
         ('timm://convnext_atto.d2_in1k', {}, dict(model_name='convnext_atto.d2_in1k')),
         ('timm://vit_tiny_patch16_224', {}, {}),
@@ -23,26 +23,26 @@ from vit_plugin.projects.timm_models.wrapped_timm import wrapped_timm
         ('', dict(model_type='vit'), {}),
     ],
 )
-def test_models_of_timm_that_no_encoder_here_computes(name, config, found):
-    assert wrapped_timm(name, config) == found
+def test_only_models_without_an_encoder_here_are_wrapped(name, config, arguments):
+    assert wrapped_timm(name, config) == arguments
 
 
-def test_other_arguments_of_a_folder_are_named():
+def test_other_model_args_of_a_folder_raise():
     with rejects('model_args=.*depths'):
         wrapped_timm('', dict(architecture='convnext_atto', model_args=dict(depths=[1, 1, 1, 1])))
 
 
-def test_a_name_is_a_start():
+def test_timm_name_is_a_starting_point():
     start = StartingPoint('timm://convnext_atto', None, (0, 64))
-    arguments = start.for_size(start.backbone(64), (64, 96), varies=True)
+    arguments = start.for_size(start.backbone(64), (64, 96), sizes_vary=True)
     assert arguments == dict(type='vit_plugin.TimmBackbone', model_name='convnext_atto')
     assert start.meta_backbone(0, out_type='pyramid').strides == (4, 8, 16, 32)
     assert start.patch_side(64) == 32
     assert start.native_size() == 224
 
 
-def test_a_model_of_one_size_gets_it_for_classes_alone():
+def test_model_of_one_size_raises_for_varying_sizes():
     start = StartingPoint('timm://nest_tiny', None, (0, 64))
     assert start.for_size(start.backbone(0), 224) == start.backbone(0)
     with rejects('takes images of 224 x 224 pixels, not of 96 x 128'):
-        start.for_size(start.backbone(0), (96, 128), varies=True)
+        start.for_size(start.backbone(0), (96, 128), sizes_vary=True)

@@ -1,4 +1,4 @@
-"""Folders of transformers that it computes itself: the same answers, and what is refused."""
+"""Folders of models that transformers computes itself give the same predictions, or raise."""
 
 import json
 import re
@@ -28,7 +28,7 @@ LEVIT = dict(
     image_size=64,
 )
 ONE_HEAD = dict(hidden_sizes=WIDTHS, num_attention_heads=[1] * 4, **DEPTHS)
-GIVEN = {
+SMALL_FIELDS = {
     'swin': WINDOWS,
     'swinv2': WINDOWS,
     'convnextv2': dict(hidden_sizes=WIDTHS, **DEPTHS),
@@ -44,36 +44,36 @@ GIVEN = {
 
 
 def saved(path, kind, classifies=True):
-    """The model of transformers with random weights, and its folder."""
+    """Save a model of transformers with random weights, and return it."""
     torch.manual_seed(0)
     title = POOLED_KINDS[kind].title
     names = dict(id2label={i: f'thing {i}' for i in range(5)}) if classifies else {}
-    config = getattr(transformers, f'{title}Config')(**GIVEN[kind], **names)
-    kind = f'{title}{"ForImageClassification" if classifies else "Model"}'
-    model = getattr(transformers, kind)(config).eval()
+    config = getattr(transformers, f'{title}Config')(**SMALL_FIELDS[kind], **names)
+    class_name = f'{title}{"ForImageClassification" if classifies else "Model"}'
+    model = getattr(transformers, class_name)(config).eval()
     for name, value in model.named_parameters():
-        start = float('norm' in name and name.endswith('weight'))
-        torch.nn.init.normal_(value, start, 0.1)
+        mean = 1.0 if 'norm' in name and name.endswith('weight') else 0.0
+        torch.nn.init.normal_(value, mean, 0.1)
     model.save_pretrained(path)
     return model
 
 
-@pytest.mark.parametrize('kind', GIVEN)
-def test_answers_are_those_of_transformers(kind, tmp_path):
+@pytest.mark.parametrize('kind', SMALL_FIELDS)
+def test_outputs_equal_those_of_transformers(kind, tmp_path):
     classifies = POOLED_KINDS[kind].classifies
     theirs = saved(tmp_path, kind, classifies)
-    mine = load(tmp_path, device='cpu', classify=None)
-    assert mine.classes == [f'thing {i}' for i in range(5)] * classifies
+    ours = load(tmp_path, device='cpu', classify=None)
+    assert ours.classes == ([f'thing {i}' for i in range(5)] if classifies else [])
     images = torch.rand(2, 3, 64, 64)
     with torch.no_grad():
-        found, wanted = mine.model.extract_feat(images), theirs(images)
+        features, output = ours.model.extract_feat(images), theirs(images)
         if classifies:
-            assert torch.allclose(mine.model.head(found), wanted.logits, atol=1e-6)
+            assert torch.allclose(ours.model.head(features), output.logits, atol=1e-6)
         else:
-            assert torch.equal(found[-1], wanted.pooler_output.flatten(1))
+            assert torch.equal(features[-1], output.pooler_output.flatten(1))
 
 
-def test_an_image_becomes_a_name(tmp_path):
+def test_predicted_class_and_score_equal_those_of_transformers(tmp_path):
     theirs = saved(tmp_path, 'swin')
     size = dict(height=64, width=64)
     processor = transformers.ViTImageProcessorPil(size=size)
@@ -82,15 +82,15 @@ def test_an_image_becomes_a_name(tmp_path):
     pixels = processor(Image.open(tmp_path / 'photo.png'), return_tensors='pt')['pixel_values']
     with torch.no_grad():
         scores = theirs(torch.as_tensor(pixels)).logits.softmax(dim=1)[0]
-    mine = load(tmp_path, device='cpu')
-    found = mine(str(tmp_path / 'photo.png'))
-    assert found.names[0] == f'thing {int(scores.argmax())}'
-    assert found.scores[0] == pytest.approx(float(scores.max()), abs=1e-6)
-    sample = pseudo_collate([mine.sample(str(tmp_path / 'photo.png'))])
-    assert torch.allclose(mine.model.data_preprocessor(sample, False)['inputs'], pixels, atol=1e-6)
+    ours = load(tmp_path, device='cpu')
+    prediction = ours(str(tmp_path / 'photo.png'))
+    assert prediction.names[0] == f'thing {int(scores.argmax())}'
+    assert prediction.scores[0] == pytest.approx(float(scores.max()), abs=1e-6)
+    sample = pseudo_collate([ours.sample(str(tmp_path / 'photo.png'))])
+    assert torch.allclose(ours.model.data_preprocessor(sample, False)['inputs'], pixels, atol=1e-6)
 
 
-def test_an_encoder_gives_vectors_and_says_so(tmp_path):
+def test_encoder_without_classes_raises(tmp_path):
     saved(tmp_path, 'swin', classifies=False)
     with rejects('gives features of an image and no classes'):
         load(tmp_path, device='cpu')
@@ -109,7 +109,7 @@ def test_an_encoder_gives_vectors_and_says_so(tmp_path):
         (dict(image_size=60, window_size=7), 'does not take images of 60 x 60|does not fit'),
     ],
 )
-def test_what_is_not_computed_is_named(changed, words, tmp_path):
+def test_unsupported_configs_raise(changed, words, tmp_path):
     saved(tmp_path, 'swin')
     content = json.loads((tmp_path / 'config.json').read_text())
     (tmp_path / 'config.json').write_text(json.dumps({**content, **changed}))
@@ -117,22 +117,22 @@ def test_what_is_not_computed_is_named(changed, words, tmp_path):
         load(tmp_path, device='cpu')
 
 
-def test_each_kind_has_a_processor():
+def test_each_kind_has_a_processor_and_a_config():
     assert {kind.processor for kind in POOLED_KINDS.values()} <= PROCESSORS.keys()
     titles = {kind: POOLED_KINDS[kind].title for kind in POOLED_KINDS}
     assert all(hasattr(transformers, f'{title}Config') for title in titles.values())
 
 
-def plain(text):
-    """A name without what separates its words."""
+def squashed(text):
+    """Lowercase text without spaces and punctuation."""
     return re.sub(r'[^a-z0-9]', '', text.lower())
 
 
-def test_the_page_has_each_kind():
-    page = plain((Path(__file__).parents[3] / 'docs/weights.md').read_text())
-    parts = ('_vision_model', '_vit', '_backbone', '_hiera_det_model')
+def test_the_page_lists_each_kind():
+    page = squashed((Path(__file__).parents[3] / 'docs/weights.md').read_text())
+    suffixes = ('_vision_model', '_vit', '_backbone', '_hiera_det_model')
     for kind in (*REASONS, *IMAGE_KINDS, *POOLED_KINDS):
         name = kind.removeprefix('vit_')
-        for part in parts:
-            name = name.removesuffix(part)
-        assert plain(name).removesuffix('vision') in page, kind
+        for suffix in suffixes:
+            name = name.removesuffix(suffix)
+        assert squashed(name).removesuffix('vision') in page, kind

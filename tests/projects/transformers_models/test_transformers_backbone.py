@@ -1,4 +1,4 @@
-"""Backbones of transformers: their maps, weights, depths, and what is refused."""
+"""Backbones of transformers: their maps, weights and layer depths, and errors."""
 
 import pytest
 import torch
@@ -31,6 +31,7 @@ MODELS_OF_STAGES = {
 
 
 def folder_of(path, name):
+    """Save a classifier of transformers with random weights, and return the folder."""
     torch.manual_seed(0)
     config = getattr(transformers, f'{name}Config')(**MODELS_OF_STAGES[name])
     model = getattr(transformers, f'{name}ForImageClassification')(config)
@@ -45,25 +46,25 @@ def built(config, **options):
 
 
 @pytest.mark.parametrize('name', MODELS_OF_STAGES)
-def test_maps_are_those_of_transformers(name, tmp_path):
+def test_maps_equal_those_of_transformers(name, tmp_path):
     folder = folder_of(tmp_path, name)
-    mine = built(folder, out_indices=(1, -1)).eval()
-    report = load_weights(mine, folder)
+    ours = built(folder, out_indices=(1, -1)).eval()
+    report = load_weights(ours, folder)
     assert all('hidden_states_norms' in key for key in report.initialized)
-    stages = list(mine.model.config.out_features)
-    theirs = type(mine.model).from_pretrained(folder, out_features=stages).eval()
+    stages = list(ours.model.config.out_features)
+    theirs = type(ours.model).from_pretrained(folder, out_features=stages).eval()
     images = torch.rand(2, 3, 64, 64)
     with torch.no_grad():
-        found, wanted = mine(images), theirs(images).feature_maps
-    for one, other, channels, stride in zip(
-        found, wanted, mine.channels, mine.strides, strict=True
+        maps, their_maps = ours(images), theirs(images).feature_maps
+    for level, expected, channels, stride in zip(
+        maps, their_maps, ours.channels, ours.strides, strict=True
     ):
-        assert torch.equal(one, other)
-        assert one.shape == (2, channels, 64 // stride, 64 // stride)
-    assert isinstance(mine, Backbone)
+        assert torch.equal(level, expected)
+        assert level.shape == (2, channels, 64 // stride, 64 // stride)
+    assert isinstance(ours, Backbone)
 
 
-def test_depths_follow_the_layers():
+def test_layer_depths_follow_the_layers():
     backbone = built(dict(model_type='convnextv2', **MODELS_OF_STAGES['ConvNextV2']))
     depths = [backbone.get_layer_depth(f'backbone.{name}', 'backbone.')[0] for name in (
         'model.embeddings.patch_embeddings.weight',
@@ -78,15 +79,15 @@ def test_depths_follow_the_layers():
     assert len(backbone.parts_to_shard()) == 5
 
 
-def test_stages_are_frozen():
+def test_frozen_stages_do_not_train():
     entries = dict(model_type='convnextv2', **MODELS_OF_STAGES['ConvNextV2'])
-    first = built(entries, frozen_stages=1).train()
-    frozen = {name for name, value in first.named_parameters() if not value.requires_grad}
+    one_stage = built(entries, frozen_stages=1).train()
+    frozen = {name for name, value in one_stage.named_parameters() if not value.requires_grad}
     assert all(name.startswith(('model.embeddings', 'model.encoder.stages.0')) for name in frozen)
-    assert not first.model.embeddings.training
-    assert first.model.encoder.stages[1].training
-    everything = built(entries, frozen_stages='all')
-    assert not any(value.requires_grad for value in everything.parameters())
+    assert not one_stage.model.embeddings.training
+    assert one_stage.model.encoder.stages[1].training
+    all_stages = built(entries, frozen_stages='all')
+    assert not any(value.requires_grad for value in all_stages.parameters())
 
 
 @pytest.mark.parametrize(
@@ -100,17 +101,17 @@ def test_stages_are_frozen():
         ('nowhere', "config='nowhere': config.json cannot be read"),
     ],
 )
-def test_what_is_no_backbone_is_named(config, words):
+def test_invalid_configs_raise(config, words):
     with rejects(words):
         built(config)
 
 
-def test_code_for_attention_is_not_taken():
+def test_attention_from_a_hub_is_ignored():
     entries = dict(model_type='convnextv2', _attn_implementation='hub/kernel', **DEPTHS)
     assert built(entries).model.config._attn_implementation != 'hub/kernel'
 
 
-def test_a_checkpoint_with_entries_is_loaded_alone():
+def test_checkpoints_may_contain_entries_but_no_address():
     entries = dict(model_type='convnextv2', hidden_act='gelu', **DEPTHS)
     backbone = dict(type='vit_plugin.TransformersBackbone', config=entries)
     model = dict(type='ImageClassifier', backbone=backbone)
@@ -120,7 +121,7 @@ def test_a_checkpoint_with_entries_is_loaded_alone():
         validate_untrusted(dict(model=dict(model, backbone=backbone)), 'x.pth')
 
 
-def test_weights_of_another_model_are_refused(tmp_path):
+def test_weights_of_another_model_raise(tmp_path):
     backbone = built(dict(model_type='convnextv2', **MODELS_OF_STAGES['ConvNextV2']))
     before = backbone.state_dict()
     with rejects('does not fit TransformersBackbone .convnextv2.*under the names of transformers'):
@@ -128,18 +129,18 @@ def test_weights_of_another_model_are_refused(tmp_path):
     assert all(torch.equal(before[name], value) for name, value in backbone.state_dict().items())
 
 
-def test_an_index_out_of_range():
+def test_out_index_out_of_range_raises():
     entries = dict(model_type='convnextv2', **MODELS_OF_STAGES['ConvNextV2'])
     with rejects('out_indices=4 is out of range: it has 4 stages, -4 to 3'):
         built(entries, out_indices=4)
 
 
-def test_tokens_in_place_of_maps_become_maps():
+def test_token_outputs_become_maps():
     sizes = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, mlp_ratio=2)
     images = dict(image_size=[64, 48], patch_size=[16, 16])
-    mine = built(dict(model_type='vitpose_backbone', **sizes, **images)).eval()
-    assert (mine.channels, mine.strides) == ((32,), (16,))
+    backbone = built(dict(model_type='vitpose_backbone', **sizes, **images)).eval()
+    assert (backbone.channels, backbone.strides) == ((32,), (16,))
     images = torch.rand(2, 3, 64, 48)
     with torch.no_grad():
-        (found,), (tokens,) = mine(images), mine.model(images).feature_maps
-    assert torch.equal(found, tokens.transpose(1, 2).reshape(2, 32, 4, 3))
+        (level,), (tokens,) = backbone(images), backbone.model(images).feature_maps
+    assert torch.equal(level, tokens.transpose(1, 2).reshape(2, 32, 4, 3))

@@ -1,4 +1,4 @@
-"""A training on a folder of transformers that a VisionTransformer does not compute."""
+"""Training on a folder of transformers that needs a TransformersBackbone."""
 
 from pathlib import Path
 
@@ -20,6 +20,7 @@ SIZES = dict(depths=[1, 1, 1, 1], hidden_sizes=[8, 12, 16, 20], image_size=64)
 
 @pytest.fixture
 def folder(tmp_path):
+    """A published classifier of two classes that a VisionTransformer cannot compute."""
     torch.manual_seed(0)
     names = dict(id2label={0: 'a', 1: 'b'}, label2id=dict(a=0, b=1))
     config = transformers.ConvNextV2Config(**SIZES, **names)
@@ -29,6 +30,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def data(tmp_path):
+    """Images of the same two classes."""
     for part in ('train', 'val'):
         for number, name in enumerate('ab'):
             path = Path(tmp_path, 'data', part, name)
@@ -39,26 +41,26 @@ def data(tmp_path):
     return str(tmp_path / 'data')
 
 
-def test_a_folder_is_the_backbone_of_a_classifier(folder, data, tmp_path):
-    task = ClassificationRecipe(Request(data, weights=folder, work_dir=str(tmp_path / 'run')))
-    model = task.model()
-    assert not task.loads_model
-    assert task.size == (64, 64)
+def test_folder_becomes_the_backbone_of_a_classifier(folder, data, tmp_path):
+    recipe = ClassificationRecipe(Request(data, weights=folder, work_dir=str(tmp_path / 'run')))
+    model = recipe.model()
+    assert not recipe.loads_model
+    assert recipe.size == (64, 64)
     assert model['backbone']['type'] == 'vit_plugin.TransformersBackbone'
     assert 'id2label' not in model['backbone']['config']
     assert model['backbone']['out_type'] == 'pooled'
     assert 'neck' not in model
     assert model['head']['init_cfg']['checkpoint'] == str(Path(folder, 'model.safetensors'))
     assert model['head']['in_channels'] == 20
-    built = MODELS.build({key: model['backbone'][key] for key in ('type', 'config', 'out_type')})
-    load_weights(built, model['backbone']['init_cfg']['checkpoint'])
+    backbone = MODELS.build({key: model['backbone'][key] for key in ('type', 'config', 'out_type')})
+    load_weights(backbone, model['backbone']['init_cfg']['checkpoint'])
     theirs = transformers.ConvNextV2Model.from_pretrained(folder).state_dict()
-    weights = built.model.convnextv2.state_dict()
+    weights = backbone.model.convnextv2.state_dict()
     name = 'encoder.stages.3.layers.0.dwconv.weight'
     assert torch.equal(weights[name], theirs[name])
 
 
-def test_a_run_on_it_is_a_start_too(folder, tmp_path):
+def test_checkpoint_of_a_run_is_a_starting_point(folder, tmp_path):
     start = StartingPoint('', folder, (0, 64))
     backbone = dict(start.backbone(0), init_cfg=dict(type='Pretrained', checkpoint=folder))
     path = tmp_path / 'run.pth'
@@ -68,20 +70,20 @@ def test_a_run_on_it_is_a_start_too(folder, tmp_path):
     assert start.meta_backbone(0, out_type='pyramid').channels == (8, 12, 16, 20)
 
 
-def test_what_needs_a_vit_says_so(folder, data):
+def test_pretraining_raises(folder, data):
     with rejects('vit-plugin pretrain takes no TransformersBackbone'):
         Pretraining(Request(data, task='pretraining', weights=folder, method='mae'))
 
 
-def test_a_folder_as_arch_begins_without_weights(folder, data, tmp_path):
-    task = ClassificationRecipe(Request(data, arch=folder, work_dir=str(tmp_path / 'run')))
-    model = task.model()
-    assert task.start.from_scratch
+def test_folder_as_arch_starts_without_weights(folder, data, tmp_path):
+    recipe = ClassificationRecipe(Request(data, arch=folder, work_dir=str(tmp_path / 'run')))
+    model = recipe.model()
+    assert recipe.start.from_scratch
     assert model['backbone']['type'] == 'vit_plugin.TransformersBackbone'
     assert 'init_cfg' not in model['backbone'] | model['head']
 
 
-def test_an_encoder_of_ours_is_no_arch(tmp_path):
+def test_encoder_that_is_computed_here_raises_as_arch(tmp_path):
     config = transformers.ViTConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2)
     config.save_pretrained(tmp_path)
     with rejects('is an encoder that this package computes itself, or not an encoder; give it as'):

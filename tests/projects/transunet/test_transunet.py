@@ -1,4 +1,4 @@
-"""Weights of TransUNet in its authors' names, in and out."""
+"""TransUNet's weights are exported to its authors' names, and read back."""
 
 from model_states import assert_same_state
 from tiny_models import TINY_SIZES
@@ -17,6 +17,7 @@ from mmengine.registry import MODELS, init_default_scope
 
 
 def segmentor(num_classes: int = 3, head: str = 'vit_plugin.TransUNetHead', **kwargs) -> nn.Module:
+    """A segmentor with random weights on a small hybrid; the head may be another one."""
     import mmseg.models  # noqa: F401
 
     init_default_scope('mmseg')
@@ -41,11 +42,11 @@ def segmentor(num_classes: int = 3, head: str = 'vit_plugin.TransUNetHead', **kw
     return model
 
 
-def ours(model: nn.Module) -> dict[str, torch.Tensor]:
+def state_of(model: nn.Module) -> dict[str, torch.Tensor]:
     return {key.removeprefix('backbone.'): value for key, value in model.state_dict().items()}
 
 
-# Names in the authors' R50-ViT-B_16, one of each kind.
+# Some names in the authors' R50-ViT-B_16, of each kind of layer.
 NAMES = {
     'transformer.embeddings.position_embeddings',
     'transformer.embeddings.hybrid_model.root.conv.weight',
@@ -73,10 +74,10 @@ NAMES = {
 }
 
 
-def test_out_and_in():
+def test_exported_weights_are_read_back():
     model, other = segmentor(), segmentor()
-    exported, left, form = export(ours(model), 'transunet', 2)
-    assert (form.name, left) == ('transunet', [])
+    exported, unexported, weight_format = export(state_of(model), 'transunet', 2)
+    assert (weight_format.name, unexported) == ('transunet', [])
     assert exported.keys() >= NAMES
     report = load_weights(other, exported)
     assert report.format == 'transunet'
@@ -86,24 +87,24 @@ def test_out_and_in():
     assert_same_state(model, other)
 
 
-def test_by_our_names_and_back():
+def test_both_kinds_of_names_are_recognized():
     model = segmentor()
-    exported, _, _ = export(ours(model), 'transunet', 2)
+    exported, _, _ = export(state_of(model), 'transunet', 2)
     converted = recognize({f'module.{key}': value for key, value in exported.items()})
     assert converted.format.name == 'transunet'
-    assert converted.keys() == ours(model).keys() - {'position._extra_state'}
-    again = recognize(model.state_dict())  # our own checkpoint of the entire segmentor
-    assert again.is_own
-    assert converted.keys() <= again.keys()
+    assert converted.keys() == state_of(model).keys() - {'position._extra_state'}
+    own = recognize(model.state_dict())  # our own checkpoint of the entire segmentor
+    assert own.is_own
+    assert converted.keys() <= own.keys()
 
 
-def test_other_classes_keep_the_rest():
-    report = load_weights(segmentor(5), export(ours(segmentor()), 'transunet', 2)[0])
+def test_other_number_of_classes_initializes_the_classifier():
+    report = load_weights(segmentor(5), export(state_of(segmentor()), 'transunet', 2)[0])
     assert report.initialized.keys() == {'decode_head.conv_seg.weight', 'decode_head.conv_seg.bias'}
 
 
-def test_another_heads_weights_are_left_out():
-    """Those of MMSegmentation's heads also have a conv_seg."""
+def test_weights_of_another_head_are_ignored():
+    """Although heads of MMSegmentation have a conv_seg, too."""
     linear = segmentor(
         head='FCNHead',
         in_channels=32,

@@ -1,4 +1,4 @@
-"""TransUNetHead: equal to the authors' equations, on any backbone, trained and predicted with."""
+"""TransUNetHead equals the authors' equations, and trains, predicts and exports on any backbone."""
 
 from rejection import rejects
 from tiny_models import TINY_SIZES
@@ -50,8 +50,8 @@ def segmentor(backbone: dict = HYBRID, **head) -> nn.Module:
     )
 
 
-def spread(model: nn.Module) -> nn.Module:
-    """Random values that every layer sees, also statistics of batches."""
+def randomize_all(model: nn.Module) -> nn.Module:
+    """Set random weights and statistics that keep the scale of the maps."""
     for name, value in model.state_dict().items():
         if name.endswith('running_var'):
             nn.init.uniform_(value, 0.5, 1.5)
@@ -63,9 +63,10 @@ def spread(model: nn.Module) -> nn.Module:
 
 
 def authors_names(model: nn.Module) -> dict[str, torch.Tensor]:
+    """The weights of a segmentor by the authors' names."""
     state = {key.removeprefix('backbone.'): value for key, value in model.state_dict().items()}
-    exported, left = FORMATS['transunet'].export(state, 2)
-    assert {*left} <= {'position._extra_state'}
+    exported, unexported = FORMATS['transunet'].export(state, 2)
+    assert {*unexported} <= {'position._extra_state'}
     return exported
 
 
@@ -85,9 +86,9 @@ def authors_names(model: nn.Module) -> dict[str, torch.Tensor]:
         (HYBRID, dict(in_channels=(256, 32), strides=(8, 16), in_index=(2, 3))),  # n_skip=1
     ],
 )
-def test_logits_are_the_authors(backbone, maps, size):
+def test_logits_equal_the_authors(backbone, maps, size):
     torch.manual_seed(0)
-    model = spread(segmentor(dict(backbone, img_size=size), **maps)).double().eval()
+    model = randomize_all(segmentor(dict(backbone, img_size=size), **maps)).double().eval()
     images = torch.randn(1, 3, *size, dtype=torch.float64)
     with torch.no_grad():
         logits = model(images, mode='tensor')
@@ -97,10 +98,10 @@ def test_logits_are_the_authors(backbone, maps, size):
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-10)
 
 
-def test_each_detail_of_the_numerics_counts():
+def test_each_option_of_the_numerics_changes_the_output():
     torch.manual_seed(0)
     backbone = dict(HYBRID, img_size=64)
-    model = spread(segmentor(backbone)).double().eval()
+    model = randomize_all(segmentor(backbone)).double().eval()
     images = torch.randn(1, 3, 64, 64, dtype=torch.float64)
     weights = authors_names(model)
     with torch.no_grad():
@@ -112,12 +113,14 @@ def test_each_detail_of_the_numerics_counts():
         dict(stem_shortcut_norm_cfg=dict(eps=1e-6)),
         dict(stem_shortcut_norm_cfg=dict(type='GN', num_groups=32, eps=1e-5)),
     ):
-        other = segmentor(dict(backbone, numerics=dict(base='transunet', **change))).double().eval()
-        notes = ' '.join(load_weights(other, weights).notes)
+        changed = (
+            segmentor(dict(backbone, numerics=dict(base='transunet', **change))).double().eval()
+        )
+        notes = ' '.join(load_weights(changed, weights).notes)
         assert "set numerics='transunet'" in notes
         assert next(iter(change)) in notes
         with torch.no_grad():
-            assert (other(images, mode='tensor') - expected).abs().max() > 1e-8
+            assert (changed(images, mode='tensor') - expected).abs().max() > 1e-8
 
 
 @pytest.mark.parametrize(
@@ -143,7 +146,7 @@ def test_each_detail_of_the_numerics_counts():
     ],
     ids=['without root', 'root alone', 'pooled', 'timm'],
 )
-def test_other_hybrids_with_the_maps_that_they_have(stem, head):
+def test_other_hybrids_provide_their_own_maps(stem, head):
     model = segmentor(dict(HYBRID, patch_embed=stem, numerics='authors'), **head).eval()
     assert (model.backbone.channels, model.backbone.strides) == (
         head['in_channels'],
@@ -152,21 +155,26 @@ def test_other_hybrids_with_the_maps_that_they_have(stem, head):
     with torch.no_grad():
         for size in ((64, 96), (50, 71)):  # sides that do not fill the last tokens
             logits = model(torch.randn(1, 3, *size), mode='tensor')
-            assert all(found >= side for found, side in zip(logits.shape[2:], size, strict=True))
+            assert logits.shape[2] >= size[0]
+            assert logits.shape[3] >= size[1]
 
 
 def samples(size: tuple[int, int], number: int) -> list:
+    """Images with random class maps, whose first row is ignored."""
     from mmseg.structures import SegDataSample
 
     maps = torch.randint(3, (number, 1, *size))
     maps[:, :, 0] = 255
     meta = dict(img_shape=size, ori_shape=size, pad_shape=size, padding_size=[0] * 4)
-    return [SegDataSample(metainfo=meta, gt_sem_seg=PixelData(data=one)) for one in maps.unbind()]
+    return [
+        SegDataSample(metainfo=meta, gt_sem_seg=PixelData(data=class_map))
+        for class_map in maps.unbind()
+    ]
 
 
-def test_losses_reach_every_parameter_and_the_skips():
+def test_losses_reach_every_parameter():
     model = segmentor().train()
-    spread(model)
+    randomize_all(model)
     losses = model(torch.randn(2, 3, 48, 64), samples((48, 64), 2), mode='loss')
     assert {'decode.loss_ce', 'decode.loss_dice', 'decode.acc_seg'} == losses.keys()
     (losses['decode.loss_ce'] + losses['decode.loss_dice']).backward()
@@ -178,9 +186,9 @@ def test_losses_reach_every_parameter_and_the_skips():
 def test_predictions_have_the_size_of_the_image():
     model = segmentor().eval()
     with torch.no_grad():
-        found = model(torch.randn(1, 3, 50, 71), samples((50, 71), 1), mode='predict')
-    assert found[0].pred_sem_seg.data.shape == (1, 50, 71)
-    assert found[0].seg_logits.data.shape == (3, 50, 71)
+        predictions = model(torch.randn(1, 3, 50, 71), samples((50, 71), 1), mode='predict')
+    assert predictions[0].pred_sem_seg.data.shape == (1, 50, 71)
+    assert predictions[0].seg_logits.data.shape == (3, 50, 71)
 
 
 @pytest.mark.parametrize(
@@ -192,20 +200,20 @@ def test_predictions_have_the_size_of_the_image():
         (dict(decoder_channels=(8, 8)), 'no block takes a map of stride 2'),
     ],
 )
-def test_bad_strides(head, words):
+def test_wrong_strides_raise(head, words):
     with rejects(words):
         segmentor(**head)
 
 
-def test_maps_of_other_strides():
+def test_maps_of_other_strides_raise():
     model = segmentor(strides=(8, 4, 2, 16))
     with rejects('do not have the strides'):
         model(torch.randn(1, 3, 64, 64), mode='tensor')
 
 
 @pytest.mark.nightly
-def test_the_graph_of_the_decoder_is_one_for_all_sizes():
-    head = spread(segmentor()).eval().decode_head
+def test_decoder_graph_works_for_all_sizes():
+    head = randomize_all(segmentor()).eval().decode_head
 
     def maps(rows: int, columns: int) -> list[torch.Tensor]:
         return [
@@ -223,23 +231,23 @@ def test_the_graph_of_the_decoder_is_one_for_all_sizes():
     with torch.no_grad():
         program = torch.export.export(Predicted(), (maps(3, 4),), dynamic_shapes=(sides,))
         for size in ((2, 5), (6, 3)):
-            given = maps(*size)
-            found = program.module()(given)
-            assert found.shape == (1, 3, 16 * size[0], 16 * size[1])
-            torch.testing.assert_close(found, Predicted()(given))
+            inputs = maps(*size)
+            outputs = program.module()(inputs)
+            assert outputs.shape == (1, 3, 16 * size[0], 16 * size[1])
+            torch.testing.assert_close(outputs, Predicted()(inputs))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('numerics', ['authors', 'transunet'])
-def test_one_file_is_for_all_sizes(tmp_path, numerics):
+def test_exported_file_works_for_all_sizes(tmp_path, numerics):
     onnxruntime = pytest.importorskip('onnxruntime')
     pytest.importorskip('onnxscript')
-    model = deploy(spread(segmentor(dict(HYBRID, numerics=numerics))))
+    model = deploy(randomize_all(segmentor(dict(HYBRID, numerics=numerics))))
     assert export(model, tmp_path / 'model.onnx', None) < 1e-4
     session = onnxruntime.InferenceSession(str(tmp_path / 'model.onnx'))
     for size in ((128, 64), (80, 176)):  # the graph is traced at 48 x 64
         images = 255 * torch.rand(2, 3, *size)
-        (found,) = session.run(None, dict(images=images.numpy()))
-        wanted = model(images)
-        assert wanted.shape[-2:] == size
-        torch.testing.assert_close(torch.from_numpy(found), wanted, rtol=1e-3, atol=1e-4)
+        (logits,) = session.run(None, dict(images=images.numpy()))
+        expected = model(images)
+        assert expected.shape[-2:] == size
+        torch.testing.assert_close(torch.from_numpy(logits), expected, rtol=1e-3, atol=1e-4)

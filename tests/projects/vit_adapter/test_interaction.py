@@ -1,3 +1,5 @@
+"""The exchange between the tokens of a transformer and a feature pyramid."""
+
 import pytest
 import torch
 
@@ -8,7 +10,7 @@ PATCHES, LEVELS = (
     MapLevel((3, 4), 16),
     [MapLevel((6, 8), 8), MapLevel((3, 4), 16), MapLevel((2, 2), 32)],
 )
-ELEMENTS = 48 + 12 + 4
+ELEMENTS = 48 + 12 + 4  # of the three levels
 
 
 def interaction(**kwargs) -> Interaction:
@@ -31,14 +33,14 @@ def interaction(**kwargs) -> Interaction:
     )
 
 
-def test_tokens_before_the_patches_stay():
+def test_injection_changes_only_patches():
     part, x, pyramid = interaction(), torch.randn(2, 3 + 12, 16), torch.randn(2, ELEMENTS, 16)
     out = part.inject(x, PATCHES, pyramid, LEVELS)
     assert torch.equal(out[:, :3], x[:, :3])
     assert not torch.isclose(out[:, 3:], x[:, 3:]).all(dim=-1).any()
 
 
-def test_what_is_left_out_or_starts_at_zero_changes_nothing():
+def test_injection_without_or_with_zero_gamma_changes_nothing():
     x, pyramid = torch.randn(2, 12, 16), torch.randn(2, ELEMENTS, 16)
     assert interaction(init_values=None).inject(x, PATCHES, pyramid, LEVELS) is x
     assert torch.equal(interaction(init_values=0.0).inject(x, PATCHES, pyramid, LEVELS), x)
@@ -46,30 +48,30 @@ def test_what_is_left_out_or_starts_at_zero_changes_nothing():
 
 
 @pytest.mark.parametrize('training', [False, True])
-def test_drop_path_leaves_out_the_ffn_of_whole_images(training):
+def test_drop_path_drops_the_ffn_of_whole_images(training):
     part = interaction(num_extractors=1, drop_path_rate=0.5).train(training)
     pyramid, patches = (
         torch.randn(1, ELEMENTS, 16).expand(16, -1, -1),
         torch.randn(1, 12, 16).expand(16, -1, -1),
     )
     out = part.extract(pyramid, LEVELS, patches, PATCHES)
-    kinds = torch.unique(out[:, 0, 0].mul(1e4).round())
-    assert len(kinds) == (2 if training else 1)
+    values = torch.unique(out[:, 0, 0].mul(1e4).round())  # of 16 equal images
+    assert len(values) == (2 if training else 1)
 
 
-def test_recomputing_gives_the_same_gradients():
-    part, again = interaction(), interaction(with_cp=True)
-    again.load_state_dict(part.state_dict())
+def test_recomputing_keeps_gradients():
+    plain, recomputed = interaction(), interaction(with_cp=True)
+    recomputed.load_state_dict(plain.state_dict())
     x, pyramid = torch.randn(2, 13, 16, requires_grad=True), torch.randn(2, ELEMENTS, 16)
     gradients = []
-    for one in (part, again):
-        y = one.inject(x, PATCHES, pyramid, LEVELS)
-        out = one.extract(pyramid, LEVELS, y[:, 1:], PATCHES)
-        gradients.append(torch.autograd.grad(out.square().sum(), (x, *one.parameters())))
+    for layer in (plain, recomputed):
+        y = layer.inject(x, PATCHES, pyramid, LEVELS)
+        out = layer.extract(pyramid, LEVELS, y[:, 1:], PATCHES)
+        gradients.append(torch.autograd.grad(out.square().sum(), (x, *layer.parameters())))
     torch.testing.assert_close(*gradients)
 
 
-def test_maps_of_a_pyramid():
+def test_to_maps_splits_a_pyramid():
     maps = [torch.randn(2, 16, *level.size) for level in LEVELS]
     pyramid = torch.cat([x.flatten(2).transpose(1, 2) for x in maps], dim=1)
     assert all(map(torch.equal, to_maps(pyramid, LEVELS), maps))

@@ -1,3 +1,5 @@
+"""ViT-Adapter: compared with a plain implementation, trained, sharded and checked."""
+
 import adapter_reference
 import pytest
 import torch
@@ -41,24 +43,25 @@ def adapter(backbone: dict | None = None, **kwargs) -> ViTAdapter:
 
 
 def randomized(model: nn.Module) -> nn.Module:
-    """With no zero left, in float64 and in eval mode."""
+    """Set random values for zeros, too; in float64 and in eval mode."""
     return randomize(model, std=0.2).double().eval()
 
 
-def written_out(model: ViTAdapter, image: torch.Tensor, **kwargs) -> list[torch.Tensor]:
+def reference_maps(model: ViTAdapter, image: torch.Tensor, **kwargs) -> list[torch.Tensor]:
+    """The maps that adapter_reference computes with the model's weights and transformer blocks."""
     backbone = model.backbone
     x, grid, _ = backbone.patch_embed(image)
     rotations = backbone.rope(grid, x)
 
     def group(start: int, stop: int):
-        def through(x):
+        def run_blocks(x):
             for block, rotation in zip(
                 backbone.blocks[start:stop], rotations[start:stop], strict=True
             ):
                 x = block(x[None], grid, None, rotation)[0]
             return x
 
-        return through
+        return run_blocks
 
     return adapter_reference.adapter(
         dict(model.state_dict(keep_vars=True)),
@@ -73,7 +76,7 @@ def written_out(model: ViTAdapter, image: torch.Tensor, **kwargs) -> list[torch.
 
 
 FOUR = [(0, 1), (1, 2), (2, 3), (3, 4)]
-CASES = {  # arguments of the adapter, of what is written out, and the image
+CASES = {  # arguments of the adapter, arguments of the reference, size of the image
     "the authors'": (dict(backbone=WINDOWS), dict(groups=FOUR), (64, 96)),
     'two groups of a hybrid, any size': (
         dict(backbone=HYBRID, interactions=2, attention=dict(num_heads=2, value_ratio=1.0)),
@@ -99,11 +102,11 @@ CASES = {  # arguments of the adapter, of what is written out, and the image
 
 
 @pytest.mark.parametrize('case', CASES)
-def test_it_is_what_the_paper_says(case):
+def test_maps_and_gradients_equal_the_reference(case):
     arguments, expected, size = CASES[case]
     model = randomized(adapter(**arguments))
     image = torch.randn(1, 3, *size, dtype=torch.float64, requires_grad=True)
-    ours, theirs = model(image), written_out(model, image, norm=model.backbone.norm, **expected)
+    ours, theirs = model(image), reference_maps(model, image, norm=model.backbone.norm, **expected)
     weights = [torch.randn_like(x) for x in ours]
     leaves = [image, *model.parameters()]
     gradients = []
@@ -134,7 +137,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize('variant', VARIANTS)
 def test_every_parameter_learns(variant):
-    """Or DDP would end. Frozen parts keep no activations if nothing before them learns."""
+    """DDP fails on trainable parameters without a gradient."""
     model = adapter(**VARIANTS[variant]).train()
     for name, parameter in model.named_parameters():
         assert parameter.requires_grad or name.startswith('backbone.'), name
@@ -149,7 +152,7 @@ def test_every_parameter_learns(variant):
     )
 
 
-def test_mixed_precision():
+def test_gradients_are_finite_in_mixed_precision():
     model = adapter(dict(encoder=dict(reg_token=2)), init_values=0.1).train()
     with torch.autocast('cpu', torch.bfloat16):
         maps = model(torch.randn(2, 3, 64, 64))
@@ -157,33 +160,33 @@ def test_mixed_precision():
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
-def test_a_frozen_backbone_keeps_nothing():
+def test_frozen_backbone_keeps_no_activations():
     model = adapter(**FROZEN).train()
-    kept = []
+    needs_grad = []
     model.backbone.norm.register_forward_hook(
-        lambda module, args, out: kept.append(out.requires_grad)
+        lambda module, args, out: needs_grad.append(out.requires_grad)
     )
     images = torch.randn(2, 3, 64, 64)
     model(images)
-    assert kept == [False] * 4
+    assert needs_grad == [False] * 4
     assert not model.backbone.blocks[3].training
     # No dropout, no drop path.
     torch.testing.assert_close(model.backbone(images), model.eval().backbone(images))
 
 
-def test_all_groups_see_the_same_rotations():
-    """DINOv3's random changes of the places are drawn once for an image."""
-    model, seen = adapter(DINOV3, add_tokens='none').train(), []
+def test_all_blocks_get_the_same_rotations():
+    """DINOv3's random changes of positions are drawn once for each batch."""
+    model, rotations = adapter(DINOV3, add_tokens='none').train(), []
     for block in model.backbone.blocks:
-        block.register_forward_pre_hook(lambda module, args: seen.append(args[3]))
+        block.register_forward_pre_hook(lambda module, args: rotations.append(args[3]))
     model(torch.randn(2, 3, 64, 64))
-    assert len(seen) == 4
-    assert all(torch.equal(rotation, seen[0]) for rotation in seen)
-    assert not torch.equal(seen[0], model.backbone.eval().rope((4, 4), seen[0])[0])
+    assert len(rotations) == 4
+    assert all(torch.equal(rotation, rotations[0]) for rotation in rotations)
+    assert not torch.equal(rotations[0], model.backbone.eval().rope((4, 4), rotations[0])[0])
 
 
 @pytest.mark.nightly
-def test_beside_a_model_of_timms_name():
+def test_adapter_on_a_timm_name_has_its_sizes():
     with torch.device('meta'):
         model = ViTAdapter(
             dict(arch='timm://vit_small_patch16_dinov3'), inject=False, add_tokens='each'
@@ -197,15 +200,15 @@ def test_beside_a_model_of_timms_name():
     )
 
 
-def test_a_new_one_leaves_the_transformer_as_it_was():
-    model, seen = adapter(add_tokens='none').eval(), []
-    model.backbone.norm.register_forward_hook(lambda module, args, out: seen.append(out))
+def test_initialized_adapter_does_not_change_the_tokens():
+    model, tokens = adapter(add_tokens='none').eval(), []
+    model.backbone.norm.register_forward_hook(lambda module, args, out: tokens.append(out))
     images = torch.randn(1, 3, 64, 64)
     model(images)
-    torch.testing.assert_close(seen[-1], model.backbone(images)[0])
+    torch.testing.assert_close(tokens[-1], model.backbone(images)[0])
 
 
-def test_rates_and_decay():
+def test_layer_decay_and_weight_decay():
     model = nn.ModuleDict(dict(backbone=adapter(), neck=nn.Conv2d(16, 4, 1)))
     wrapper = build_optim_wrapper(
         model,
@@ -220,8 +223,8 @@ def test_rates_and_decay():
         names[parameter]: group
         for group in wrapper.param_groups
         for parameter in group['params']
-        if parameter in names
-    }  # MMEngine adds one of its own
+        if parameter in names  # MMEngine adds a parameter of its own
+    }
     assert groups.keys() == set(names.values())
     for name, rate in {
         'backbone.backbone.pos_embed': 1 / 32,
@@ -231,8 +234,8 @@ def test_rates_and_decay():
         'neck.weight': 1.0,
     }.items():
         assert groups[name]['lr'] == rate, name
-        depth, number = model['backbone'].get_layer_depth(name, 'backbone.')
-        assert 0.5 ** (number - 1 - depth) == rate
+        depth, num_layers = model['backbone'].get_layer_depth(name, 'backbone.')
+        assert 0.5 ** (num_layers - 1 - depth) == rate
     undecayed = {name for name, group in groups.items() if not group['weight_decay']}
     assert undecayed == {
         f'backbone.{name}' for name in ('level_embed', 'backbone.pos_embed', 'backbone.cls_token')
@@ -240,23 +243,24 @@ def test_rates_and_decay():
 
 
 def sharded_step() -> None:
-    """A sharded adapter gives the maps and gradients of the whole one."""
+    """Assert that a sharded adapter has the same gradients as an unsharded one."""
     torch.manual_seed(0)
     whole, model = (randomized(adapter(DINOV3, with_cp=True)) for _ in range(2))
     model.load_state_dict(whole.state_dict())
     shard(model, Sharding(), 'cpu')
     images = torch.randn(1, 3, 64, 64, dtype=torch.float64)
-    for one in (whole, model):
-        sum(x.square().sum() for x in one(images)).backward()
+    for module in (whole, model):
+        sum(x.square().sum() for x in module(images)).backward()
     for (name, parameter), part in zip(whole.named_parameters(), model.parameters(), strict=True):
         torch.testing.assert_close(part.grad.full_tensor(), parameter.grad, msg=name)
 
 
 @pytest.mark.nightly
-def test_sharded(tmp_path):
+def test_sharded_gradients_equal_those_of_one_process(tmp_path):
     model = adapter(DINOV3)
     parts = set(parts_to_shard(model))
-    assert parts > {*model.backbone.blocks, *(one.injector for one in model.interactions)}
+    injectors = {interaction.injector for interaction in model.interactions}
+    assert parts > {*model.backbone.blocks} | injectors
     on_ranks(2, tmp_path, sharded_step)
 
 
@@ -301,12 +305,12 @@ def test_recomputing_reaches_the_backbone():
         ),
     ],
 )
-def test_what_cannot_work(cfg, words):
+def test_wrong_arguments_raise(cfg, words):
     with rejects(words):
         adapter(**cfg)
 
 
-def test_images_are_checked():
+def test_images_with_other_channels_raise():
     with rejects(r'the backbone takes \(B, 3, H, W\)'):
         adapter()(torch.zeros(1, 4, 64, 64))
     assert len(adapter().eval()(torch.zeros(1, 1, 64, 64))) == 4  # gray
@@ -325,7 +329,7 @@ def test_channels_are_compared_with_the_neck():
 
 @pytest.mark.parametrize('scope', ['mmpretrain', 'mmdet', 'mmseg'])
 @pytest.mark.filterwarnings('ignore')
-def test_every_host_builds_it(scope):
+def test_every_framework_builds_the_adapter(scope):
     from mmengine.registry import init_default_scope
 
     init_default_scope(scope)
@@ -336,7 +340,7 @@ def test_every_host_builds_it(scope):
 
 
 @pytest.mark.nightly
-def test_it_compiles_as_one_graph():
+def test_adapter_compiles_as_one_graph():
     model = randomized(adapter())
     images = torch.randn(1, 3, 64, 96, dtype=torch.float64)
     with torch.no_grad():
@@ -345,8 +349,8 @@ def test_it_compiles_as_one_graph():
 
 @pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
-def test_what_it_costs():
-    """The campaign's rows at a small size: a frozen backbone and recomputing save memory."""
+def test_frozen_and_recomputed_adapters_save_memory():
+    """Rows of benchmarks/adapter.py at a small size."""
     pytest.importorskip('mmdet')
     rows = campaign.measure(
         SIZES,
@@ -362,21 +366,21 @@ def test_what_it_costs():
     assert memory['adapter, recomputed'] < memory['adapter']
 
 
-def test_what_an_adapter_has_besides_lora_learns():
+def test_lora_trains_the_adapter_and_its_own_matrices():
     pytest.importorskip('peft')
     model = adapter(interactions=2)
     Lora(targets=('qkv',)).inject(model)
-    learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    inside = {name for name in learning if name.startswith('backbone.')}
-    assert inside == {
+    trainable = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    of_backbone = {name for name in trainable if name.startswith('backbone.')}
+    assert of_backbone == {
         f'backbone.blocks.{i}.attn.qkv.lora_{part}.default.weight'
         for i in range(4)
         for part in 'AB'
     }
-    assert any(name.startswith('spm.') for name in learning)
+    assert any(name.startswith('spm.') for name in trainable)
 
 
-def test_patches_must_have_one_size():
+def test_flexible_patches_raise():
     flexi = dict(type='FlexiPatchEmbed', patch_size=8, kernel_size=8, sizes=(4, 8))
     with rejects('ViTAdapter: the patches must have a fixed size'):
         adapter(dict(patch_embed=flexi), interactions=1)

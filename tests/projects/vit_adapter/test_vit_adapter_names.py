@@ -1,4 +1,4 @@
-"""ViT-Adapter's checkpoints: its authors', DINOv3's and ours, by the names of their code."""
+"""Checkpoints of ViT-Adapter's authors, of DINOv3 and of this package load, each by its names."""
 
 import pytest
 import torch
@@ -46,8 +46,8 @@ def layer(name: str, *shape: int, bias: bool = True) -> dict[str, tuple[int, ...
 
 
 def exchange(name: str, maps: int) -> dict[str, tuple[int, ...]]:
-    """An injector or extractor as far as they are the same: two heads, four points, values half as
-    wide.
+    """The parameters that injectors and extractors share: two heads, four points, values of half
+    the width.
     """
     samples = 2 * maps * 4
     return (
@@ -62,19 +62,19 @@ def exchange(name: str, maps: int) -> dict[str, tuple[int, ...]]:
 
 def shapes(injectors: bool) -> dict[str, tuple[int, ...]]:
     """The adapter's parameters, from the authors' `adapter_modules.py` and `dinov3_adapter.py`."""
-    found: dict[str, tuple[int, ...]] = {'level_embed': (3, WIDTH)}
+    result: dict[str, tuple[int, ...]] = {'level_embed': (3, WIDTH)}
     for i, channels in ((0, 3), (3, PRIOR), (6, PRIOR)):
-        found |= layer(f'spm.stem.{i}', PRIOR, channels, 3, 3, bias=False) | batch_norm(
+        result |= layer(f'spm.stem.{i}', PRIOR, channels, 3, 3, bias=False) | batch_norm(
             f'spm.stem.{i + 1}', PRIOR
         )
     for k, (before, after) in {2: (1, 2), 3: (2, 4), 4: (4, 4)}.items():
-        found |= layer(f'spm.conv{k}.0', after * PRIOR, before * PRIOR, 3, 3, bias=False)
-        found |= batch_norm(f'spm.conv{k}.1', after * PRIOR)
+        result |= layer(f'spm.conv{k}.0', after * PRIOR, before * PRIOR, 3, 3, bias=False)
+        result |= batch_norm(f'spm.conv{k}.1', after * PRIOR)
     for k, width in {1: 1, 2: 2, 3: 4, 4: 4}.items():
-        found |= layer(f'spm.fc{k}', WIDTH, width * PRIOR, 1, 1) | batch_norm(f'norm{k}', WIDTH)
+        result |= layer(f'spm.fc{k}', WIDTH, width * PRIOR, 1, 1) | batch_norm(f'norm{k}', WIDTH)
     for i in range(4):
         if injectors:
-            found |= exchange(f'interactions.{i}.injector', 3) | {
+            result |= exchange(f'interactions.{i}.injector', 3) | {
                 f'interactions.{i}.injector.gamma': (WIDTH,)
             }
         for name in (
@@ -83,23 +83,23 @@ def shapes(injectors: bool) -> dict[str, tuple[int, ...]]:
         ):
             name = f'interactions.{i}.{name}'
             hidden = WIDTH // 4
-            found |= (
+            result |= (
                 exchange(name, 1)
                 | layer(f'{name}.ffn_norm', WIDTH)
                 | layer(f'{name}.ffn.fc1', hidden, WIDTH)
                 | layer(f'{name}.ffn.dwconv.dwconv', hidden, 1, 3, 3)
                 | layer(f'{name}.ffn.fc2', WIDTH, hidden)
             )
-    return found | layer('up', WIDTH, WIDTH, 2, 2)
+    return result | layer('up', WIDTH, WIDTH, 2, 2)
 
 
 def blocks() -> dict[str, tuple[int, ...]]:
     """The authors' transformer (`base/vit.py`): LayerScale, and a position for a class token that
     it lacks.
     """
-    found = {'pos_embed': (1, 17, WIDTH)} | layer('patch_embed.proj', WIDTH, 3, 16, 16)
+    result = {'pos_embed': (1, 17, WIDTH)} | layer('patch_embed.proj', WIDTH, 3, 16, 16)
     for i in range(4):
-        found |= {f'blocks.{i}.gamma{k}': (WIDTH,) for k in (1, 2)}
+        result |= {f'blocks.{i}.gamma{k}': (WIDTH,) for k in (1, 2)}
         for name, *shape in (
             ('norm1', WIDTH),
             ('norm2', WIDTH),
@@ -108,14 +108,14 @@ def blocks() -> dict[str, tuple[int, ...]]:
             ('mlp.fc1', 64, WIDTH),
             ('mlp.fc2', WIDTH, 64),
         ):
-            found |= layer(f'blocks.{i}.{name}', *shape)
-    return found
+            result |= layer(f'blocks.{i}.{name}', *shape)
+    return result
 
 
-def random(found: dict[str, tuple[int, ...]], prefix: str = '') -> dict[str, Tensor]:
+def random_weights(shape_of: dict[str, tuple[int, ...]], prefix: str = '') -> dict[str, Tensor]:
     return {
         f'{prefix}{name}': torch.tensor(7) if name.endswith('tracked') else torch.rand(shape) + 0.5
-        for name, shape in found.items()
+        for name, shape in shape_of.items()
     }
 
 
@@ -134,19 +134,19 @@ def as_authors(model: ViTAdapter) -> dict[str, Tensor]:
 
 
 def assert_loaded(model: ViTAdapter, weights: dict[str, Tensor], prefix: str = '') -> None:
-    mine = as_authors(model)
-    assert mine.keys() == {
+    loaded = as_authors(model)
+    assert loaded.keys() == {
         name.removeprefix(prefix) for name in weights if 'pos_embed' not in name and prefix in name
     }
-    for name, value in mine.items():
+    for name, value in loaded.items():
         assert torch.equal(value, weights[prefix + name]), name
     torch.testing.assert_close(model.backbone.pos_embed, weights[f'{prefix}pos_embed'][:, 1:])
 
 
 @pytest.mark.parametrize('prefix', ['', 'backbone.'])
-def test_the_authors_checkpoint(prefix):
-    """Alone, and as a part of their detector."""
-    weights = random(blocks() | shapes(True), prefix)
+def test_checkpoint_of_the_authors_loads(prefix):
+    """As a file of the adapter alone, and as a part of a detector's."""
+    weights = random_weights(blocks() | shapes(True), prefix)
     model = adapter(SCALED)
     detector = nn.ModuleDict(dict(backbone=model, rpn_head=nn.Conv2d(2, 2, 1)))
     report = load_weights(
@@ -161,18 +161,18 @@ def test_the_authors_checkpoint(prefix):
     assert_loaded(model, weights, prefix)
 
 
-def test_the_authors_detector_by_load_from(tmp_path):
+def test_detector_of_the_authors_loads_with_load_from(tmp_path):
     """MMEngine's ``load_from`` calls ``load_state_dict``."""
-    weights = random(blocks() | shapes(True), 'backbone.')
+    weights = random_weights(blocks() | shapes(True), 'backbone.')
     torch.save(dict(state_dict=weights), tmp_path / 'theirs.pth')
     model = nn.ModuleDict(dict(backbone=adapter(SCALED)))
     load_checkpoint(model, str(tmp_path / 'theirs.pth'))
     assert_loaded(model['backbone'], weights, 'backbone.')
 
 
-def test_dinov3s_file_has_no_backbone(tmp_path):
-    """Its adapter loads, and what its own checkpoint gave to the backbone stays."""
-    weights = random(shapes(False), 'segmentation_model.0.') | {
+def test_dinov3_file_without_backbone_keeps_the_backbone(tmp_path):
+    """The adapter loads from it, and the weights that the backbone loaded before stay."""
+    weights = random_weights(shapes(False), 'segmentation_model.0.') | {
         'segmentation_model.1.predictor.x': torch.ones(2)
     }
     torch.save(weights, tmp_path / 'head.pth')
@@ -198,8 +198,8 @@ def test_dinov3s_file_has_no_backbone(tmp_path):
     assert report.ignored == {'segmentation_model.1.predictor.x': 'of the segmentor'}
 
 
-def test_a_backbone_alone_starts_an_adapter():
-    """The rest keeps its initialization, and the report says so."""
+def test_plain_backbone_loads_into_an_adapter():
+    """The report says that other parts keep their initialization."""
     plain = VisionTransformer(
         arch=ARCH,
         img_size=64,
@@ -219,20 +219,20 @@ def test_a_backbone_alone_starts_an_adapter():
 
 
 @pytest.mark.parametrize('prefix', ['', 'backbone.'])
-def test_ours_out_and_in(prefix):
+def test_exported_weights_are_read_back(prefix):
     model, other = (adapter(SCALED, interactions=1, num_extra_extractors=1) for _ in range(2))
     state = {prefix + name: value for name, value in model.state_dict().items()}
-    named = recognize(state)
-    assert named.format.name == 'vit_adapter'
-    written, left, _ = export(named, 'vit_adapter', 2)
-    assert not left
-    assert written.keys() == model.state_dict().keys()
-    load_weights(other, written)
+    recognized = recognize(state)
+    assert recognized.format.name == 'vit_adapter'
+    exported, unexported, _ = export(recognized, 'vit_adapter', 2)
+    assert not unexported
+    assert exported.keys() == model.state_dict().keys()
+    load_weights(other, exported)
     assert_same_state(other, model)
 
 
-def test_a_plain_backbone_of_a_detector_with_an_adapter():
-    """Where only the transformer of a trained adapter is wanted, it is found."""
+def test_plain_backbone_loads_from_a_trained_adapter():
+    """Only the transformer inside of the adapter is used."""
     source = adapter()
     plain = VisionTransformer(
         arch=ARCH,
@@ -246,8 +246,8 @@ def test_a_plain_backbone_of_a_detector_with_an_adapter():
     assert torch.equal(plain.blocks[3].mlp.fc1.weight, source.backbone.blocks[3].mlp.fc1.weight)
 
 
-def test_a_checkpoint_of_other_sizes_is_refused():
-    weights = random(blocks() | shapes(True))
+def test_checkpoints_that_do_not_fit_raise():
+    weights = random_weights(blocks() | shapes(True))
     with rejects(r'lacks .*interactions\.3\.extra_extractors\.2'):
         load_weights(adapter(SCALED, num_extra_extractors=3), weights)
     with rejects(r'blocks\.0\.ls1\.gamma|gamma1.*layer_scale_init_value'):

@@ -1,4 +1,4 @@
-"""The page in the browser, without a browser."""
+"""The components of the page, without a browser."""
 
 import sys
 
@@ -9,12 +9,12 @@ from trained_models import tiny_classifier
 
 from vit_plugin.errors import MissingExtraError
 from vit_plugin.report.page import browser
-from vit_plugin.report.page.page_sections import FOUND, PAGE_SECTIONS, Shown
+from vit_plugin.report.page.page_sections import FOUND, PAGE_SECTIONS, PageAnswer
 
 pytest.importorskip('mmpretrain')
 
 
-def test_a_missing_gradio_is_named_with_its_extra(tiny, monkeypatch):
+def test_missing_gradio_raises_with_its_extra(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, 'gradio', None)
     with pytest.raises(
         MissingExtraError,
@@ -23,7 +23,7 @@ def test_a_missing_gradio_is_named_with_its_extra(tiny, monkeypatch):
         browser.page(tiny_classifier(tiny), 'title')
 
 
-def test_examples_are_images_of_the_test(tiny, tmp_path):
+def test_examples_are_test_images(tiny, tmp_path):
     for i in range(5):
         cv2.imwrite(str(tmp_path / f'{i}.png'), np.zeros((8, 8, 3), dtype=np.uint8))
     (tmp_path / 'val.txt').write_text(''.join(f'{i}.png 0\n' for i in range(5)))
@@ -46,22 +46,25 @@ def test_examples_are_images_of_the_test(tiny, tmp_path):
         ('detection', [], [FOUND, 'attention', 'rollout', 'features']),
     ],
 )
-def test_the_page_has_the_places_that_a_model_fills(tiny, task, answer, sections):
+def test_components_of_the_page_depend_on_the_task(tiny, task, answer, sections):
     pytest.importorskip('gradio')
     model = tiny_classifier(tiny)
     model.has_pixels, model.task = True, task
     if task == 'detection':
         model.model.head = None
-    eyes = [name for name in sections if name != FOUND]
-    before = browser.answer_places(model) + browser.section_places(eyes)
+    pictures_of_model = [name for name in sections if name != FOUND]
+    before = browser.prediction_outputs(model) + browser.section_outputs(pictures_of_model)
     assert [place.get_block_name() for place in before] == answer + ['markdown', 'image'] * 4
     assert all(PAGE_SECTIONS[name][0] in place.value for name, place in titled(sections, before))
-    assert not any(place.visible for place in before[-1::-2][:4])
+    images = [place for place in before if place.get_block_name() == 'image']
+    assert not any(image.visible for image in images)
 
     pixels = np.zeros((4, 4, 3), np.uint8)
     pictures = {**dict.fromkeys(sections, pixels), 'rollout': 'It is too large.'}
-    shown = Shown('1 cat', dict(cat=0.9) if answer else {}, pictures)
-    after = browser.answer_places(model, shown) + browser.section_places(eyes, shown)
+    shown = PageAnswer('1 cat', dict(cat=0.9) if answer else {}, pictures)
+    after = browser.prediction_outputs(model, shown) + browser.section_outputs(
+        pictures_of_model, shown
+    )
     texts = {name: place.value for name, place in titled(sections, after)}
     assert 'It is too large.' in texts['rollout']
     assert ('\n1 cat.' in texts.get(FOUND, '')) == (task == 'detection')
@@ -70,6 +73,6 @@ def test_the_page_has_the_places_that_a_model_fills(tiny, task, answer, sections
 
 
 def titled(sections: list[str], places: list) -> list[tuple]:
-    """Each section with its text."""
+    """The sections with their text components, in order."""
     texts = [place for place in places if place.get_block_name() == 'markdown']
     return list(zip(sections, texts, strict=True))

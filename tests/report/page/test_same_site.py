@@ -1,4 +1,4 @@
-"""Who may ask the page in the browser."""
+"""Which sites may send requests to the page."""
 
 import asyncio
 import signal
@@ -12,8 +12,8 @@ pytest.importorskip('starlette')
 HERE = '127.0.0.1:7860'
 
 
-def status_of(host: str, origin: str | None, kind: str = 'http') -> int:
-    """How a server with the guards answers; 200 if they let the question through."""
+def status_of(host: str, origin: str | None) -> int:
+    """The status of a server with the guards; 200 if they let the request through."""
     from starlette.applications import Starlette
     from starlette.responses import PlainTextResponse
     from starlette.routing import Mount
@@ -32,10 +32,10 @@ def status_of(host: str, origin: str | None, kind: str = 'http') -> int:
         if value
     ]
     app = Starlette(routes=[Mount('/', PlainTextResponse('yes'))], middleware=guards())
-    asked = dict(
-        type=kind, method='POST', path='/upload', headers=headers, query_string=b'', root_path=''
+    request = dict(
+        type='http', method='POST', path='/upload', headers=headers, query_string=b'', root_path=''
     )
-    asyncio.run(app(asked, receive, send))
+    asyncio.run(app(request, receive, send))
     return sent[0]['status']
 
 
@@ -53,29 +53,31 @@ def status_of(host: str, origin: str | None, kind: str = 'http') -> int:
         (HERE, f'https://{HERE}', 403),
     ],
 )
-def test_only_this_page_may_ask(host, origin, status):
+def test_only_the_page_itself_may_send_requests(host, origin, status):
     assert status_of(host, origin) == status
 
 
-def test_the_page_has_the_guards_and_bounds_an_upload(monkeypatch):
+def test_the_page_is_served_with_guards_and_an_upload_limit(monkeypatch):
     pytest.importorskip('gradio')
-    given = {}
+    arguments = {}
+    closed = False
 
     class Blocks:
         def launch(self, **kwargs):
-            given.update(kwargs)
+            arguments.update(kwargs)
             return None, 'http://127.0.0.1:1', None
 
         def close(self, verbose):
-            given['closed'] = True
+            nonlocal closed
+            closed = True
 
     monkeypatch.setattr(browser.Event, 'wait', lambda self: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         browser.serve(Blocks(), 1)
-    assert given['closed']
-    assert given['server_name'] == '127.0.0.1'
-    assert given['max_file_size'] == 64_000_000  # Gradio's '64mb' is 67,108,864
-    assert [one.cls.__name__ for one in given['app_kwargs']['middleware']] == [
+    assert closed
+    assert arguments['server_name'] == '127.0.0.1'
+    assert arguments['max_file_size'] == 64_000_000  # Gradio's '64mb' is 67,108,864
+    assert [guard.cls.__name__ for guard in arguments['app_kwargs']['middleware']] == [
         'TrustedHostMiddleware',
-        'SameSite',
+        'SameOrigin',
     ]

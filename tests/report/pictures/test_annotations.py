@@ -8,16 +8,16 @@ from vit_plugin.report.pictures.annotations import Instances, read_instances, tr
 CLASSES = ['cat', 'dog']
 
 
-def test_classes_of_an_image_and_those_of_a_mixed_one():
+def test_captions_name_the_classes_of_plain_and_mixed_images():
     sample = BaseDataElement(gt_label=torch.tensor([1]))
     assert true_annotations(sample, (4, 4), CLASSES).caption == 'dog'
     sample.gt_score = torch.tensor([0.3, 0.7])
     assert true_annotations(sample, (4, 4), CLASSES).caption == 'dog 0.70, cat 0.30'
-    sample.gt_score = torch.tensor([1.0, 1.0])  # both are there
+    sample.gt_score = torch.tensor([1.0, 1.0])  # the image has both classes
     assert true_annotations(sample, (4, 4), CLASSES).caption == 'cat, dog'
 
 
-def test_boxes_with_crowds_and_masks():
+def test_instances_include_crowds_and_masks():
     pytest.importorskip('mmdet')
     from mmdet.structures.bbox import HorizontalBoxes
     from mmdet.structures.mask import BitmapMasks
@@ -41,7 +41,7 @@ def test_boxes_with_crowds_and_masks():
     assert true.boxes.tolist() == [[2, 1, 5, 3], [0, 0, 2, 2]]
     assert true.crowd.tolist() == [False, True]
     assert len(true.objects) == 1
-    assert true.masks is None  # the crowd has none
+    assert true.masks is None  # since the crowd has no mask
     assert len(read_instances(sample, 'pred_instances')) == 0
     del sample.ignored_instances
     (mask,) = true_annotations(sample, (4, 6), CLASSES).instances.masks
@@ -55,8 +55,8 @@ def test_rotated_boxes_are_not_drawn():
     assert true_annotations(sample, (4, 4), CLASSES).instances is None
 
 
-def test_a_map_and_a_threshold():
+def test_maps_are_read_and_instances_selected_by_score():
     sample = BaseDataElement(gt_sem_seg=PixelData(data=torch.ones(1, 3, 5)))
     assert true_annotations(sample, (3, 5), CLASSES).map.shape == (3, 5)
-    found = Instances(np.eye(2, 4), np.array([0, 1]), np.array([0.2, 0.8]))
-    assert found.above(0.5).labels.tolist() == [1]
+    instances = Instances(np.eye(2, 4), np.array([0, 1]), np.array([0.2, 0.8]))
+    assert instances.above(0.5).labels.tolist() == [1]

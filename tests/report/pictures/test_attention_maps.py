@@ -10,7 +10,7 @@ from vit_plugin.report.pictures import attention_rollout, attention_weights, cla
 
 
 @pytest.mark.parametrize('kind', KINDS)
-def test_weights_times_values_are_what_the_layer_computes(kind, tiny, tiny_hybrid):
+def test_weights_times_values_equal_the_layers_output(kind, tiny, tiny_hybrid):
     model = build(kind, tiny_hybrid if kind == 'hybrid' else tiny)
     randomize(model, std=0.2)  # relative positions begin at zero
     calls = []
@@ -25,31 +25,35 @@ def test_weights_times_values_are_what_the_layer_computes(kind, tiny, tiny_hybri
     assert len(calls) == len(layers)
     assert len(weights) == len(model.blocks)
     for i, (layer, x, output) in enumerate(calls):
-        own = weights[i // per_block].chunk(per_block, dim=1)[i % per_block]
+        # Several layers of a block have their heads next to each other.
+        weights_of_layer = weights[i // per_block].chunk(per_block, dim=1)[i % per_block]
         values = (
             layer.qkv(x).chunk(3, dim=-1)[2].unflatten(-1, (layer.num_heads, -1)).transpose(1, 2)
         )
         torch.testing.assert_close(
-            layer.output(own @ values)[:, : output.shape[1]], output, atol=1e-5, rtol=1e-5
+            layer.output(weights_of_layer @ values)[:, : output.shape[1]],
+            output,
+            atol=1e-5,
+            rtol=1e-5,
         )
 
 
-def test_an_image_that_is_not_square(tiny):
+def test_maps_have_the_grid_of_images_that_are_not_square(tiny):
     model = build('plain', tiny)
     maps = class_attention(model, torch.randn(1, 3, 24, 48))
     assert maps.shape == (1, 2, 2, 3, 6)
-    (whole,) = attention_weights(model, torch.randn(1, 3, 24, 48))[:1]
-    torch.testing.assert_close(whole.sum(-1), torch.ones(1, 2, 19))
+    weights = attention_weights(model, torch.randn(1, 3, 24, 48))[0]
+    torch.testing.assert_close(weights.sum(-1), torch.ones(1, 2, 19))
 
 
-def test_class_attention_is_the_first_row_over_the_patches(tiny):
+def test_class_attention_is_that_of_the_class_token_to_the_patches(tiny):
     model, images = build('registers', tiny), torch.randn(1, 3, 32, 32)
     weights = attention_weights(model, images)
     maps = class_attention(model, images)
     torch.testing.assert_close(maps[0, 1].flatten(1), weights[1][0, :, 0, 4:])
 
 
-def test_without_a_class_token_attention_is_the_mean_of_the_patches(tiny):
+def test_class_attention_without_a_class_token_is_the_mean_of_the_patches(tiny):
     model, images = build('windows', tiny), torch.randn(1, 3, 32, 32)
     maps = class_attention(model, images)
     torch.testing.assert_close(
@@ -59,15 +63,15 @@ def test_without_a_class_token_attention_is_the_mean_of_the_patches(tiny):
 
 def test_padding_of_windows_is_left_out(tiny):
     model = build('windows', tiny)
-    # A grid of 3 x 3 in windows of 2 x 2.
+    # A grid of 3 x 3 patches in windows of 2 x 2.
     first, _ = attention_weights(model, torch.randn(1, 3, 24, 24))
     sums = first[0, 0].sum(-1)
     torch.testing.assert_close(sums[[0, 1, 3, 4]], torch.ones(4))
     assert (sums[[2, 5, 6, 7, 8]] < 1).all()
-    assert first[0, 0, 0, 2] == 0  # in the window beside it
+    assert first[0, 0, 0, 2] == 0  # in the next window
 
 
-def test_the_mode_of_the_model_stays(tiny):
+def test_the_model_keeps_its_mode(tiny):
     model = build('plain', tiny, drop_rate=0.5).train()
     first, second = (attention_weights(model, torch.ones(1, 3, 32, 32)) for _ in range(2))
     assert model.training
@@ -76,7 +80,7 @@ def test_the_mode_of_the_model_stays(tiny):
     assert not model.blocks[0].attn._forward_pre_hooks
 
 
-def test_a_vit_adapter(tiny):
+def test_weights_of_a_vit_adapter_are_those_of_its_backbone(tiny):
     adapter = ViTAdapter(
         dict(tiny, with_cls_token=False),
         interactions=2,
@@ -88,7 +92,7 @@ def test_a_vit_adapter(tiny):
     assert [weights.shape for weights in attention_weights(adapter, images)] == 2 * [(1, 2, 16, 16)]
 
 
-def test_bad_input_is_one_sentence(tiny):
+def test_invalid_input_raises(tiny):
     images = torch.randn(1, 3, 32, 32)
     with rejects(r'of 16,385 tokens has 4,295,491,600 weights'):
         attention_weights(build('plain', tiny), torch.zeros(8, 3, 1024, 1024))
@@ -106,7 +110,7 @@ def test_rollout_is_the_product_of_the_blocks(tiny):
     torch.testing.assert_close(maps[:, 1].flatten(1), (second @ first)[:, 0, 4:])
 
 
-def test_without_a_class_token_it_is_the_mean_of_the_patches(tiny):
+def test_rollout_without_a_class_token_is_the_mean_of_the_patches(tiny):
     model = build('windows', tiny)
     maps = attention_rollout(model, torch.randn(1, 3, 32, 32))
     torch.testing.assert_close(maps[0, 1].sum(), torch.tensor(1.0))

@@ -6,7 +6,7 @@ from tiny_models import classifier
 from vit_plugin.report.pictures import class_activation
 
 
-def test_each_class_has_a_map_of_its_own(tiny):
+def test_maps_of_classes_differ(tiny):
     model, images = classifier(tiny), torch.randn(1, 3, 24, 40)
     torch.nn.init.normal_(model.head.layers.head.weight)
     maps, labels = class_activation(model, images, [1])
@@ -18,7 +18,7 @@ def test_each_class_has_a_map_of_its_own(tiny):
 
 
 @pytest.mark.parametrize(
-    ('head', 'more'),
+    ('head', 'backbone'),
     [
         ('DistilledViTClsHead', dict(encoder=dict(dist_token=1), out_type='raw')),
         ('ViTClsHead', dict(frozen_stages=2, encoder=dict(reg_token=2))),
@@ -28,8 +28,8 @@ def test_each_class_has_a_map_of_its_own(tiny):
         ),
     ],
 )
-def test_kinds_and_the_likeliest_class(tiny, head, more):
-    model = classifier({**tiny, **more}, type=f'vit_plugin.{head}').train()
+def test_the_most_likely_class_is_the_default(tiny, head, backbone):
+    model = classifier({**tiny, **backbone}, type=f'vit_plugin.{head}').train()
     for part in model.head.layers:
         torch.nn.init.normal_(part.weight)
     maps, (label,) = class_activation(model, torch.randn(1, 3, 32, 32))
@@ -39,7 +39,7 @@ def test_kinds_and_the_likeliest_class(tiny, head, more):
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_gradients_that_are_there_stay_as_they_are(tiny):
+def test_existing_gradients_are_kept(tiny):
     model, images = classifier(tiny), torch.randn(1, 3, 32, 32)
     torch.nn.init.normal_(model.head.layers.head.weight)
     model(images, mode='tensor').sum().backward()
@@ -50,7 +50,7 @@ def test_gradients_that_are_there_stay_as_they_are(tiny):
     )
 
 
-def test_bad_input_is_one_sentence(tiny):
+def test_invalid_input_raises(tiny):
     images = torch.randn(1, 3, 32, 32)
     with rejects('There is no class 3: this model has 3 classes'):
         class_activation(classifier(tiny), images, [3])

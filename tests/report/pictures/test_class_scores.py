@@ -10,15 +10,17 @@ from vit_plugin.report.pictures.class_scores import (
 )
 
 
-def test_scores_are_those_of_scikit_learn():
+def test_scores_equal_scikit_learns():
     draw = np.random.default_rng(0)
     true, predicted = draw.integers(0, 4, 200), draw.integers(0, 4, 200)
     matrix = np.zeros((4, 4), dtype=int)
     np.add.at(matrix, (true, predicted), 1)
     scores = class_scores(count_samples(matrix), ['a', 'b', 'c', 'd'])
-    for average, found in (('macro', scores['macro']), ('micro', scores['overall'])):
+    for average, average_scores in (('macro', scores['macro']), ('micro', scores['overall'])):
         expected = precision_recall_fscore_support(true, predicted, average=average)[:3]
-        assert list(found.values()) == pytest.approx([100 * value for value in expected], abs=1e-4)
+        assert list(average_scores.values()) == pytest.approx(
+            [100 * value for value in expected], abs=1e-4
+        )
     expected = np.transpose(precision_recall_fscore_support(true, predicted))
     for row, (precision, recall, f1, samples) in zip(scores['per_class'], expected, strict=True):
         assert [row['precision'], row['recall'], row['f1']] == pytest.approx(
@@ -27,7 +29,7 @@ def test_scores_are_those_of_scikit_learn():
         assert row['samples'] == samples
 
 
-def test_a_class_that_is_not_there_changes_no_mean():
+def test_classes_without_samples_change_no_mean():
     matrix = np.array([[3, 1, 0], [1, 5, 0], [0, 0, 0]])
     scores = class_scores(count_samples(matrix))
     assert scores['macro'] == class_scores(count_samples(matrix[:2, :2]))['macro']
@@ -42,13 +44,15 @@ def test_the_table_ends_with_the_means():
     assert lines[-1] == '| **overall** | 87.50 | 87.50 | 87.50 | 8 |'
 
 
-def test_scores_of_several_classes_in_an_image_are_those_of_scikit_learn():
+def test_multi_label_scores_equal_scikit_learns():
     draw = np.random.default_rng(0)
     true, predicted = draw.random((2, 50, 3)) > 0.5
     scores = class_scores(np.stack(((true & predicted).sum(0), true.sum(0), predicted.sum(0))))
-    for average, found in (('macro', scores['macro']), ('micro', scores['overall'])):
+    for average, average_scores in (('macro', scores['macro']), ('micro', scores['overall'])):
         expected = precision_recall_fscore_support(true, predicted, average=average)[:3]
-        assert list(found.values()) == pytest.approx([100 * value for value in expected], abs=1e-4)
+        assert list(average_scores.values()) == pytest.approx(
+            [100 * value for value in expected], abs=1e-4
+        )
 
 
 def test_scores_of_maps():

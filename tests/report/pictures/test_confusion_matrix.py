@@ -13,7 +13,7 @@ def test_confusion_matrix_counts_and_names():
 
 
 @pytest.mark.parametrize('count', [21, 61, 1003])
-def test_with_many_classes_the_most_confused_are_listed(count):
+def test_the_most_confused_classes_are_listed_if_there_are_many(count):
     matrix = 9 * np.eye(count, dtype=int)
     matrix[3, 7], matrix[5, 2] = 4, 6
     figure = draw_confusion_matrix(
@@ -24,4 +24,7 @@ def test_with_many_classes_the_most_confused_are_listed(count):
     listed = figure.texts[0].get_text().splitlines()
     assert [line.rpartition(': ')[2] for line in listed[2:]] == ['6', '4']
     assert listed[2].startswith('5 eman')
-    assert len(axes.get_yticklabels()) == count if count <= 60 else len(axes.get_yticklabels()) < 20
+    if count <= 60:
+        assert len(axes.get_yticklabels()) == count
+    else:  # only some numbers
+        assert len(axes.get_yticklabels()) < 20

@@ -8,37 +8,35 @@ from mmengine.structures import BaseDataElement, PixelData
 from torch.utils.data import IterableDataset
 
 from anyfolder.sampling import evenly_spaced
-from vit_plugin.data.seeded import Seeded
+from vit_plugin.data.seeded import SeededDataset
 from vit_plugin.report.pictures import draw_data
-from vit_plugin.report.pictures.data_labels import LISTED
+from vit_plugin.report.pictures.data_labels import MAX_COUNTED_SAMPLES
 from vit_plugin.report.pictures.data_pictures import copy_dataset, data_figures
 
 CLASSES = ('cat', 'dog', 'cow')
 
 
-class Remembering:
-    """A step that draws random numbers and remembers what it has seen, as MMDetection's cached
-    mosaics.
-    """
+class Stateful:
+    """A step that draws random numbers and keeps a state, like MMDetection's cached mosaics."""
 
     def __init__(self):
-        self.seen = []
+        self.drawn = []
 
     def __call__(self, info):
-        self.seen.append(random.random() + np.random.random() + float(torch.rand(())))
+        self.drawn.append(random.random() + np.random.random() + float(torch.rand(())))
         sample = BaseDataElement(metainfo=dict(img_path=info['img_path']))
         if 'gt_label' in info:
             sample.gt_label = torch.tensor([info['gt_label']])
         else:
             sample.gt_sem_seg = PixelData(data=torch.from_numpy(info['gt_seg_map'])[None])
         return dict(
-            inputs=torch.full((3, 8, 8), len(self.seen) % 256, dtype=torch.uint8),
+            inputs=torch.full((3, 8, 8), len(self.drawn) % 256, dtype=torch.uint8),
             data_samples=sample,
         )
 
 
 class ReadMask:
-    """A step that reads a mask, of a hundred pixels."""
+    """A step that makes the masks of two images, of 180 pixels each."""
 
     def __call__(self, info):
         return dict(
@@ -48,7 +46,9 @@ class ReadMask:
 
 
 def dataset(count: int, *steps, **fields) -> BaseDataset:
-    class Made(BaseDataset):
+    """A data set with these steps; ``fields`` are functions of the sample's number."""
+
+    class Numbered(BaseDataset):
         METAINFO = dict(classes=CLASSES)
 
         def load_data_list(self):
@@ -61,10 +61,10 @@ def dataset(count: int, *steps, **fields) -> BaseDataset:
                 for i in range(count)
             ]
 
-    return Made(pipeline=[*steps, Remembering()])
+    return Numbered(pipeline=[*steps, Stateful()])
 
 
-def bars(figure) -> list[str]:
+def bar_labels(figure) -> list[str]:
     return [text.get_text() for text in figure.axes[0].texts]
 
 
@@ -77,16 +77,16 @@ def test_classes_are_counted_and_a_batch_is_drawn(tmp_path):
     ]
     assert all(path.stat().st_size > 1000 for path in tmp_path.iterdir())
     figures = dict(data_figures(train, dataset(2, gt_label=lambda i: 2)))
-    assert bars(figures['labels']) == ['3', '2', '0', '0', '0', '2']
+    assert bar_labels(figures['labels']) == ['3', '2', '0', '0', '0', '2']
     assert figures['labels'].get_suptitle() == 'train: 5 images; validation: 2 images'
     assert [axes.get_title() for axes in figures['train_batch'].axes[:5]] == [
         f'{i}.jpg\n{("cat", "dog")[i % 2]}' for i in range(5)
     ]
 
 
-def test_everything_is_left_as_it_was():
-    made = dataset(5, gt_label=lambda i: 0)
-    wrapped = Seeded(RepeatDataset(made, 2), 0)
+def test_data_sets_and_random_generators_stay_unchanged():
+    data = dataset(5, gt_label=lambda i: 0)
+    wrapped = SeededDataset(RepeatDataset(data, 2), 0)
     states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
     first, second = (dict(data_figures(wrapped)) for _ in range(2))
     assert states == (
@@ -94,8 +94,8 @@ def test_everything_is_left_as_it_was():
         np.random.get_state()[1].tolist(),
         torch.get_rng_state().tolist(),
     )
-    assert made.pipeline.transforms[0].seen == []
-    assert bars(first['labels']) == bars(second['labels']) == ['10', '0', '0']
+    assert data.pipeline.transforms[0].drawn == []
+    assert bar_labels(first['labels']) == bar_labels(second['labels']) == ['10', '0', '0']
     drawn = [
         figure['train_batch'].axes[3].get_images()[0].get_array() for figure in (first, second)
     ]
@@ -112,10 +112,10 @@ def test_boxes_are_counted_without_reading_images():
     def fail(info):
         raise AssertionError
 
-    made = dataset(4, fail, instances=objects, width=lambda i: 40, height=lambda i: 40)
-    name, figure = next(data_figures(made))
+    data = dataset(4, fail, instances=objects, width=lambda i: 40, height=lambda i: 40)
+    name, figure = next(data_figures(data))
     assert name == 'labels'
-    assert bars(figure) == ['2', '2', '0']
+    assert bar_labels(figure) == ['2', '2', '0']
     assert len(figure.axes) == 3
     assert figure.get_suptitle() == 'train: 4 objects in 4 images'
 
@@ -123,33 +123,33 @@ def test_boxes_are_counted_without_reading_images():
 def test_pixels_are_counted_up_to_the_step_that_reads_the_mask():
     pytest.importorskip('supervision')
     figures = dict(data_figures(RepeatDataset(dataset(2, ReadMask(), seg_map_path=str), 1)))
-    assert bars(figures['labels']) == ['90', '0', '180']
+    assert bar_labels(figures['labels']) == ['90', '0', '180']
     assert [text.get_text() for text in figures['train_batch'].legends[0].get_texts()] == [
         'cat',
         'cow',
     ]
 
 
-@pytest.mark.parametrize('limit', [LISTED, 200, 3])
-def test_what_is_read_is_bounded_and_even(limit):
+@pytest.mark.parametrize('limit', [MAX_COUNTED_SAMPLES, 200, 3])
+def test_samples_are_evenly_spaced_up_to_a_limit(limit):
     assert len(evenly_spaced(10 * limit + 1, limit)) == limit
     assert evenly_spaced(7, 3) == [0, 3, 6]
     assert evenly_spaced(2, limit) == [0, 1]
 
 
-def test_what_has_no_classes_or_no_length_has_no_picture():
+def test_data_without_classes_or_length_have_no_pictures():
     class Stream(IterableDataset):
         metainfo = dict(classes=CLASSES)
 
         def __iter__(self):
             raise AssertionError
 
-    made = dataset(2, gt_label=int)
-    made._metainfo = {}
-    assert not [*data_figures(Stream()), *data_figures(made)]
+    data = dataset(2, gt_label=int)
+    data._metainfo = {}
+    assert not [*data_figures(Stream()), *data_figures(data)]
 
 
-def test_an_image_that_cannot_be_read_is_left_to_the_run():
+def test_unreadable_images_are_skipped():
     def fail(info):
         if info['number'] == 1:
             raise FileNotFoundError(2, 'missing', info['img_path'])
@@ -159,8 +159,8 @@ def test_an_image_that_cannot_be_read_is_left_to_the_run():
     assert [axes.get_title()[:1] for axes in batch.axes[:2]] == ['0', '2']
 
 
-def test_a_twin_has_steps_of_its_own_and_the_same_samples():
-    made = dataset(3, gt_label=int)
-    other = copy_dataset(ConcatDataset([made])).datasets[0]
-    assert other.pipeline is not made.pipeline
-    assert other.data_bytes is made.data_bytes
+def test_copies_share_samples_and_have_their_own_pipeline():
+    data = dataset(3, gt_label=int)
+    copied = copy_dataset(ConcatDataset([data])).datasets[0]
+    assert copied.pipeline is not data.pipeline
+    assert copied.data_bytes is data.data_bytes

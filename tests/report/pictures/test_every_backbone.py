@@ -1,4 +1,4 @@
-"""Every backbone of ours can be drawn and probed, also one whose forward differs."""
+"""All our backbones can be drawn and probed, also those with another forward."""
 
 import math
 
@@ -24,7 +24,7 @@ from vit_plugin.report.pictures import (
 )
 
 MASKS = dict(arch=TINY, num_classes=3, num_queries=4, num_blocks=1)
-WINDOWS = dict(window=dict(size=3, global_blocks=(1,)))  # of 4 x 4 patches: with padding
+WINDOWS = dict(window=dict(size=3, global_blocks=(1,)))  # a grid of 4 x 4 patches is padded
 BACKBONES = {
     'VisionTransformer': dict(arch=TINY),
     'WindowedViT': dict(arch=TINY, encoder=WINDOWS),
@@ -51,19 +51,19 @@ BACKBONES = {
     'ECViT': dict(arch=TINY),
     'SpatialTuningAdapter': dict(arch=dict(TINY, num_layers=3), out_indices=(0, 1, 2)),
 }
-OF_CNNS = ('FrozenResNet', 'HGNetV2', 'ResNetD')
+CNNS = ('FrozenResNet', 'HGNetV2', 'ResNetD')
 
 
-def random_(name: str, **kwargs: object) -> nn.Module:
-    size = {} if name in ('ViTAdapter', *OF_CNNS) else dict(img_size=32)
+def random_backbone(name: str, **kwargs: object) -> nn.Module:
+    size = {} if name in ('ViTAdapter', *CNNS) else dict(img_size=32)
     model = MODELS.build(dict(BACKBONES[name], type=f'vit_plugin.{name}', **size, **kwargs))
     return randomize(model, std=0.2)
 
 
 @pytest.mark.parametrize('name', BACKBONES)
-def test_each_is_drawn_and_probed(name):
-    model, images = random_(name), torch.randn(2, 3, 32, 32)
-    if name in ('TimmBackbone', *OF_CNNS):  # others compute it
+def test_each_backbone_is_drawn_and_probed(name):
+    model, images = random_backbone(name), torch.randn(2, 3, 32, 32)
+    if name in ('TimmBackbone', *CNNS):  # computed by other libraries, or no ViT
         with rejects('one vit_plugin.VisionTransformer is needed'):
             patch_features(model, images)
         return
@@ -71,10 +71,11 @@ def test_each_is_drawn_and_probed(name):
     assert features.shape == (2, 32, 4, 4)
     blocks = len(backbone.blocks)
     assert class_attention(model, images).shape == (2, blocks, 2, 4, 4)
-    rolled = attention_rollout(model, images)
-    assert rolled.shape == (2, blocks, 4, 4)
-    assert (rolled > 0).all() or name == 'WindowedViT'  # only after the global block
-    assert (rolled[:, 1] > 0).all()
+    rollout = attention_rollout(model, images)
+    assert rollout.shape == (2, blocks, 4, 4)
+    if name != 'WindowedViT':  # its first block is not global
+        assert (rollout > 0).all()
+    assert (rollout[:, 1] > 0).all()
     assert (attention_distances(model, images) > 0).all()
     assert position_similarity(model).shape == (4, 4, 4, 4)
     last = [*maps_at(backbone, images[:1], (1, len(backbone.blocks)))][-1]
@@ -83,42 +84,44 @@ def test_each_is_drawn_and_probed(name):
     )
 
 
-def test_all_backbones_are_tried():
-    # transformers may not be installed; its modules are not ours, either.
-    names = {*OURS.module_dict, *OURS.later} - {'TransformersBackbone'}
+def test_all_backbones_are_in_the_table():
+    # TransformersBackbone needs transformers, and computes with its modules.
+    names = {*OURS.module_dict, *OURS.lazy_modules} - {'TransformersBackbone'}
     assert {name for name in names if hasattr(OURS.get(name), 'no_weight_decay')} == {*BACKBONES}
 
 
-def test_the_features_of_windows_are_the_map():
-    model, images = random_('WindowedViT').eval(), torch.randn(2, 3, 40, 24)
+def test_features_of_windows_equal_the_feature_map():
+    model, images = random_backbone('WindowedViT').eval(), torch.randn(2, 3, 40, 24)
     torch.testing.assert_close(patch_features(model, images), model(images)[-1])
 
 
-def test_the_weights_of_windows_are_what_the_layers_compute():
-    model, images = random_('WindowedViT'), torch.randn(2, 3, 32, 32)
+def test_weights_of_windows_times_values_equal_the_layers_output():
+    model, images = random_backbone('WindowedViT'), torch.randn(2, 3, 32, 32)
     calls = []
     for layer in (module for module in model.modules() if isinstance(module, Attention)):
         layer.register_forward_hook(lambda layer, args, out: calls.append((layer, args[0], out)))
     weights = attention_weights(model, images)
-    for own, (layer, x, output) in zip(weights, calls, strict=True):
-        assert own.shape[-1] == x.shape[1] == 4 + 16  # a class token for each window
-        rest = own.sum(dim=-1)
+    for layer_weights, (layer, x, output) in zip(weights, calls, strict=True):
+        assert layer_weights.shape[-1] == x.shape[1] == 4 + 16  # a class token for each window
+        sums = layer_weights.sum(dim=-1)
         values = layer.qkv(x).chunk(3, dim=-1)[2].unflatten(-1, (2, -1)).transpose(1, 2)
         if layer is model.blocks[1].attn:
-            torch.testing.assert_close(rest, torch.ones_like(rest))
-            torch.testing.assert_close(layer.output(own @ values), output, atol=1e-5, rtol=1e-4)
-        else:  # the first window is full; the others have padding, whose weight is left out
-            full = [0, *(4 + 4 * row + column for row in range(3) for column in range(3))]
-            torch.testing.assert_close(rest[..., full], torch.ones_like(rest[..., full]))
-            assert (rest[..., 1:4] < 1).all()
+            torch.testing.assert_close(sums, torch.ones_like(sums))
             torch.testing.assert_close(
-                layer.output(own @ values)[:, full], output[:, full], atol=1e-5, rtol=1e-4
+                layer.output(layer_weights @ values), output, atol=1e-5, rtol=1e-4
+            )
+        else:  # the first window is full; the others have padding, whose weights are left out
+            full = [0, *(4 + 4 * row + column for row in range(3) for column in range(3))]
+            torch.testing.assert_close(sums[..., full], torch.ones_like(sums[..., full]))
+            assert (sums[..., 1:4] < 1).all()
+            torch.testing.assert_close(
+                layer.output(layer_weights @ values)[:, full], output[:, full], atol=1e-5, rtol=1e-4
             )
 
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('name', ['WindowedViT', 'MMVisionTransformer'])
-def test_class_activation(name):
+def test_class_activation_of_feature_maps(name):
     import mmpretrain.models  # noqa: F401
 
     model = MODELS.build(

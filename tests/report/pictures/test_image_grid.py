@@ -2,16 +2,16 @@ import numpy as np
 
 from vit_plugin.report.pictures.annotations import Annotations
 from vit_plugin.report.pictures.figure_files import save_figure
-from vit_plugin.report.pictures.image_grid import LEGEND, Panel, draw_grid
+from vit_plugin.report.pictures.image_grid import MAX_LEGEND_CLASSES, Panel, draw_grid
 
 IMAGE = np.zeros((6, 8, 3), np.uint8)
 
 
-def test_titles_say_the_file_and_what_is_wrong():
+def test_titles_name_the_file_and_wrong_ones_are_red():
     figure = draw_grid(
         [
             Panel(IMAGE, Annotations((6, 8)), 'cat', file='1.png'),
-            Panel(IMAGE, Annotations((6, 8)), 'dog; true: cat', good=False),
+            Panel(IMAGE, Annotations((6, 8)), 'dog; true: cat', is_right=False),
         ],
         heading='worst',
     )
@@ -22,17 +22,17 @@ def test_titles_say_the_file_and_what_is_wrong():
     assert not figure.legends
 
 
-def test_a_legend_has_the_classes_that_are_there():
+def test_legends_list_the_classes_of_the_maps():
     figure = draw_grid(
         [Panel(IMAGE, Annotations((6, 8), map=np.array([[0, 2], [255, 2]])), '')],
         ['sky', 'sea', 'land'],
     )
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ['sky', 'land']
-    many = np.arange(2 * LEGEND).reshape(2, -1)
+    many = np.arange(2 * MAX_LEGEND_CLASSES).reshape(2, -1)
     figure = draw_grid([Panel(IMAGE, Annotations((6, 8), map=many), '')])
-    assert figure.legends[0].get_texts()[-1].get_text() == f'and {LEGEND} more'
+    assert figure.legends[0].get_texts()[-1].get_text() == f'and {MAX_LEGEND_CLASSES} more'
 
 
-def test_a_name_that_the_font_lacks_is_no_warning(tmp_path):
+def test_letters_that_the_font_lacks_raise_no_warning(tmp_path):
     save_figure(draw_grid([Panel(IMAGE, Annotations((6, 8)), '猫')]), tmp_path / 'cat.png')
     assert (tmp_path / 'cat.png').stat().st_size > 1000

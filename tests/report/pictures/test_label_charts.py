@@ -18,19 +18,18 @@ def test_few_images_have_whole_numbers_as_ticks():
     assert (ticks == ticks.round()).all()
 
 
-def test_places_and_sizes_of_boxes():
+def test_positions_and_sizes_of_boxes():
     boxes = np.array([[0.1, 0.2, 0.3, 0.6], [0.1, 0.2, 0.3, 0.6]])
     figure = draw_labels(dict(train=np.array([2])), ['cat'], 'objects', boxes=boxes)
-    _, places, sizes = figure.axes
-    for axes, place in ((places, (0.2, 0.4)), (sizes, (0.2, 0.4))):
+    _, centers, sizes = figure.axes
+    x, y = 0.2, 0.4  # both the center and the size of the boxes
+    for axes in (centers, sizes):
         counts = axes.collections[0].get_array().reshape(50, 50)  # rows are the second coordinate
         assert counts.max() == 2
-        assert (np.argwhere(counts == 2)[0] / 50).tolist() == pytest.approx(
-            [place[1], place[0]], abs=0.021
-        )
+        assert (np.argwhere(counts == 2)[0] / 50).tolist() == pytest.approx([y, x], abs=0.021)
 
 
-def test_many_classes_are_a_line():
+def test_counts_of_many_classes_are_drawn_as_a_line():
     figure = draw_labels(dict(train=np.arange(100)), [f'{i}' for i in range(100)], 'images')
     (line,) = figure.axes[0].get_lines()
     assert line.get_ydata()[0] == 99

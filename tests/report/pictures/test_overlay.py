@@ -6,7 +6,7 @@ import torch
 from vit_plugin.report.pictures.overlay import draw_over
 
 
-def test_maps_cover_the_padded_image_and_are_cut_to_it():
+def test_maps_cover_the_padded_image_and_are_cropped_to_it():
     image = np.full((20, 30, 3), 9, dtype=np.uint8)
     heat = torch.zeros(4, 4)
     heat[:, 3] = 1.0  # in the padding, from column 24 on
@@ -18,16 +18,16 @@ def test_maps_cover_the_padded_image_and_are_cut_to_it():
     assert drawn[:, 29].min() > 0.9
 
 
-def test_as_few_empty_places_as_possible():
+def test_ten_panels_leave_no_empty_panel():
     maps = 9 * [torch.rand(2, 2)]
     figure = draw_over(np.zeros((8, 8, 3), dtype=np.uint8), maps, list('abcdefghi'), (8, 8))
-    assert len(figure.axes) == 10
+    assert len(figure.axes) == 10  # with the image
 
 
-def test_long_titles_are_lines_over_their_own_map():
+def test_long_titles_are_wrapped_above_their_map():
     titles = 4 * ['block 4, head 1, mean of patches']
     figure = draw_over(np.zeros((8, 12, 3), np.uint8), 4 * [torch.rand(2, 2)], titles, (8, 12))
     figure.draw_without_rendering()
     boxes = [axes.title.get_window_extent() for axes in figure.axes]
-    assert not any(one.overlaps(other) for one, other in pairwise(boxes))
+    assert not any(box.overlaps(next_box) for box, next_box in pairwise(boxes))
     assert max(box.y1 for box in boxes) <= figure.bbox.y1

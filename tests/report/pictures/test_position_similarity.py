@@ -7,7 +7,7 @@ from vit_plugin.report.pictures import draw_position_similarity, position_simila
 
 
 @pytest.mark.parametrize(
-    ('kind', 'more'),
+    ('kind', 'options'),
     [
         ('registers', {}),
         ('plain', dict(pos_embed='learned_2d')),
@@ -18,8 +18,8 @@ from vit_plugin.report.pictures import draw_position_similarity, position_simila
         ('rotary_windows', {}),
     ],
 )
-def test_places_are_like_themselves_and_symmetric(tiny, kind, more):
-    model = build(kind, tiny, **more)
+def test_similarity_is_symmetric_and_1_on_the_diagonal(tiny, kind, options):
+    model = build(kind, tiny, **options)
     similarity = position_similarity(model)
     h, w = model.position.grid
     assert similarity.shape == (h, w, h, w)
@@ -28,20 +28,20 @@ def test_places_are_like_themselves_and_symmetric(tiny, kind, more):
     torch.testing.assert_close(flat, flat.T)
 
 
-def test_a_learned_table_is_compared_row_by_row(tiny):
+def test_similarity_of_a_learned_table_is_the_cosine_of_its_rows(tiny):
     model = build('registers', tiny)
     table = model.pos_embed.detach()[0, 4:]
     expected = torch.cosine_similarity(table[5], table[10], dim=0)
     torch.testing.assert_close(position_similarity(model)[1, 1, 2, 2], expected)
 
 
-def test_rotary_places_are_compared_by_their_angles(tiny):
+def test_similarity_of_rotary_positions_decreases_with_distance(tiny):
     similarity = position_similarity(build('rotary', tiny, img_size=64))
     assert similarity[3, 3, 3, 4] > similarity[3, 3, 3, 7]
 
 
 @pytest.mark.parametrize('kind', ['relative', 'relative_windows'])
-def test_relative_positions_are_refused(tiny, kind):
+def test_relative_positions_raise(tiny, kind):
     with rejects('no positions of single patches'):
         position_similarity(build(kind, tiny))
 

@@ -1,4 +1,4 @@
-"""Names in matplotlib's figures, in fonts that have their letters."""
+"""Names in figures are drawn with fonts that have their letters."""
 
 import pytest
 
@@ -10,7 +10,7 @@ CJK = 'A font of Chinese', 'chinese.ttf'
 
 @pytest.fixture(autouse=True)
 def fonts(monkeypatch):
-    """DejaVu, and a font that has some Chinese letters, as far as the code is asked."""
+    """Pretend that DejaVu and a font with a few Chinese letters are installed."""
     dejavu, has = letters.installed_fonts()[:1], letters.has_letter
     monkeypatch.setattr(letters, 'installed_fonts', lambda: [*dejavu, CJK])
     monkeypatch.setattr(
@@ -21,9 +21,9 @@ def fonts(monkeypatch):
 
 
 @pytest.mark.parametrize(('name', 'drawn'), [('кошка', 'кошка'), ('鼠cat', 'U+9F20 cat')])
-def test_what_no_font_has_is_described(name, drawn):
+def test_letters_without_a_font_are_written_as_code_points(name, drawn):
     assert for_matplotlib(name)[0] == drawn
 
 
-def test_each_letter_has_its_font():
+def test_all_needed_fonts_are_returned():
     assert for_matplotlib('猫é') == ('猫é', ['DejaVu Sans', CJK[0]])

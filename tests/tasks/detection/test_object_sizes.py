@@ -1,4 +1,4 @@
-"""Images and anchors by the sizes of the objects."""
+"""The image size and the anchors, as they follow from the sizes of the objects."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ def squares(*sides: float) -> np.ndarray:
     ('share', 'expected'),
     [
         (0.08, 192),  # 16 pixels
-        (0.3, 128),  # larger ones, in an image that is small enough
-        (0.02, 512),  # 10 pixels, since 16 need a larger image than is moderate
+        (0.3, 128),  # 38 pixels in the smallest image
+        (0.02, 512),  # 10 pixels, since 16 would need a large image
         (0.01, 768),  # 8 pixels
         (0.001, 1024),
     ],
@@ -24,13 +24,13 @@ def test_small_objects_stay_visible(share, expected):
     assert largest_image(squares(share, 0.5, 0.7), 1024) == expected
 
 
-def test_a_single_tiny_box_decides_nothing():
+def test_few_tiny_boxes_are_ignored():
     tiny = [[1e-4, 1e-4], [0.0, 0.1]]
     assert largest_image(np.concatenate((squares(0.08, 0.5), tiny)), 1024) == 192
 
 
 @pytest.mark.parametrize('boxes', [np.zeros((0, 2)), np.zeros((3, 2))])
-def test_without_boxes_nothing_follows(boxes):
+def test_no_boxes_give_the_defaults(boxes):
     assert largest_image(boxes, 1024) == 1024
     assert anchors(boxes, 640) == (4, 5)
 
@@ -39,7 +39,7 @@ def test_without_boxes_nothing_follows(boxes):
     ('sides', 'expected'),
     [((8, 30), (1, 3)), ((15, 90), (2, 3)), ((32, 600), (4, 5)), ((8, 100), (1, 4))],
 )
-def test_anchors_are_as_small_and_as_large_as_the_boxes(sides, expected):
+def test_anchors_cover_the_sizes_of_the_boxes(sides, expected):
     octave, levels = anchors(squares(*sides) / 640, 640)
     assert (octave, levels) == expected
     smallest, largest = 8 * octave, 8 * 2 ** (levels - 1) * octave * 2 ** (2 / 3)

@@ -1,4 +1,4 @@
-"""Training on tiles: what there is to learn, and the units of what is measured."""
+"""Training on tiles of images: the views of an epoch, their objects, and validation by slices."""
 
 from rejection import rejects
 
@@ -22,7 +22,7 @@ from vit_plugin.inference import sliced_loops
 from vit_plugin.tasks.detection import seen_images
 from vit_plugin.tasks.detection.box_prediction import BoxPrediction
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 
 
 @pytest.fixture
@@ -32,56 +32,56 @@ def shapes(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize('task', ['detection', 'instance'])
-def test_an_epoch_has_the_tiles_that_its_schedule_counts(shapes, task, capsys):
+def test_an_epoch_has_the_views_that_its_schedule_counts(shapes, task, capsys):
     request = Request('shapes', task=task, tiles=32, img_size=64, epochs=1)
     cfg = read_config(write_config(request))
     check_config(cfg)
-    said = capsys.readouterr().out
+    shown = capsys.readouterr().out
     init_default_scope('mmdet')
     import mmdet.datasets  # noqa: F401
 
     built = DATASETS.build(cfg.train_dataloader.dataset)
-    passes = recipe_class(task)(request).passes('train')
+    passes = recipe_class(task)(request).images_per_pass('train')
     assert len(built) == passes
-    assert f'An epoch has {passes} views' in said
-    assert '70% is in a tile is ignored there' in said
+    assert f'An epoch has {passes} views' in shown
+    assert '70% is in a tile is ignored there' in shown
     infos = [built.get_data_info(i) for i in range(len(built))]
     assert {info['tile'][2] - info['tile'][0] for info in infos} == {32, 64}
     sample = built[0]
     assert sample['inputs'].shape == (3, 64, 64)
-    if task == 'instance':  # a rectangle fills the part of its box, which was resized twofold
-        found = sample['data_samples'].gt_instances
-        boxes = found.bboxes.tensor / 2
+    if task == 'instance':  # rectangular objects fill their boxes, also after a resize by 2
+        objects = sample['data_samples'].gt_instances
+        boxes = objects.bboxes.tensor / 2
         areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-        assert np.allclose(found.masks.masks.sum((1, 2)) / 4, areas)
+        assert np.allclose(objects.masks.masks.sum((1, 2)) / 4, areas)
 
 
-def test_pixels_of_a_tile_are_those_of_its_boxes(shapes):
+def test_boxes_fit_the_pixels_of_their_tile(shapes):
     cfg = read_config(write_config(Request('shapes', task='detection', tiles=32, epochs=1)))
     init_default_scope('mmdet')
     import mmdet.datasets  # noqa: F401
 
     dataset = DATASETS.build(cfg.train_dataloader.dataset)
-    squares = 0
+    compared = 0
     for i in range(len(dataset)):
         if tuple(dataset.get_data_info(i)['tile'][:2]) == (0, 0):
             continue
         sample = dataset[i]
-        found = sample['data_samples'].gt_instances
-        for box, label in zip(found.bboxes.tensor.int().tolist(), found.labels, strict=True):
+        objects = sample['data_samples'].gt_instances
+        for box, label in zip(objects.bboxes.tensor.int().tolist(), objects.labels, strict=True):
             left, top, right, bottom = box
-            part = sample['inputs'][:, top:bottom, left:right].float().mean()
-            assert (part > 240) if label == 0 else (part < 20)  # a square is bright, a bar dark
-            squares += 1
-    assert squares > 5
+            mean = sample['inputs'][:, top:bottom, left:right].float().mean()
+            assert (mean > 240) if label == 0 else (mean < 20)  # a square is bright, a bar dark
+            compared += 1
+    assert compared > 5
 
 
-def test_what_was_found_in_slices_is_in_pixels_of_the_image(tmp_path, monkeypatch):
+def test_predictions_on_slices_are_in_pixels_of_the_image(tmp_path, monkeypatch):
     (image, boxes), *_ = scenes(1)
     cv2.imwrite(str(tmp_path / 'a.png'), image)
 
-    def bright(images):
-        found = []
+    def predict_bright_box(images):
+        predictions = []
         for pixels in images:
             rows, columns = (pixels[..., 0] > 200).nonzero()
             box = (
@@ -89,12 +89,12 @@ def test_what_was_found_in_slices_is_in_pixels_of_the_image(tmp_path, monkeypatc
             )
             boxes = np.array(box, np.float32).reshape(-1, 4)
             labels = np.zeros(len(boxes), int)
-            sizes = (boxes[:, 2] - boxes[:, 0]) / 20  # the complete one is the most certain
+            scores = (boxes[:, 2] - boxes[:, 0]) / 20  # highest for the complete square
             names, masks = ['square'] * len(boxes), (pixels[..., 0] > 200)[None][: len(boxes)]
-            found.append(BoxPrediction(None, labels, names, sizes, boxes, masks))
-        return found
+            predictions.append(BoxPrediction(None, labels, names, scores, boxes, masks))
+        return predictions
 
-    fake = SimpleNamespace(predict=bright, classes=['square'], read=cv2.imread)
+    fake = SimpleNamespace(predict=predict_bright_box, classes=['square'], read=cv2.imread)
     monkeypatch.setattr(sliced_loops, 'TrainedModel', lambda *args: fake)
     loop = sliced_loops.SlicedValLoop.__new__(sliced_loops.SlicedValLoop)
     loop.side, loop.pixels = 32, None
@@ -102,44 +102,47 @@ def test_what_was_found_in_slices_is_in_pixels_of_the_image(tmp_path, monkeypatc
     loop.dataloader = SimpleNamespace(batch_size=2)
     from mmdet.structures import DetDataSample
 
-    facts = dict(img_path=str(tmp_path / 'a.png'), img_id=1, ori_shape=(48, 64))
-    sample = DetDataSample(metainfo=facts)
-    (found,) = loop.predict_slices(None, dict(data_samples=[sample]))
-    assert found.pred_instances.bboxes.tolist() == [list(map(float, boxes[0][1]))]
-    assert isinstance(found.pred_instances.scores, torch.Tensor)
+    meta = dict(img_path=str(tmp_path / 'a.png'), img_id=1, ori_shape=(48, 64))
+    sample = DetDataSample(metainfo=meta)
+    (prediction,) = loop.predict_slices(None, dict(data_samples=[sample]))
+    assert prediction.pred_instances.bboxes.tolist() == [list(map(float, boxes[0][1]))]
+    assert isinstance(prediction.pred_instances.scores, torch.Tensor)
     from mmdet.evaluation import CocoMetric
 
     left, top, right, bottom = boxes[0][1]
-    true = dict(id=1, image_id=1, category_id=1, iscrowd=0, area=256, bbox=[left, top, 16, 16])
-    true['segmentation'] = [[left, top, right, top, right, bottom, left, bottom]]
-    listed = tmp_path / 'val.json'
+    annotation = dict(
+        id=1, image_id=1, category_id=1, iscrowd=0, area=256, bbox=[left, top, 16, 16]
+    )
+    annotation['segmentation'] = [[left, top, right, top, right, bottom, left, bottom]]
+    annotation_file = tmp_path / 'val.json'
     images, categories = [dict(id=1, width=64, height=48)], [dict(id=1, name='square')]
-    content = dict(images=images, annotations=[true], categories=categories)
-    listed.write_text(json.dumps(content))
-    metric = CocoMetric(ann_file=str(listed), metric=['bbox', 'segm'])
+    content = dict(images=images, annotations=[annotation], categories=categories)
+    annotation_file.write_text(json.dumps(content))
+    metric = CocoMetric(ann_file=str(annotation_file), metric=['bbox', 'segm'])
     metric.dataset_meta = dict(classes=('square',))
-    metric.process({}, [found.to_dict()])
+    metric.process({}, [prediction.to_dict()])
     scores = metric.evaluate(1)
     assert scores['coco/bbox_mAP'] == scores['coco/segm_mAP'] == 1.0
 
 
-def test_objects_that_are_in_no_view_are_said(tmp_path, monkeypatch, capsys):
+def test_objects_in_no_view_are_reported(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_coco(tmp_path / 'shapes', count=3)
-    listed = next(tmp_path.glob('shapes/annotations/*.json'))
-    content = json.loads(listed.read_text())
+    annotations = next(tmp_path.glob('shapes/annotations/*.json'))
+    content = json.loads(annotations.read_text())
     for image in (tmp_path / 'shapes').rglob('*.jpg'):
         cv2.imwrite(str(image), np.zeros((40, 1500, 3), np.uint8))
     for image in content['images']:
         image.update(width=1500, height=40)
-    for number, found in enumerate(content['annotations']):
-        found['bbox'] = [47, 5, 50, 30] if number % 2 else [10, 5, 30, 30]  # tiles from 0 and 64
-    listed.write_text(json.dumps(content))
+    # Tiles begin at 0 and 64, so the wide boxes are complete in neither.
+    for number, annotation in enumerate(content['annotations']):
+        annotation['bbox'] = [47, 5, 50, 30] if number % 2 else [10, 5, 30, 30]
+    annotations.write_text(json.dumps(content))
     write_config(Request('shapes', task='detection', tiles=80))
     assert ' 2 objects of 4 are learned in no view' in capsys.readouterr().out
 
 
-def test_what_has_no_tiles_is_one_sentence(shapes):
+def test_wrong_tiles_raise(shapes):
     with rejects('--tiles 64: the longest side .* has 64 pixels; give'):
         write_config(Request('shapes', task='detection', tiles=64))
     with rejects('--tiles 4: neither a tile nor a whole image within 4 pixels shows an object; '):
@@ -148,7 +151,7 @@ def test_what_has_no_tiles_is_one_sentence(shapes):
         write_config(Request('shapes', tiles=32))
 
 
-def test_masks_that_no_memory_holds_are_refused_unless_they_are_cut(shapes, monkeypatch):
+def test_masks_beyond_memory_raise_without_tiles(shapes, monkeypatch):
     monkeypatch.setattr(seen_images, 'MASK_BYTES', 1)
     with rejects('shapes.* objects, whose masks of .* pixels take .* GiB; give --tiles, such as'):
         write_config(Request('shapes', task='instance', img_size=64, epochs=1))

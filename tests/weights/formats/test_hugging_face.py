@@ -55,8 +55,8 @@ DETR = dict(
 )
 SWIGLU = dict(mlp_ratio=4, use_swiglu_ffn=True)
 GATED = dict(use_gated_mlp=True, hidden_act='silu')
-# Classes of transformers, arguments, and our format.
-KINDS = [
+# Classes of transformers, arguments of their configs, and our format.
+MODELS = [
     ('ViTModel', SIZES, 'hf'),
     ('ViTForImageClassification', SIZES, 'hf'),
     ('DeiTModel', SIZES, 'hf_deit'),
@@ -80,32 +80,31 @@ KINDS = [
     ('LwDetrForObjectDetection', DETR | dict(projector_scale_factors=[2.0, 0.5]), 'hf_lw_detr'),
     ('RfDetrForObjectDetection', DETR, 'hf_rf_detr'),
 ]
-ONE_WAY = ('CLIPModel', 'SiglipModel')  # towers of two
-# They are not part of a model of ours: of pre-training, a loss, registers that are none.
+ONE_WAY = ('CLIPModel', 'SiglipModel')  # read only: we have no text towers
+# Tensors without a counterpart here: of pre-training, of a loss, and of registers of length 0.
 ABSENT = ('mask_token', 'empty_weight', 'register_tokens')
 
 
 def theirs(name: str, sizes: dict[str, Any]) -> nn.Module:
     """A random model of transformers."""
     transformers = pytest.importorskip('transformers', minversion='5.23')
-    kind = getattr(transformers, name)
-    if name[:6] in BACKBONES:
-        suffix = 'ViTConfig' if name.startswith('Lw') else 'Dinov2Config'
-        config = getattr(transformers, f'{name[:6]}{suffix}')
-        sizes = dict(sizes, backbone_config=config(**BACKBONE, **BACKBONES[name[:6]]))
+    model_class = getattr(transformers, name)
+    detector = name.removesuffix('ForObjectDetection')
+    if detector in BACKBONES:
+        suffix = 'ViTConfig' if detector == 'LwDetr' else 'Dinov2Config'
+        config_class = getattr(transformers, f'{detector}{suffix}')
+        sizes = dict(sizes, backbone_config=config_class(**BACKBONE, **BACKBONES[detector]))
     torch.manual_seed(0)
-    model = kind(kind.config_class(**sizes))
+    model = model_class(model_class.config_class(**sizes))
     for parameter in model.parameters():
         nn.init.normal_(parameter)
     return model
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize(('name', 'sizes', 'form'), [row for row in KINDS if row[2] in FORMATS])
-def test_there_and_back(name: str, sizes: dict[str, Any], form: str, tmp_path: Path) -> None:
-    """Every tensor of the file has a place or a reason, and the file that is written gives the same
-    model.
-    """
+@pytest.mark.parametrize(('name', 'sizes', 'form'), [row for row in MODELS if row[2] in FORMATS])
+def test_round_trip(name: str, sizes: dict[str, Any], form: str, tmp_path: Path) -> None:
+    """Files are recognized like models in memory, and exported files load as the same model."""
     model = theirs(name, sizes)
     weights = open_checkpoint(saved(model, tmp_path)).weights
     ours = recognize(weights)
@@ -115,13 +114,13 @@ def test_there_and_back(name: str, sizes: dict[str, Any], form: str, tmp_path: P
     assert all(torch.equal(in_memory[key], value) for key, value in ours.items())
     if name in ONE_WAY:
         return
-    written, left, _ = export(ours, form, heads=2)
-    assert not left
+    written, omitted, _ = export(ours, form, heads=2)
+    assert not omitted
     safetensors.torch.save_file(written, tmp_path / 'model.safetensors', metadata=dict(format='pt'))
-    again, loading = type(model).from_pretrained(tmp_path, output_loading_info=True)
-    remarks = {key for keys in loading.values() for key in keys}
-    assert all(key.endswith(ABSENT) for key in remarks), remarks
-    state = again.state_dict()
+    reloaded, loading = type(model).from_pretrained(tmp_path, output_loading_info=True)
+    reported_keys = {key for keys in loading.values() for key in keys}
+    assert all(key.endswith(ABSENT) for key in reported_keys), reported_keys
+    state = reloaded.state_dict()
     for key, value in model.state_dict().items():
         if not key.endswith((*ABSENT, 'position_embeddings')):
             assert torch.equal(state[key], value), key
@@ -129,9 +128,10 @@ def test_there_and_back(name: str, sizes: dict[str, Any], form: str, tmp_path: P
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('name', ['LwDetrForObjectDetection', 'RfDetrForObjectDetection'])
-def test_recorded_files_have_the_names_of_today(name: str, tmp_path: Path) -> None:
-    """``tests/golden/lw_detr`` is read where transformers is not installed, too."""
-    golden = recorded(Path(__file__).parents[2] / f'golden/lw_detr/{name[:6]}.npz')
-    kinds = {kind: sizes for kind, sizes, _ in KINDS}
+def test_recorded_files_have_the_names_of_transformers(name: str, tmp_path: Path) -> None:
+    """``tests/golden/lw_detr`` stands for transformers in tests that run without it."""
+    detector = name.removesuffix('ForObjectDetection')
+    golden = recorded(Path(__file__).parents[2] / f'golden/lw_detr/{detector}.npz')
+    sizes_of_name = {model_name: sizes for model_name, sizes, _ in MODELS}
     names = {key.removeprefix('params/') for key in golden if key.startswith('params/')}
-    assert names == {*open_checkpoint(saved(theirs(name, kinds[name]), tmp_path)).weights}
+    assert names == {*open_checkpoint(saved(theirs(name, sizes_of_name[name]), tmp_path)).weights}

@@ -1,4 +1,4 @@
-"""ViTDet's checkpoints, against attention that is written out: windows, biases and all."""
+"""ViTDet's checkpoints, against a plain implementation of its windows and relative positions."""
 
 import pickle
 
@@ -12,7 +12,7 @@ from vit_plugin.models import SimpleFPN, VisionTransformer, load_weights
 from vit_plugin.weights import export
 
 WIDTH, HEADS, PATCH, WINDOW = 32, 2, 4, 3
-GRID = (5, 7)  # no multiple of the window, nor a square
+GRID = (5, 7)  # of the images: not square, and not a multiple of the window
 
 
 def backbone(**kwargs) -> VisionTransformer:
@@ -40,8 +40,11 @@ def backbone(**kwargs) -> VisionTransformer:
 
 
 def checkpoint(table: int = 4, global_size: int = 8) -> dict[str, Tensor]:
-    """Random weights by detectron2's names, with a table of table x table positions and a row for a
-    class token.
+    """Random weights with detectron2's names.
+
+    Args:
+        table: side of the table of absolute positions, which also has a row for a class token.
+        global_size: side of the grid that the relative positions of block 1 are for.
     """
     shapes = {
         'pos_embed': (1, table**2 + 1, WIDTH),
@@ -78,7 +81,7 @@ def checkpoint(table: int = 4, global_size: int = 8) -> dict[str, Tensor]:
 
 
 def attention(x: Tensor, weights: dict[str, Tensor]) -> Tensor:
-    """Of a map (h, w, C), query by query, the bias looked up pair by pair."""
+    """Attention over a map (h, w, C), query by query, with the bias looked up pair by pair."""
     h, w, _ = x.shape
     q, k, v = (
         F.linear(x.flatten(0, 1), weights['attn.qkv.weight'], weights['attn.qkv.bias'])
@@ -104,7 +107,7 @@ def attention(x: Tensor, weights: dict[str, Tensor]) -> Tensor:
 
 
 def expected(state: dict[str, Tensor], image: Tensor, table: Tensor) -> Tensor:
-    """The map (C, h, w) of an image, with that absolute table (h, w, C)."""
+    """ViTDet's map (C, h, w) of an image, given absolute positions (h, w, C)."""
     state = {name.removeprefix('backbone.net.'): value for name, value in state.items()}
     x = F.conv2d(
         image, state['patch_embed.proj.weight'], state['patch_embed.proj.bias'], stride=PATCH
@@ -120,13 +123,13 @@ def expected(state: dict[str, Tensor], image: Tensor, table: Tensor) -> Tensor:
             padded = F.pad(normed, (0, 0, 0, -w % WINDOW, 0, -h % WINDOW))  # zeros, after the norm
             out = torch.empty_like(padded)
             for y in range(0, len(padded), WINDOW):
-                for z in range(0, padded.shape[1], WINDOW):
-                    place = slice(y, y + WINDOW), slice(z, z + WINDOW)
-                    out[place] = attention(padded[place], block)
+                for column in range(0, padded.shape[1], WINDOW):
+                    window = slice(y, y + WINDOW), slice(column, column + WINDOW)
+                    out[window] = attention(padded[window], block)
             x = x + out[:h, :w]
-        y = F.layer_norm(x, (WIDTH,), block['norm2.weight'], block['norm2.bias'], 1e-6)
-        y = F.gelu(F.linear(y, block['mlp.fc1.weight'], block['mlp.fc1.bias']))
-        x = x + F.linear(y, block['mlp.fc2.weight'], block['mlp.fc2.bias'])
+        hidden = F.layer_norm(x, (WIDTH,), block['norm2.weight'], block['norm2.bias'], 1e-6)
+        hidden = F.gelu(F.linear(hidden, block['mlp.fc1.weight'], block['mlp.fc1.bias']))
+        x = x + F.linear(hidden, block['mlp.fc2.weight'], block['mlp.fc2.bias'])
     return x.permute(2, 0, 1)
 
 
@@ -135,20 +138,19 @@ def interpolated(table: Tensor, old: tuple[int, int], new: tuple[int, int]) -> T
     return F.interpolate(image, new, mode='bicubic', antialias=True)[0].permute(1, 2, 0)
 
 
-def names(style: str, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    return (
-        weights
-        if style == 'detectron2'
-        else {name.replace('backbone.net.', 'backbone.'): value for name, value in weights.items()}
-    )
+def renamed(style: str, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Weights with detectron2's names under the names of a style."""
+    if style == 'detectron2':
+        return weights
+    return {name.replace('backbone.net.', 'backbone.'): value for name, value in weights.items()}
 
 
 @pytest.mark.parametrize('style', ['detectron2', 'mmdet'])
 @pytest.mark.parametrize('img_size', [(20, 28), (32, 32)])
-def test_the_map_of_vitdet(style, img_size):
+def test_map_equals_vitdets(style, img_size):
     weights = checkpoint()
     model = backbone(img_size=img_size)
-    report = load_weights(model, names(style, weights))
+    report = load_weights(model, renamed(style, weights))
     if style == 'detectron2':
         assert report.format == 'vitdet'
         assert set(report.ignored.values()) == {'of the detector'}
@@ -157,13 +159,14 @@ def test_the_map_of_vitdet(style, img_size):
         f'positions of 4 x 4 patches to {grid[0]} x {grid[1]}, '
         'the rows of the tokens before the patches are left out, as the model has no such tokens'
     )
+    # The relative positions of the checkpoint are for a grid of 8 x 8, that of img_size=(32, 32).
     assert report.adapted.get('blocks.1.attn.rel_pos_h') == (
         None if grid == (8, 8) else '15 relative positions to 9'
     )
     image = torch.randn(1, 3, 20, 28)
     table = weights['backbone.net.pos_embed'][0, 1:]
-    table = interpolated(table, (4, 4), grid)
-    if grid != GRID:
+    table = interpolated(table, (4, 4), grid)  # at loading
+    if grid != GRID:  # in the forward
         table = interpolated(table.flatten(0, 1), grid, GRID)
     with torch.no_grad():
         torch.testing.assert_close(
@@ -172,7 +175,7 @@ def test_the_map_of_vitdet(style, img_size):
 
 
 def pickled(path, weights: dict[str, Tensor]) -> str:
-    """As detectron2's model zoo has it."""
+    """Write a file like those of detectron2's model zoo."""
     path.write_bytes(
         pickle.dumps(
             {
@@ -186,7 +189,7 @@ def pickled(path, weights: dict[str, Tensor]) -> str:
 
 
 @pytest.mark.parametrize('prefix', [None, 'backbone.'])
-def test_a_backbone_takes_the_model_zoos_file(tmp_path, prefix):
+def test_a_backbone_loads_files_of_the_model_zoo(tmp_path, prefix):
     weights = checkpoint(table=8)
     cfg = dict(type='Pretrained', checkpoint=pickled(tmp_path / 'model_final.pkl', weights))
     model = backbone(init_cfg=cfg if prefix is None else dict(cfg, prefix=prefix))
@@ -197,7 +200,7 @@ def test_a_backbone_takes_the_model_zoos_file(tmp_path, prefix):
 
 
 def pyramid(style: str) -> dict[str, Tensor]:
-    """Random weights of the pyramid by the names of detectron2 or MMDetection."""
+    """Random weights of the pyramid with the names of detectron2 or MMDetection."""
     shapes = {
         '2.0.weight': (32, 16, 2, 2),
         '2.0.bias': (16,),
@@ -214,63 +217,64 @@ def pyramid(style: str) -> dict[str, Tensor]:
         else f'neck.fpn{int(name[0]) - 1}{name[1:]}': shape
         for name, shape in shapes.items()
     }
+    # detectron2's index of the lateral convolution in each level, and its input channels.
     for level, (first, width) in enumerate(((4, 8), (1, 16), (0, 32), (1, 32))):
         for k, (kernel, channels, convs) in enumerate(
             ((1, width, 'lateral_convs'), (3, 12, 'fpn_convs'))
         ):
-            conv, norm = (
-                (f'backbone.simfp_{level + 2}.{first + k}',) * 2
-                if style == 'detectron2'
-                else (f'neck.{convs}.{level}.conv', f'neck.{convs}.{level}')
-            )
-            norm += '.norm' if style == 'detectron2' else '.norm_layer'
+            if style == 'detectron2':
+                conv = f'backbone.simfp_{level + 2}.{first + k}'
+                norm = f'{conv}.norm'
+            else:
+                conv = f'neck.{convs}.{level}.conv'
+                norm = f'neck.{convs}.{level}.norm_layer'
             named[f'{conv}.weight'] = (12, channels, kernel, kernel)
             named |= dict.fromkeys((f'{norm}.weight', f'{norm}.bias'), (12,))
     return {name: torch.randn(shape) for name, shape in named.items()}
 
 
 @pytest.mark.parametrize('style', ['detectron2', 'mmdet'])
-def test_a_detector_takes_the_pyramid_too(style):
+def test_a_detector_loads_the_pyramid(style):
     detector = nn.ModuleDict(
         dict(backbone=backbone(), neck=SimpleFPN(32, 12), rpn_head=nn.Conv2d(12, 1, 1))
     ).eval()
     neck = pyramid(style)
-    report = load_weights(detector, names(style, checkpoint()) | neck)
+    report = load_weights(detector, renamed(style, checkpoint()) | neck)
     assert report.format == 'vitdet'
     assert set(report.initialized) == {'rpn_head.weight', 'rpn_head.bias'}
     assert set(report.ignored.values()) == {'of the detector'}
-    own = detector['neck'].state_dict()
-    assert len(own) == len(neck)
+    assert len(detector['neck'].state_dict()) == len(neck)
     levels = detector['neck'].levels
-    first, at = (
+    resize, lateral = (
         ('backbone.simfp_2.3', 'backbone.simfp_4.0')
         if style == 'detectron2'
         else ('neck.fpn1.3', 'neck.lateral_convs.2.conv')
     )
-    assert torch.equal(levels[0].resize[3].weight, neck[f'{first}.weight'])
-    assert torch.equal(levels[2].lateral.conv.weight, neck[f'{at}.weight'])
+    assert torch.equal(levels[0].resize[3].weight, neck[f'{resize}.weight'])
+    assert torch.equal(levels[2].lateral.conv.weight, neck[f'{lateral}.weight'])
     state = {
         name.removeprefix('backbone.'): value
         for name, value in detector.state_dict().items()
         if not name.startswith('rpn_head')
     }
-    exported, left, _ = export(state, 'vitdet', HEADS)
-    assert not left
+    exported, omitted, _ = export(state, 'vitdet', HEADS)
+    assert not omitted
     if style == 'detectron2':
         assert exported.keys() == {name for name in checkpoint() if 'net.' in name} | neck.keys()
-    again = nn.ModuleDict(dict(backbone=backbone(), neck=SimpleFPN(32, 12)))
-    load_weights(again, exported)
-    assert_same_state(again, detector)
+    reloaded = nn.ModuleDict(dict(backbone=backbone(), neck=SimpleFPN(32, 12)))
+    load_weights(reloaded, exported)
+    assert_same_state(reloaded, detector)
 
 
 def test_weights_of_a_plain_vit_start_a_detector():
-    """As MAE's do in ViTDet's recipes: missing parts start at zero and change nothing."""
+    """ViTDet's recipes start with MAE's weights; missing relative positions start at zero."""
     plain = backbone(pos_embed='learned', encoder=dict(final_norm=False))
-    own = {
-        name: value for name, value in plain.state_dict().items() if name != 'position._extra_state'
-    }
     mae = {
-        **own,
+        **{
+            name: value
+            for name, value in plain.state_dict().items()
+            if name != 'position._extra_state'
+        },
         'mask_token': torch.zeros(1, 1, 8),
         'decoder_norm.weight': torch.ones(8),
         'cls_token': torch.zeros(1, 1, WIDTH),

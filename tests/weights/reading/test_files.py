@@ -42,6 +42,7 @@ class Reach:
 
 
 def save(path: Path) -> None:
+    """Save STATE in the format of the suffix."""
     {
         '.npz': lambda: np.savez(path, **{key: value.numpy() for key, value in STATE.items()}),
         '.safetensors': lambda: safetensors.torch.save_file(STATE, path),
@@ -69,7 +70,7 @@ def test_plain_pickles_of_every_protocol(tmp_path, protocol):
 
 
 class FromBuffer:
-    """An array as protocol 5 has it, of a content that does not fill it."""
+    """Is pickled as protocol 5 pickles an array, but with a content of another size."""
 
     def __init__(self, content: object) -> None:
         self.content = content
@@ -80,7 +81,7 @@ class FromBuffer:
 
 
 @pytest.mark.parametrize('content', [b'1234', bytearray(4), 2**42])
-def test_a_buffer_that_does_not_fill_its_array(tmp_path, content):
+def test_buffers_of_another_size_than_their_array_are_refused(tmp_path, content):
     (tmp_path / 'x.pkl').write_bytes(pickle.dumps({'a': FromBuffer(content)}, protocol=5))
     with rejects('it asks for an array of another size than its content'):
         open_checkpoint(tmp_path / 'x.pkl')
@@ -90,7 +91,7 @@ SUFFIXES = ('.npz', '.safetensors', '.pth', '.pt', '.pkl')
 
 
 @pytest.mark.parametrize('suffix', SUFFIXES)
-def test_every_kind_of_file(tmp_path, suffix):
+def test_every_file_format_is_read(tmp_path, suffix):
     path = tmp_path / f'weights{suffix}'
     save(path)
     weights = open_checkpoint(path).weights
@@ -101,22 +102,22 @@ def test_every_kind_of_file(tmp_path, suffix):
 
 @pytest.mark.parametrize('suffix', ['.pth', '.pt', '.pkl', '.bin'])
 @pytest.mark.parametrize('form', ['zip', 'legacy', 'pickle'])
-def test_no_code_of_a_hostile_file_runs(tmp_path, suffix, form):
-    path, sign = tmp_path / f'weights{suffix}', tmp_path / 'it_ran'
-    content = {'state_dict': dict(STATE), 'meta': Hostile(sign)}
+def test_hostile_files_run_no_code(tmp_path, suffix, form):
+    path, marker = tmp_path / f'weights{suffix}', tmp_path / 'it_ran'
+    content = {'state_dict': dict(STATE), 'meta': Hostile(marker)}
     if form == 'pickle':
         path.write_bytes(pickle.dumps(content))
     else:
         torch.save(content, path, _use_new_zipfile_serialization=form == 'zip')
     with rejects(r'is not read, since that could run code \(it asks for '):
         open_checkpoint(path)
-    assert not sign.exists()
-    pickle.loads(pickle.dumps(Hostile(sign)))
-    assert sign.exists()  # the file is hostile indeed
+    assert not marker.exists()
+    pickle.loads(pickle.dumps(Hostile(marker)))
+    assert marker.exists()  # the file is hostile indeed
 
 
-def test_settings_as_attributes_are_plain_values(tmp_path):
-    """What ``rfdetr`` writes to deploy a model has its settings in a ``SimpleNamespace``."""
+def test_namespaces_are_read(tmp_path):
+    """``rfdetr`` writes the settings of a deployed model as a ``SimpleNamespace``."""
     settings = SimpleNamespace(resolution=384)
     torch.save(dict(model=STATE, args=settings), tmp_path / 'weights.pt')
     assert read_checkpoint(tmp_path / 'weights.pt')['args'] == settings
@@ -142,7 +143,7 @@ def test_getattr_reaches_only_the_methods_of_a_history(tmp_path):
 
 @pytest.mark.parametrize('suffix', SUFFIXES)
 @pytest.mark.parametrize('share', [0.0, 0.3, 0.9])
-def test_damaged_files_are_one_sentence(tmp_path, suffix, share):
+def test_truncated_files_raise_one_sentence(tmp_path, suffix, share):
     path = tmp_path / f'weights{suffix}'
     save(path)
     content = path.read_bytes()
@@ -153,15 +154,15 @@ def test_damaged_files_are_one_sentence(tmp_path, suffix, share):
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_the_hosts_loading_runs_no_code_either(tmp_path, tiny):
-    sign = tmp_path / 'it_ran'
-    torch.save({'state_dict': {}, 'meta': Hostile(sign)}, tmp_path / 'hostile.pth')
+def test_init_weights_runs_no_code(tmp_path, tiny):
+    marker = tmp_path / 'it_ran'
+    torch.save({'state_dict': {}, 'meta': Hostile(marker)}, tmp_path / 'hostile.pth')
     model = VisionTransformer(
         **tiny, init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'hostile.pth'))
     )
     with rejects('could run code'):
         model.init_weights()
-    assert not sign.exists()
+    assert not marker.exists()
 
 
 @pytest.mark.parametrize('form', ['zip', 'pickle'])
@@ -174,22 +175,26 @@ def test_the_hosts_loading_runs_no_code_either(tmp_path, tiny):
         (np.dtype, ('O8',)),
     ],
 )
-def test_arrays_over_memory_of_the_files_choice_are_not_made(tmp_path, form, reach):
+def test_arrays_over_memory_that_a_file_chooses_are_not_created(tmp_path, form, reach):
     class Forged:
         def __reduce__(self):
             return reach
 
     path, content = tmp_path / 'weights.pth', {'state_dict': dict(STATE), 'x': Forged()}
-    path.write_bytes(pickle.dumps(content)) if form == 'pickle' else torch.save(content, path)
+    if form == 'pickle':
+        path.write_bytes(pickle.dumps(content))
+    else:
+        torch.save(content, path)
     try:
         weights = open_checkpoint(path).weights
     except ConfigError:
         return
-    # Numpy's constructor was not called with what the file gave it.
+    # If the file is read, numpy's constructor was not called with the file's arguments.
     assert set(weights) == set(STATE)
 
 
 def repacked(path: Path, compression: int) -> None:
+    """Rewrite an archive with this compression."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(path, 'w', compression) as archive:
@@ -201,14 +206,15 @@ def repacked(path: Path, compression: int) -> None:
     'read',
     [open_checkpoint, read_checkpoint, check_readable, lambda path: read_complete(str(path))],
 )
-def test_a_flipped_bit_of_a_tensor_is_noticed(tmp_path, read):
+def test_flipped_bits_of_tensors_raise(tmp_path, read):
     path = tmp_path / 'x.pth'
     save(path)
-    content, place = path.read_bytes(), path.read_bytes().index(STATE['a'].numpy().tobytes())
-    path.write_bytes(content[: place + 5] + bytes([content[place + 5] ^ 4]) + content[place + 6 :])
+    content = bytearray(path.read_bytes())
+    content[content.index(STATE['a'].numpy().tobytes()) + 5] ^= 4
+    path.write_bytes(content)
     with pytest.raises(DamagedError, match='Bad CRC-32.*download it again'):
         read(path)
-    # It does not use the tensors.
+    # Without the payload the tensors are not read.
     assert read_checkpoint(path, mmap=True, payload=False)['epoch'] == 3
 
 
@@ -234,38 +240,38 @@ def test_archives_without_checksums_are_read(tmp_path):
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('name', ['evil.pth', 'evil', 'evil.pth.tar', 'evil.PTH', 'evil.model'])
-def test_no_name_of_a_file_escapes(tmp_path, tiny, name):
+def test_hostile_files_of_any_name_run_no_code(tmp_path, tiny, name):
     from mmengine.runner import load_checkpoint
 
-    sign = tmp_path / 'it_ran'
-    torch.save({'state_dict': {}, 'meta': Hostile(sign)}, tmp_path / name)
+    marker = tmp_path / 'it_ran'
+    torch.save({'state_dict': {}, 'meta': Hostile(marker)}, tmp_path / name)
     with rejects('could run code'), reading_safely():
         load_checkpoint(VisionTransformer(**tiny), str(tmp_path / name))
-    assert not sign.exists()
+    assert not marker.exists()
 
 
 def test_arrays_of_objects_are_refused(tmp_path):
-    sign = tmp_path / 'it_ran'
-    np.savez(tmp_path / 'weights.npz', a=np.array([Hostile(sign)], dtype=object))
+    marker = tmp_path / 'it_ran'
+    np.savez(tmp_path / 'weights.npz', a=np.array([Hostile(marker)], dtype=object))
     with rejects('cannot be read'):
         dict(open_checkpoint(tmp_path / 'weights.npz').weights)
-    assert not sign.exists()
+    assert not marker.exists()
 
 
 @pytest.mark.parametrize(
-    ('name', 'what'),
+    ('name', 'description'),
     [
         ('x.JPG', 'an image, .* are the arguments swapped'),
         ('x.onnx', 'an exported model, .* the run that it came from'),
     ],
 )
-def test_a_file_of_another_kind_is_named(tmp_path, name, what):
+def test_images_and_exported_models_are_refused(tmp_path, name, description):
     (tmp_path / name).write_bytes(b'x')
-    with rejects(f"{name}' is {what}"):
+    with rejects(f"{name}' is {description}"):
         read_checkpoint(tmp_path / name)
 
 
-def test_missing_and_empty(tmp_path):
+def test_missing_and_empty_checkpoints_raise(tmp_path):
     with rejects('There is no checkpoint file'):
         open_checkpoint(tmp_path / 'none.pth')
     torch.save({'epoch': 3}, tmp_path / 'empty.pth')
@@ -273,27 +279,27 @@ def test_missing_and_empty(tmp_path):
         assert open_checkpoint(tmp_path / 'empty.pth').weights
 
 
-def test_bfloat16_of_jax(tmp_path):
+def test_npz_with_bfloat16_of_jax_is_read_as_float32(tmp_path):
     values = torch.randn(7).bfloat16()
     np.savez(tmp_path / 'weights.npz', a=values.view(torch.uint16).numpy().view('V2'))
     assert torch.equal(open_checkpoint(tmp_path / 'weights.npz').weights['a'], values.float())
 
 
-def test_npz_is_read_one_array_at_a_time(tmp_path, monkeypatch, tiny):
+def test_npz_is_read_one_array_at_a_time(tmp_path, tiny):
     from vit_plugin.weights.formats import FORMATS
 
     model = VisionTransformer(**tiny)
-    exported, _ = FORMATS['jax'].export(model.state_dict(), 2)
+    exported, _ = FORMATS['jax'].export(model.state_dict(), heads=2)
     np.savez(
         tmp_path / 'weights.npz', **{key: value.detach().numpy() for key, value in exported.items()}
     )
     weights = open_checkpoint(tmp_path / 'weights.npz').weights
     first, again = weights['cls'], weights['cls']
-    assert first.data_ptr() != again.data_ptr()  # nothing is kept
+    assert first.data_ptr() != again.data_ptr()  # arrays are not cached
     load_weights(VisionTransformer(**tiny), weights)
 
 
-def test_what_is_no_array_of_ours_is_named(tmp_path):
+def test_unsupported_members_of_npz_files_raise(tmp_path):
     path = tmp_path / 'weights.npz'
     np.savez(path, a=np.zeros(3, np.longdouble))
     with zipfile.ZipFile(path, 'a') as archive:

@@ -1,4 +1,4 @@
-"""Checkpoint folders are read only if they are whole, and without running code."""
+"""Checkpoint folders are read only if they are complete, and without running code."""
 
 import pytest
 import torch
@@ -22,11 +22,11 @@ pytestmark = pytest.mark.filterwarnings('ignore:torch.distributed is disabled')
         (corruption.end_at_every_byte, 83),
     ],
 )
-def test_damage_is_refused(tmp_path, damage, every):
+def test_damaged_folders_are_refused(tmp_path, damage, every):
     assert damage(tmp_path, every) > 20
 
 
-def test_what_does_not_belong_there_is_refused(tmp_path):
+def test_planted_files_are_refused(tmp_path):
     assert corruption.plant(tmp_path) > 10
 
 
@@ -43,20 +43,23 @@ def test_what_does_not_belong_there_is_refused(tmp_path):
         ('run.json', '{}', 'run.json has 2 bytes instead of'),
     ],
 )
-def test_the_sentences(tmp_path, name, content, words):
+def test_errors_name_the_fault(tmp_path, name, content, words):
     _, newest = corruption.make(tmp_path)
-    (newest / name).unlink() if content is None else (newest / name).write_text(content)
+    if content is None:
+        (newest / name).unlink()
+    else:
+        (newest / name).write_text(content)
     with rejects(words):
         open_checkpoint(newest)
 
 
-def test_reading(tmp_path):
+def test_complete_folders_are_read(tmp_path):
     _, newest = corruption.make(tmp_path)
     assert torch.equal(open_checkpoint(newest).weights['weight'], torch.full((3, 2), 2.0))
     assert read_checkpoint(newest)['meta']['iter'] == 8
 
 
-def test_writing_again_replaces_it(tmp_path):
+def test_writing_again_replaces_the_folder(tmp_path):
     _, newest = corruption.make(tmp_path)
     corruption.write(newest, 5.0)
     assert open_checkpoint(newest).weights['weight'][0, 0] == 5
@@ -68,18 +71,18 @@ def test_writing_again_replaces_it(tmp_path):
     ]
 
 
-def test_damaged_files_are_read_rightly_or_refused(tmp_path):
+def test_damaged_files_are_read_correctly_or_refused(tmp_path):
     counts = corruption.damage_files(tmp_path, 97)
-    # It has no checksum, as the docs say.
+    # safetensors has no checksum, as the docs say.
     assert counts.pop('.safetensors, a byte changed')['else'] > 0
-    assert not sum(found['else'] for found in counts.values()), counts
+    assert not sum(results['else'] for results in counts.values()), counts
     stored = counts['.pth, packed again (stored)']
     assert (stored['right'], stored['rejected']) == (3, 0)
     assert counts['.pth, packed again (deflated)']['rejected'] == 3
 
 
 @pytest.mark.parametrize('files', [None, [], {'run.json': 3}, {'run.json': {'bytes': 2}}, {}])
-def test_a_signed_manifest_lists_what_it_must(tmp_path, files):
+def test_manifests_without_a_valid_list_of_files_are_refused(tmp_path, files):
     _, newest = corruption.make(tmp_path)
     facts = dict(format=FORMAT, version=VERSION, **({} if files is None else dict(files=files)))
     (newest / 'manifest.json').write_text(manifest_text(facts))

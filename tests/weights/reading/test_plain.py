@@ -1,4 +1,4 @@
-"""A state as tensors and JSON, and back."""
+"""Split a state into tensors and JSON, and join it again."""
 
 import json
 from collections import OrderedDict
@@ -29,14 +29,14 @@ values = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=3), values, max_size=3))
-def test_plain_values_come_back(state):
+def test_plain_values_survive_a_round_trip(state):
     tensors, plain = split_tensors(state)
     assert not tensors
-    # NaN is not equal to itself.
+    # repr, because NaN is not equal to itself.
     assert repr(join(json.loads(to_text(plain)), tensors)) == repr(state)
 
 
-def test_tensors_arrays_and_histories_come_back():
+def test_tensors_arrays_and_histories_survive_a_round_trip():
     buffer = HistoryBuffer([1.0, 2.0], [1, 3], max_length=7)
     state = {
         'a': {'b.c': torch.ones(2), 3: (torch.tensor(5), np.arange(3), np.float32(0.5))},
@@ -45,23 +45,23 @@ def test_tensors_arrays_and_histories_come_back():
         'empty': np.array([]),
     }
     tensors, plain = split_tensors(state)
-    assert len(tensors) == 7  # 'a.b.c' is there twice
-    back = join(json.loads(to_text(plain)), tensors)
-    assert back['a'][3][2] == 0.5
-    assert torch.equal(back['a']['b.c'], torch.ones(2))
-    assert torch.equal(back['a.b']['c'], torch.zeros(1))
-    np.testing.assert_array_equal(back['a'][3][1], np.arange(3))
-    np.testing.assert_array_equal(back['hub']['loss'].data, buffer.data)
-    assert back['hub']['loss'].max_length == 7
-    assert {way[-1]: way[:-1] for way in tensor_names(plain)}['a.b.c'] == ('a', 'b.c')
+    assert len(tensors) == 7  # two have the path 'a.b.c', and get different names
+    joined = join(json.loads(to_text(plain)), tensors)
+    assert joined['a'][3][2] == 0.5
+    assert torch.equal(joined['a']['b.c'], torch.ones(2))
+    assert torch.equal(joined['a.b']['c'], torch.zeros(1))
+    np.testing.assert_array_equal(joined['a'][3][1], np.arange(3))
+    np.testing.assert_array_equal(joined['hub']['loss'].data, buffer.data)
+    assert joined['hub']['loss'].max_length == 7
+    assert {names[-1]: names[:-1] for names in tensor_names(plain)}['a.b.c'] == ('a', 'b.c')
 
 
 @pytest.mark.parametrize('value', [object(), {1, 2}, b'bytes', np.array(['text']), 1j, print])
-def test_what_is_not_plain_is_told(value):
+def test_unsupported_values_raise(value):
     with rejects(r"hub\.mine is of type .*format='file'"):
         split_tensors({'hub': {'mine': value}})
 
 
-def test_unknown_kinds_are_refused():
+def test_unknown_types_raise():
     with pytest.raises(ValueError, match='unknown kind'):
         join({'$': 'call', 'is': 'os.system'}, {})

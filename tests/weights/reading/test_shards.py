@@ -1,4 +1,4 @@
-"""A large model of Hugging Face's libraries, in several files."""
+"""Sharded checkpoints of Hugging Face's libraries."""
 
 import json
 from pathlib import Path
@@ -23,18 +23,18 @@ def model() -> VisionTransformer:
 @pytest.fixture
 def folder(tmp_path, model) -> Path:
     """The files that huggingface_hub's ``save_torch_state_dict`` writes."""
-    state, files = model.state_dict(), {}
+    state, weight_map = model.state_dict(), {}
     for i in range(3):
         name = f'model-{i + 1:05}-of-00003.safetensors'
-        part = dict(list(state.items())[i::3])
-        save_file(part, tmp_path / name, metadata=dict(format='pt'))
-        files |= dict.fromkeys(part, name)
-    (tmp_path / INDEX).write_text(json.dumps(dict(metadata={}, weight_map=files)))
+        shard = dict(list(state.items())[i::3])
+        save_file(shard, tmp_path / name, metadata=dict(format='pt'))
+        weight_map |= dict.fromkeys(shard, name)
+    (tmp_path / INDEX).write_text(json.dumps(dict(metadata={}, weight_map=weight_map)))
     (tmp_path / HUB_CONFIG).write_text('{}')
     return tmp_path
 
 
-def test_the_tensors_of_all_files(folder, model):
+def test_tensors_of_all_shards_are_read(folder, model):
     weights = open_checkpoint(folder).weights
     assert weights.keys() == model.state_dict().keys()
     other = VisionTransformer(TINY, img_size=16)
@@ -42,15 +42,15 @@ def test_the_tensors_of_all_files(folder, model):
     assert_same_state(model, other)
 
 
-def test_a_file_that_is_missing_is_named(folder):
-    lost = sorted(folder.glob('*.safetensors'))[1]
-    lost.unlink()
-    with rejects(f'names {lost.name}, which is not next to it'):
+def test_missing_shards_raise(folder):
+    missing = sorted(folder.glob('*.safetensors'))[1]
+    missing.unlink()
+    with rejects(f'names {missing.name}, which is not next to it'):
         open_checkpoint(folder)
 
 
 @pytest.mark.parametrize('content', ['{', '[]', '{"weight_map": {"a": "../secret"}}'])
-def test_an_index_of_something_else_is_refused(folder, content):
+def test_invalid_indices_raise(folder, content):
     (folder / INDEX).write_text(content)
     with rejects('does not say in weight_map'):
         open_checkpoint(folder)

@@ -1,4 +1,4 @@
-"""Small checkpoints that ask for much end in a sentence, before time or memory is spent."""
+"""Small checkpoints that would need much time or memory are refused before they use it."""
 
 import io
 import json
@@ -34,7 +34,7 @@ def header(names: list[str]) -> bytes:
     return struct.pack('<Q', len(content)) + content
 
 
-def test_names_without_end(tmp_path):
+def test_safetensors_with_too_long_headers_are_refused(tmp_path):
     path = tmp_path / 'x.safetensors'
     path.write_bytes(header([f'blocks.{i}.attn.qkv.weight' for i in range(10_001)]))
     with rejects(r'x\.safetensors. has more than 10,000 tensors'):
@@ -44,29 +44,29 @@ def test_names_without_end(tmp_path):
         read_checkpoint(path)
 
 
-def test_recognition_is_in_proportion_to_the_names(monkeypatch):
-    """Each name is looked up for the rules that begin or end like it, and not for all."""
+def test_recognition_takes_time_in_proportion_to_the_names(monkeypatch):
+    """A name is only compared with rules that begin or end like it."""
     from vit_plugin.weights import patterns
 
-    tried = 0
+    matches = 0
     match = patterns.Pattern.match
 
     def counted(self, key):
-        nonlocal tried
-        tried += 1
+        nonlocal matches
+        matches += 1
         return match(self, key)
 
     monkeypatch.setattr(patterns.Pattern, 'match', counted)
     weights = {f'blocks.{i}.attn.qkv.weight': torch.zeros(3) for i in range(500)}
     assert recognize(weights).format.name == 'vit_plugin'
-    assert tried < 200 * len(weights)
+    assert matches < 200 * len(weights)
 
 
-def test_zeros_in_npz(tmp_path, monkeypatch):
+def test_highly_compressed_npz_files_are_refused(tmp_path, monkeypatch):
     path = tmp_path / 'x.npz'
     np.savez_compressed(path, kernel=np.zeros((1 << 10, 1 << 10), np.float32))
     assert read_checkpoint(path)['kernel'].shape == (1 << 10, 1 << 10)
-    monkeypatch.setattr(arrays, 'UNPACKED', 1 << 20)
+    monkeypatch.setattr(arrays, 'UNPACKED_BYTES', 1 << 20)
     with rejects(r'x\.npz. has more than 20 times the bytes of its file, unpacked'):
         read_checkpoint(path)
 
@@ -80,14 +80,14 @@ def test_zeros_in_npz(tmp_path, monkeypatch):
     ],
     ids=['memo', 'bytearray', 'bytes'],
 )
-def test_plain_pickles(tmp_path, content, words):
+def test_plain_pickles_with_huge_allocations_are_refused(tmp_path, content, words):
     (tmp_path / 'x.pkl').write_bytes(content)
     with rejects(words):
         read_checkpoint(tmp_path / 'x.pkl')
 
 
 @pytest.mark.parametrize('zipped', [True, False])
-def test_pickles_of_torch(tmp_path, monkeypatch, zipped):
+def test_pickles_of_torch_with_too_many_operations_are_refused(tmp_path, monkeypatch, zipped):
     path = tmp_path / 'x.pth'
     torch.save(
         dict(state_dict=dict(a=torch.ones(2)), meta=[[] for _ in range(50_000)]),
@@ -100,8 +100,8 @@ def test_pickles_of_torch(tmp_path, monkeypatch, zipped):
         read_checkpoint(path)
 
 
-def test_parts_that_are_the_same_bytes(tmp_path):
-    """Each part of an archive may be the whole archive."""
+def test_archives_with_overlapping_members_are_refused(tmp_path):
+    """All members refer to the same bytes, so reading each takes far more than the file's size."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, 'w') as archive:
         archive.writestr('x/data.pkl', pickle.dumps({}, 2))
@@ -118,7 +118,7 @@ def test_parts_that_are_the_same_bytes(tmp_path):
         read_checkpoint(tmp_path / 'x.pth')
 
 
-def test_products_of_adapters(tmp_path):
+def test_adapters_larger_than_their_layer_are_refused(tmp_path):
     layer = 'blocks.0.attn.qkv'
     weights = {
         f'{layer}.base_layer.weight': torch.zeros(1, 1),
@@ -130,13 +130,13 @@ def test_products_of_adapters(tmp_path):
         _ = open_checkpoint(tmp_path / 'x.pth').weights
 
 
-def test_arrays_of_a_million_blocks():
+def test_stacked_arrays_of_a_million_blocks_are_refused():
     kernel = torch.zeros(1_000_000, 1, dtype=torch.uint8)
     with rejects('more than 10,000 tensors'):
         recognize({'Transformer/encoderblock/LayerNorm_0/scale': kernel})
 
 
-def test_patches_of_a_thousand_pixels(tmp_path):
+def test_patches_of_over_a_thousand_pixels_are_refused(tmp_path):
     model = VisionTransformer(TINY, img_size=16)
     state = model.state_dict()
     kernel = state['patch_embed.proj.weight']
@@ -145,7 +145,7 @@ def test_patches_of_a_thousand_pixels(tmp_path):
         load_weights(model, state)
 
 
-def test_jsons_beside_weights(tmp_path):
+def test_deeply_nested_json_next_to_weights_is_refused(tmp_path):
     save_file({'a': torch.zeros(1)}, tmp_path / HUB_WEIGHTS)
     (tmp_path / HUB_CONFIG).write_text(NESTED)
     with rejects('config.json. has more than 100 levels of JSON'):
@@ -160,10 +160,10 @@ def test_jsons_beside_weights(tmp_path):
         read_checkpoint(tmp_path)
 
 
-def test_a_config_of_a_million_lines():
+def test_configs_of_a_million_lines_are_refused():
     with rejects('more than 4,000,000 characters of a config'):
         literals('a = [[],[],\n' * 500_000)
 
 
-def test_no_two_tables_have_one_limit():
+def test_limits_of_data_and_weights_have_different_names():
     assert LIMITS.keys().isdisjoint(size_checks.WEIGHT_LIMITS)

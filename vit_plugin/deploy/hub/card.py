@@ -12,7 +12,7 @@ from vit_plugin.report.pictures.class_scores import scores_as_markdown
 from vit_plugin.task import tasks
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import open_checkpoint
-from vit_plugin.weights.provenance import Provenance, begun_with
+from vit_plugin.weights.provenance import Provenance, initial_weights
 from vit_plugin.weights.saved_settings import read_settings
 
 from .libraries import Library
@@ -35,7 +35,7 @@ class Card:
         checkpoint: its path. The files of its run are next to it.
         name: ``USER/NAME``.
         library: another library that reads the folder.
-        difference: difference of its logits, see
+        difference: how much the outputs of ``library`` differ, see
             :func:`~vit_plugin.deploy.hub.written_task.difference`.
         license: the hub's name of the license.
         record: where the weights come from.
@@ -56,11 +56,11 @@ class Card:
     record: Provenance
 
     def __post_init__(self) -> None:
-        self.run = Path(self.checkpoint).parent
-        self.metrics = read_json(self.run, 'metrics.json')
-        self.scores = read_json(self.run, 'classes.json')
-        self.report = read_json(self.run, 'data_report.json')
-        drawn = {name: read_picture(self.run, name) for name in CARD_PICTURES}
+        self.run_folder = Path(self.checkpoint).parent
+        self.metrics = read_json(self.run_folder, 'metrics.json')
+        self.scores = read_json(self.run_folder, 'classes.json')
+        self.report = read_json(self.run_folder, 'data_report.json')
+        drawn = {name: read_picture(self.run_folder, name) for name in CARD_PICTURES}
         self.pictures = {name: picture for name, picture in drawn.items() if picture}
 
     def text(self) -> str:
@@ -103,10 +103,10 @@ class Card:
         model, backbone = self.trained.model, self.trained.cfg.model.backbone
         arch = backbone.get('arch')
         count = sum(parameter.numel() for parameter in model.parameters())
-        kind = markdown_code(arch if isinstance(arch, str) else backbone.type)
+        backbone_name = markdown_code(arch if isinstance(arch, str) else backbone.type)
         yield (
-            f'{type(model).__name__} on {kind}, {count / 1e6:.2f} M parameters, trained with '
-            '[vit_plugin](https://pypi.org/project/vit_plugin).'
+            f'{type(model).__name__} on {backbone_name}, {count / 1e6:.2f} M parameters, trained '
+            'with [vit_plugin](https://pypi.org/project/vit_plugin).'
         )
 
     def _use(self) -> Iterator[str]:
@@ -122,13 +122,10 @@ class Card:
                 'from those of the run a little.'
             )
         if names := self.trained.classes:
-            more = (
-                f' and {len(names) - MAX_CARD_CLASSES} more'
-                if len(names) > MAX_CARD_CLASSES
-                else ''
-            )
-            shown = ', '.join(map(markdown, names[:MAX_CARD_CLASSES]))
-            yield from ('', f'{len(names)} classes: {shown}{more}.')
+            text = ', '.join(map(markdown, names[:MAX_CARD_CLASSES]))
+            if len(names) > MAX_CARD_CLASSES:
+                text += f' and {len(names) - MAX_CARD_CLASSES} more'
+            yield from ('', f'{len(names)} classes: {text}.')
 
     def _results(self) -> Iterator[str]:
         yield from ('## Results', '')
@@ -153,8 +150,8 @@ class Card:
         yield f'{markdown(report["form"])}, {len(report["classes"])} classes.'
         yield from ('', data_table(report['parts'], report['classes'][:MAX_CARD_CLASSES]))
         # Only counts: file names may be private.
-        for kind in report['findings']:
-            yield from ('', f'### {markdown(kind["what"])}: {markdown(kind["count"])}')
+        for finding in report['findings']:
+            yield from ('', f'### {markdown(finding["what"])}: {markdown(finding["count"])}')
 
     def _training(self) -> Iterator[str]:
         yield from ('## Training', '')
@@ -172,7 +169,7 @@ class Card:
         # Names only, without local folders.
         begun = [
             markdown_code(source if '://' in source else Path(source).name)
-            for source in dict.fromkeys(source for _, source in begun_with(settings))
+            for source in dict.fromkeys(source for _, source in initial_weights(settings))
         ]
         named = ', '.join(begun) or 'no weights'
         yield f'The config of the training names {named} to begin with.'
@@ -182,8 +179,9 @@ class Card:
         stated = f'`{self.license}`' if self.license else 'Not stated by who uploaded this'
         yield f'{stated}. Weights and data that it began with have licenses of their own:'
         yield from ('', '| | from | license | SHA-256 |', '|---|---|---|---|')
-        for depth, part, one in self.record.walk():
-            if depth:
-                license = one.license or ('of what it began with' if one.links else 'not stated')
-                cells = '> ' * (depth - 1) + part, one.source, license, one.sha256[:16]
+        for depth, part, origin in self.record.walk():
+            if depth:  # the first record is the model itself
+                unstated = 'of what it began with' if origin.links else 'not stated'
+                license = origin.license or unstated
+                cells = '> ' * (depth - 1) + part, origin.source, license, origin.sha256[:16]
                 yield f'| {" | ".join(map(markdown, cells))} |'

@@ -35,7 +35,11 @@ def hub_class_names(trained: TrainedModel) -> list[str]:
 
 
 def hub_pooling(model: nn.Module) -> str:
-    """How tokens are pooled for the head or as features: a ``Pooling`` if some kind has it."""
+    """How tokens become the input of the head, or the features.
+
+    ``'distilled'``, the mode of a pooling neck, or else the backbone's ``out_type``, which is
+    ``'cls'`` or ``'avg'`` where transformers and timm have the same pooling.
+    """
     if model.with_head and type(model.head).__name__ == DISTILLED_HEAD:
         return 'distilled'
     if model.with_neck and isinstance(model.neck, TokenPooling):

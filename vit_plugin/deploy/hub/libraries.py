@@ -11,9 +11,11 @@ from vit_plugin.inference.trained_model import TrainedModel
 
 from .hub_folder import PLAIN_STEM
 
-# Tolerances relative to the largest output: for float32, and for models with more rounding, such as
-# timm's hybrids, whose different eps a deep ResNet amplifies.
-OUTPUT_TOLERANCE, LOOSE = 1e-4, 1e-2
+# Tolerances relative to the largest output. The loose one is for half precision, and for hybrids:
+# timm's eps differs, and the difference grows through a deep ResNet.
+TOLERANCE = 1e-4
+LOOSE_TOLERANCE = 1e-2
+# transformers rounds the offset of a crop down; torchvision and timm round half to even.
 FLOOR_CROP = 'vit_plugin.FloorCenterCrop'
 CENTER_CROPS = ('CenterCrop', FLOOR_CROP)
 
@@ -23,7 +25,7 @@ class Library(NamedTuple):
 
     Attributes:
         name: its name on the hub.
-        example: Python code that reads the folder.
+        example: Python code that reads the folder, as a template that ``card.py`` formats.
         crop: the center crop that starts at the same pixel as the library's.
     """
 
@@ -35,23 +37,25 @@ class Library(NamedTuple):
 LIBRARIES = {
     'timm': Library(
         'timm',
-        "import timm\n\nmodel = timm.create_model('{timm}', pretrained=True).eval()",
-        'CenterCrop',
+        example="import timm\n\nmodel = timm.create_model('{timm}', pretrained=True).eval()",
+        crop='CenterCrop',
     ),
     'hf': Library(
         'transformers',
-        "from transformers import pipeline\n\nprint(pipeline('{task}', '{name}')('photo.jpg'))",
-        FLOOR_CROP,
+        example='from transformers import pipeline\n\n'
+        "print(pipeline('{task}', '{name}')('photo.jpg'))",
+        crop=FLOOR_CROP,
     ),
 }
 
 
 def with_crop(settings: Any, crop: str) -> Any:
-    """Replace center crops in settings by this one."""
+    """Replace center crops in settings by crops of type ``crop``."""
     if isinstance(settings, Mapping):
-        found = {name: with_crop(value, crop) for name, value in settings.items()}
-        is_crop = found.get('type') in CENTER_CROPS and {*found} == {'type', 'crop_size'}
-        return dict(found, type=crop) if is_crop else found
+        changed = {name: with_crop(value, crop) for name, value in settings.items()}
+        # Other arguments, such as auto_pad, are not arguments of every crop.
+        is_crop = changed.get('type') in CENTER_CROPS and changed.keys() == {'type', 'crop_size'}
+        return dict(changed, type=crop) if is_crop else changed
     if isinstance(settings, (list, tuple)):
         return type(settings)(with_crop(value, crop) for value in settings)
     return settings
@@ -62,8 +66,8 @@ def tolerance_of(trained: TrainedModel, dtype: str | None) -> float:
 
     Args:
         trained: the model.
-        dtype: dtype of the written weights, if it differs.
+        dtype: dtype of the written weights. None: that of the checkpoint.
     """
     stem = getattr(trained.model.backbone, 'patch_embed', None)
     is_plain = stem is None or type(stem).__name__ == PLAIN_STEM
-    return OUTPUT_TOLERANCE if is_plain and dtype in (None, 'float32') else LOOSE
+    return TOLERANCE if is_plain and dtype in (None, 'float32') else LOOSE_TOLERANCE

@@ -27,20 +27,26 @@ def timm_data_config(trained: TrainedModel) -> dict[str, Any]:
     channels = trained.model.backbone.in_channels
     if channels == 3 and not takes_rgb(trained.model.data_preprocessor):
         raise ConfigError('its images are BGR, which other libraries do not have')
-    given = dict(mean=mean.expand(channels).tolist(), std=std.expand(channels).tolist())
+    normalization = dict(mean=mean.expand(channels).tolist(), std=std.expand(channels).tolist())
     pixels: Any = trained.pixels if trained.has_pixels else None
     steps = steps_of(pixels.transforms) if pixels else []
     scale = _scale(steps, getattr(trained.model.backbone, 'img_size', ()))
-    return dict(input_size=[channels, *scale.pop('size')], **scale, **given)
+    return dict(input_size=[channels, *scale.pop('size')], **scale, **normalization)
 
 
-def _scale(steps: list[PipelineStep], native: tuple[int, ...]) -> dict[str, Any]:
-    """Size (H, W), ``interpolation``, ``crop_pct`` and ``crop_mode`` of a resize and a crop."""
-    resize, *others = steps or [dict(resize=['exact', *native[::-1]], interpolation='bilinear')]
+def _scale(steps: list[PipelineStep], native_size: tuple[int, ...]) -> dict[str, Any]:
+    """Size (H, W), ``interpolation``, ``crop_pct`` and ``crop_mode`` of a resize and a crop.
+
+    Without steps, images are resized to ``native_size``, a height and a width.
+    """
+    resize, *others = steps or [
+        dict(resize=['exact', *native_size[::-1]], interpolation='bilinear')
+    ]
     crop = others[0].get('crop') if others else None
-    rule, *sides = resize.get('resize', [''])
+    rule, *sides = resize.get('resize', [''])  # see pixel_steps
     method = resize.get('interpolation')
-    if method in RESAMPLE and len(others) == (crop is not None):
+    has_other_steps = len(others) > (0 if crop is None else 1)
+    if method in RESAMPLE and not has_other_steps:
         if rule == 'exact':
             width, height = crop or sides
             return dict(
@@ -63,22 +69,22 @@ def _scale(steps: list[PipelineStep], native: tuple[int, ...]) -> dict[str, Any]
 
 
 def processor_of(pixels: Mapping[str, Any], processor: str = '') -> dict[str, Any]:
-    """The content of transformers' ``preprocessor_config.json`` for a data config of timm's.
+    """The content of transformers' ``preprocessor_config.json`` for a timm data config.
 
     :func:`~vit_plugin.zoo.data_config.data_config_of` is the opposite.
 
     Args:
         pixels: the data config.
-        processor: the class of image processor, if the pixels do not decide it.
+        processor: the class of the image processor. Default: by the ``crop_mode``.
     """
     _, height, width = pixels['input_size']
     rows, columns = (math.floor(side / pixels['crop_pct'] + 0.5) for side in (height, width))
     center = pixels['crop_mode'] == 'center'
-    # The first size is the shorter side, the second both sides.
-    of_size = 'CLIPImageProcessor' if center else 'ViTImageProcessor'
+    # CLIPImageProcessor resizes the shorter side, ViTImageProcessor both sides.
+    default_processor = 'CLIPImageProcessor' if center else 'ViTImageProcessor'
     crop = dict(do_center_crop=True, crop_size=dict(height=height, width=width))
     return dict(
-        image_processor_type=processor or of_size,
+        image_processor_type=processor or default_processor,
         do_resize=True,
         size=dict(shortest_edge=min(rows, columns)) if center else dict(height=rows, width=columns),
         resample=RESAMPLE[pixels['interpolation']],

@@ -19,16 +19,16 @@ from vit_plugin.inference.load import load
 from vit_plugin.inference.saved_model import find_checkpoint
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models.backbones.wrapped import WrappedBackbone
-from vit_plugin.models.loading.loadable import check_finite, too_large
+from vit_plugin.models.loading.loadable import check_finite, overflow_remedy
 from vit_plugin.untrusted.table import PREDICT
-from vit_plugin.weights.carried_records import of_address
+from vit_plugin.weights.carried_records import address_record
 from vit_plugin.weights.hub import CARD, ENTRY, HUB_CONFIG, HUB_WEIGHTS
-from vit_plugin.weights.provenance import PROVENANCE_KEY, Provenance, converted
+from vit_plugin.weights.provenance import PROVENANCE_KEY, Provenance, converted_record
 
 from .card import Card
 from .libraries import LIBRARIES, Library, tolerance_of, with_crop
 from .preprocessing import processor_of, timm_data_config
-from .run_files import check_own
+from .run_files import check_not_linked
 from .written_task import difference, written_task
 
 HUB = 'hf://'
@@ -64,8 +64,8 @@ def publish(
 
     Raises:
         ConfigError: if the source holds no config, if the library does not support the model, if
-            the target exists, if a file of the run is a link or not what its name says, or if the
-            hub refuses.
+            the target is not a new or empty folder, if a file of the run is a link or not what its
+            name says, or if the hub refuses.
     """
     if form not in (None, OWN_FORMAT, *LIBRARIES):
         raise ConfigError(
@@ -78,21 +78,21 @@ def publish(
         name = f'USER/{Path(target).name}'
         _check_empty(Path(target))
     path = find_checkpoint(source, which)
-    check_own(source, path)
+    check_not_linked(source, path)
     trained = load(path, device='cpu', classify=None)
     if 'model' not in trained.cfg:
         raise ConfigError(f'{source!r} holds no config of a model; give the checkpoint of a run.')
     with _upload_folder(name) if target.startswith(HUB) else new_folder(target) as folder:
-        record = converted(of_address(path), name, license or '')
-        found = _write(trained, folder, form, dtype, record)
-        card = Card(trained, path, name, found.library, found.difference, license, record)
+        record = converted_record(address_record(path), name, license or '')
+        written = _write(trained, folder, form, dtype, record)
+        card = Card(trained, path, name, written.library, written.difference, license, record)
         (folder / CARD).write_text(card.text(), encoding='utf-8')
         for picture, content in card.pictures.items():
             (folder / picture).write_bytes(content)
         if target.startswith(HUB):
             upload(folder, name, private)
-            return f'https://huggingface.co/{name}: {found}'
-    return f'{target}: {found}'
+            return f'https://huggingface.co/{name}: {written}'
+    return f'{target}: {written}'
 
 
 @contextmanager
@@ -109,45 +109,49 @@ def _check_empty(folder: Path) -> None:
     check_target(folder / HUB_CONFIG)
 
 
-class Written(NamedTuple):
+class WrittenFolder(NamedTuple):
     """The library that reads a folder, and the content of its ``config.json``.
 
     Attributes:
         difference: see :func:`~vit_plugin.deploy.hub.written_task.difference`.
         is_tried: whether the library itself has read the folder, instead of our reader.
-        why: the reason if there is no library.
+        reason: the reason if there is no library.
     """
 
     library: Library | None
     config: dict[str, Any]
     difference: float = 0.0
     is_tried: bool = True
-    why: str = ''
+    reason: str = ''
 
     def __str__(self) -> str:
         if self.library is None:
-            return f'read by vit_plugin, and by no other library, since {self.why}'
+            return f'read by vit_plugin, and by no other library, since {self.reason}'
         name = self.library.name
-        said = (
-            f'read by vit_plugin and {name}, whose {_outputs(self.config)} differ by up to '
+        sentence = (
+            f'read by vit_plugin and {name}, whose {_name_outputs(self.config)} differ by up to '
             f'{self.difference:.0e} of the largest'
         )
-        untried = f' (by our reader of its folders, since {name} is not installed)'
-        return said if self.is_tried else said + untried
+        if not self.is_tried:
+            sentence += f' (by our reader of its folders, since {name} is not installed)'
+        return sentence
 
 
-def _outputs(config: Mapping[str, Any]) -> str:
+def _name_outputs(config: Mapping[str, Any]) -> str:
     return 'logits' if config.get('id2label') or config.get('num_classes') else 'features'
 
 
 def _write(
     trained: TrainedModel, folder: Path, form: str | None, dtype: str | None, record: Provenance
-) -> Written:
-    """Write weights and configs into a folder, with the record of the weights."""
+) -> WrittenFolder:
+    """Write weights and configs into a folder, with the record of the weights.
+
+    They are for the first library that supports the model, or else for this package alone.
+    """
     written, reasons = None, []
     for name in [form] if form else LIBRARIES:
         try:
-            written = _for_library(trained, folder, name, dtype, record)
+            written = _write_for_library(trained, folder, name, dtype, record)
             break
         except ConfigError as error:
             if form in LIBRARIES:
@@ -155,24 +159,26 @@ def _write(
                 raise ConfigError(f'--to {form}: {reason}; leave --to out.') from error
             reasons.append(first_line(error).rstrip('.'))
     if written is None:
-        written = Written(None, {}, why=', and '.join(dict.fromkeys(reasons)))
+        written = WrittenFolder(
+            library=None, config={}, reason=', and '.join(dict.fromkeys(reasons))
+        )
         (folder / PROCESSOR).unlink(missing_ok=True)
         _write_weights(folder, trained.model.state_dict(), dtype, record)
     if written.library and isinstance(trained.model.backbone, WrappedBackbone):
-        return written  # by whose config the folder is read here too
+        return written  # this package reads the library's own config, too
     entry = dict(
         version=__version__,
         config=_config_text(trained, written.library),
-        dataset_meta=_facts(trained),
+        dataset_meta=_published_facts(trained),
         provenance=record.plain(),
     )
     _write_json(folder / HUB_CONFIG, {**written.config, ENTRY: entry})
     return written
 
 
-def _for_library(
+def _write_for_library(
     trained: TrainedModel, folder: Path, form: str, dtype: str | None, record: Provenance
-) -> Written:
+) -> WrittenFolder:
     """Write the files of a library, and check that it reads the same model.
 
     Raises:
@@ -181,27 +187,27 @@ def _for_library(
     if form == OWN_FORMAT:
         raise ConfigError('--to vit_plugin asks for its own names')
     task, pixels = written_task(trained), timm_data_config(trained)
-    reasons = []
+    errors = []
     for config, weights in task.folders(trained, form, pixels):
         _write_weights(folder, weights, dtype, record)
         _write_json(folder / HUB_CONFIG, config)
         _write_json(folder / PROCESSOR, processor_of(pixels, task.processor))
         size = pixels['input_size'][1:]
         try:
-            return _compared(trained, form, folder, config, tolerance_of(trained, dtype), size)
+            return _compare(trained, form, folder, config, tolerance_of(trained, dtype), size)
         except ConfigError as error:
-            reasons.append(error)
-    raise reasons[0]
+            errors.append(error)
+    raise errors[0]  # the likeliest folder's
 
 
-def _compared(
+def _compare(
     trained: TrainedModel,
     form: str,
     folder: Path,
     config: dict[str, Any],
     tolerance: float,
     size: Sequence[int],
-) -> Written:
+) -> WrittenFolder:
     """Read a folder back with a library's readers, and describe the comparison.
 
     Raises:
@@ -209,25 +215,28 @@ def _compared(
     """
     library, readers = LIBRARIES[form], written_task(trained).readers[form]
     with rejecting(f'{library.name} cannot read it'):
-        found = [reader(folder, config) for reader in readers]
-        apart = max(difference(trained, one, size) for one in found if one is not None)
-    if not apart <= tolerance:
-        raise ConfigError(
-            f"{library.name}'s {_outputs(config)} differ by {apart:.1e} of the largest"
+        all_outputs = [reader(folder, config) for reader in readers]
+        largest = max(
+            difference(trained, outputs, size) for outputs in all_outputs if outputs is not None
         )
-    return Written(library, config, apart, found[-1] is not None)
+    if not largest <= tolerance:
+        raise ConfigError(
+            f"{library.name}'s {_name_outputs(config)} differ by {largest:.1e} of the largest"
+        )
+    # The last reader is the library's own, which returns None if it is not installed.
+    return WrittenFolder(library, config, largest, is_tried=all_outputs[-1] is not None)
 
 
 def _write_weights(
     folder: Path, weights: Mapping[str, Tensor], dtype: str | None, record: Provenance
 ) -> None:
-    kind = getattr(torch, dtype) if dtype else None
+    float_dtype = getattr(torch, dtype) if dtype else None
     # Copy tensors, since safetensors rejects shared memory.
     tensors = {
-        name: value.to(kind if value.is_floating_point() else None).contiguous().clone()
+        name: value.to(float_dtype if value.is_floating_point() else None).contiguous().clone()
         for name, value in weights.items()
     }
-    check_finite(tensors.items(), '', too_large(dtype))
+    check_finite(tensors.items(), '', overflow_remedy(dtype))
     save_file(tensors, folder / HUB_WEIGHTS, {'format': 'pt', PROVENANCE_KEY: record.text()})
     (folder / HUB_WEIGHTS).chmod(0o644)  # safetensors writes files that other users cannot read
 
@@ -237,7 +246,7 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _config_text(trained: TrainedModel, library: Library | None) -> str:
-    """The settings for prediction, in the format of a checkpoint. None of them names a file.
+    """The settings for prediction, in the format of a checkpoint, without names of files.
 
     The center crop is the library's, which may be one pixel off the run's.
     """
@@ -247,9 +256,9 @@ def _config_text(trained: TrainedModel, library: Library | None) -> str:
     return ''.join(f'{name} = {settings[name]!r}\n' for name in PREDICT if name in settings)
 
 
-def _facts(trained: TrainedModel) -> dict[str, Any]:
-    known = {name: trained.meta.get(name) for name in PUBLISHED_FACTS}
-    return {name: list(value) for name, value in known.items() if isinstance(value, (list, tuple))}
+def _published_facts(trained: TrainedModel) -> dict[str, Any]:
+    facts = {name: trained.meta.get(name) for name in PUBLISHED_FACTS}
+    return {name: list(value) for name, value in facts.items() if isinstance(value, (list, tuple))}
 
 
 def upload(folder: Path, name: str, private: bool = False) -> None:

@@ -14,7 +14,7 @@ from pydantic import Field
 from typing_extensions import NotRequired
 
 from vit_plugin.arguments import fits
-from vit_plugin.arguments.fields import Open
+from vit_plugin.arguments.fields import OpenDict
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.weights.reading.shards import INDEX, shard_files
 
@@ -23,7 +23,7 @@ Count = Annotated[int, Field(ge=0)]
 Number = Annotated[float, Field(allow_inf_nan=True)]
 
 
-class Metrics(Open):
+class Metrics(OpenDict):
     """``metrics.json``, as far as a card has it."""
 
     last: dict[Name, Number]
@@ -33,7 +33,7 @@ class Metrics(Open):
     seconds: NotRequired[float]
 
 
-class ClassScores(Open):
+class ClassScores(OpenDict):
     """``classes.json``."""
 
     per_class: Annotated[list[dict[Name, Name | Number | None]], Field(min_length=1)]
@@ -41,40 +41,44 @@ class ClassScores(Open):
     overall: NotRequired[dict[Name, Number | None] | None]
 
 
-class Part(Open):
+class ReportedSplit(OpenDict):
     """A split of the data in a report."""
 
     images: Count
     by_class: dict[Name, Count]
 
 
-class Kind(Open):
+class ReportedFinding(OpenDict):
     """A kind of omission or repair. Its examples are file names, which are not published."""
 
     what: Name
     count: Count
 
 
-class DataReport(Open):
+class DataReport(OpenDict):
     """``data_report.json``, as far as a card has it."""
 
     form: Name
     classes: list[Name]
-    parts: dict[Name, Part]
-    findings: list[Kind]
+    parts: dict[Name, ReportedSplit]
+    findings: list[ReportedFinding]
 
 
-FORMS = {'metrics.json': Metrics, 'classes.json': ClassScores, 'data_report.json': DataReport}
+RUN_FILE_SCHEMAS = {
+    'metrics.json': Metrics,
+    'classes.json': ClassScores,
+    'data_report.json': DataReport,
+}
 
 
-def check_own(source: str, path: str) -> None:
+def check_not_linked(source: str, path: str) -> None:
     """Check that a checkpoint found in a folder is a regular file in it, not a link.
 
     Raises:
-        ConfigError: if it is one.
+        ConfigError: if it is a link, or one of its shards is.
     """
     file = Path(path)
-    # The checkpoint was given explicitly.
+    # Otherwise the user has named the file, which may be a link.
     if not os.path.isdir(source) or not file.parent.samefile(source):
         return
     shards = shard_files(file).values() if file.name == INDEX else ()
@@ -84,27 +88,27 @@ def check_own(source: str, path: str) -> None:
 
 
 def read_json(folder: Path, name: str) -> dict[str, Any]:
-    """The content of a file of :data:`FORMS`. Empty if it is not there.
+    """The content of a file of :data:`RUN_FILE_SCHEMAS`, empty if the file is missing.
 
     Raises:
-        ConfigError: see :func:`content_of`, and if it has another form.
+        ConfigError: see :func:`content_of`, and if the content does not fit its schema.
     """
     content = content_of(folder, name)
     if content is None:
         return {}
-    found: Any = None
-    with suppress(ValueError, RecursionError):
-        found = json.loads(content)
-    if not fits(FORMS[name], found):
+    values: Any = None
+    with suppress(ValueError, RecursionError):  # not JSON, or nested too deeply
+        values = json.loads(content)
+    if not fits(RUN_FILE_SCHEMAS[name], values):
         raise _refused(folder / name, f'not the {name} that a run writes')
-    return found
+    return values
 
 
 def read_picture(folder: Path, name: str) -> bytes | None:
-    """A PNG picture, re-encoded to contain only pixels, without metadata.
+    """A PNG picture, re-encoded without metadata; None if the file is missing.
 
     Raises:
-        ConfigError: see :func:`content_of`, and if it is no PNG.
+        ConfigError: see :func:`content_of`, and if it is not a PNG.
     """
     content = content_of(folder, name)
     if content is None:
@@ -119,18 +123,18 @@ def read_picture(folder: Path, name: str) -> bytes | None:
 
 
 def content_of(folder: Path, name: str) -> bytes | None:
-    """The content of a file, or None if it is not there.
+    """The content of a file, or None if it is missing.
 
     Raises:
         ConfigError: if it is a link, a device or the like.
     """
     path = folder / name
     try:
-        kind = path.lstat().st_mode
+        mode = path.lstat().st_mode
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(kind):
-        raise _refused(path, 'a link' if stat.S_ISLNK(kind) else 'not a regular file')
+    if not stat.S_ISREG(mode):
+        raise _refused(path, 'a link' if stat.S_ISLNK(mode) else 'not a regular file')
     return path.read_bytes()
 
 

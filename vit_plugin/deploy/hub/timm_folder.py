@@ -66,9 +66,9 @@ def timm_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> Iterator[H
         name = _name_of(backbone, state)
         settings |= _sizes(backbone, state) | _options(backbone, state)
         settings |= dict(global_pool=pooling) if SECOND_TOKEN not in state else {}
-    weights, left = FORMATS[_format_of(name)].export(state, backbone.num_heads)
-    if left:
-        raise ConfigError(f'timm has no name for {left[0]}')
+    weights, unnamed = FORMATS[_format_of(name)].export(state, backbone.num_heads)
+    if unnamed:
+        raise ConfigError(f'timm has no name for {unnamed[0]}')
     config = dict(
         architecture=name,
         num_features=backbone.embed_dims,
@@ -88,10 +88,10 @@ def timm_classes(
     config: Mapping[str, Any], classes: Sequence[str], pixels: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A timm config with class names and preprocessing."""
-    number = dict(num_classes=len(classes))
-    named = dict(label_names=[*classes]) if classes else {}
-    shown = dict(pixels, **number, **config['pretrained_cfg'])
-    return dict(config, **number, **named, pretrained_cfg=shown)
+    count = dict(num_classes=len(classes))
+    names = dict(label_names=[*classes]) if classes else {}
+    pretrained_cfg = dict(pixels, **count, **config['pretrained_cfg'])
+    return dict(config, **count, **names, pretrained_cfg=pretrained_cfg)
 
 
 def _format_of(name: str) -> str:
@@ -102,20 +102,23 @@ def _format_of(name: str) -> str:
 def _name_of(backbone: nn.Module, state: Mapping[str, Tensor]) -> str:
     """The name of a timm model with this stem and these blocks; sizes are arguments."""
     stem = backbone.patch_embed
-    kind, gated = type(stem).__name__, is_gated(state)
-    if kind == PLAIN_STEM:
+    stem_class, gated = type(stem).__name__, is_gated(state)
+    if stem_class == PLAIN_STEM:
         if _is_beit(state):
             return TIMM_BEIT
         if 'pos_embed' not in state:
             return TIMM_GATED_ROTARY if gated else TIMM_ROTARY
         if SECOND_TOKEN in state:
             return TIMM_DISTILLED
-        return TIMM_GATED if gated else TIMM_EPS_1E_5 if _eps(backbone) > 3e-6 else TIMM_PLAIN
+        if gated:
+            return TIMM_GATED
+        has_eps_1e_5 = _eps(backbone) > 3e-6  # between 1e-6 and 1e-5
+        return TIMM_EPS_1E_5 if has_eps_1e_5 else TIMM_PLAIN
     stages = getattr(getattr(stem, 'backbone', None), 'stages', ())
     depths = tuple(len(getattr(stage, 'blocks', ())) for stage in stages)
-    if kind != 'ResNetEmbed' or depths not in TIMM_HYBRIDS:
+    if stem_class != 'ResNetEmbed' or depths not in TIMM_HYBRIDS:
         raise ConfigError(
-            f'timm has no stem like it ({kind}{f" of stages {depths}" if depths else ""})'
+            f'timm has no stem like it ({stem_class}{f" of stages {depths}" if depths else ""})'
         )
     return TIMM_HYBRIDS[depths]
 
@@ -149,7 +152,7 @@ def _options(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
     if activation is None:
         raise ConfigError(f'its activation is {act["type"]}')
     registers = state[REGISTER_KEY].shape[1] if REGISTER_KEY in state else 0
-    scale = dict(init_values=1e-5) if SCALE in state else {}
+    scale = dict(init_values=1e-5) if SCALE in state else {}  # any value: the weights replace it
     if _is_beit(state):
         return scale | dict(
             qkv_bias='blocks.0.attn.qkv.q_bias' in state,
@@ -159,9 +162,11 @@ def _options(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
         )
     if 'pos_embed' not in state:
         biased = 'blocks.0.attn.qkv.q_bias' in state or 'blocks.0.attn.qkv.bias' in state
-        base = backbone.rope.options.temperature if hasattr(backbone.rope, 'options') else None
-        known = dict(qkv_bias=biased, num_reg_tokens=registers, rope_temperature=base)
-        return known | scale
+        # Relative positions, or none, have no temperature.
+        temperature = (
+            backbone.rope.options.temperature if hasattr(backbone.rope, 'options') else None
+        )
+        return scale | dict(qkv_bias=biased, num_reg_tokens=registers, rope_temperature=temperature)
     options: Section = dict(
         class_token='cls_token' in state,
         fc_norm=False,
@@ -175,7 +180,7 @@ def _options(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
 
 
 def read_by_timm(folder: Path, config: Mapping[str, Any]) -> Outputs:
-    """timm's outputs with a folder."""
+    """What timm computes with a folder."""
     import timm
 
     return timm.create_model(f'local-dir:{folder}', pretrained=True).eval()

@@ -21,7 +21,7 @@ from vit_plugin.weights.image_kinds import (
     REGISTER_KEY,
     SCALE,
     SHARED_BIAS,
-    WITH_MORE,
+    WITH_EXTRA_WEIGHTS,
     ImageKind,
     Pooling,
 )
@@ -59,15 +59,15 @@ def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> It
     offered, reasons = False, list[ConfigError]()
     for name, kind in kinds.items():
         for title in kind.poolings:
-            if title in WITH_MORE or ('Classification' in title) != classifies:
+            if title in WITH_EXTRA_WEIGHTS or ('Classification' in title) != classifies:
                 continue
             if kind.towers and not classifies:
                 continue  # its plain encoder has its own kind
-            found = _pooled(state, pooling, kind.pooling(title, POOL_NORM in state))
-            if found is None:
+            pooled_state = _with_pooling(state, pooling, kind.pooling(title, POOL_NORM in state))
+            if pooled_state is None:
                 continue
             try:
-                weights = _weights(found, kind, title, backbone.num_heads)
+                weights = _weights(pooled_state, kind, title, backbone.num_heads)
             except ConfigError as error:
                 reasons.append(error)
                 continue
@@ -84,6 +84,10 @@ def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> It
 
 
 def _fits(kind: ImageKind, parts: frozenset[str], rotary: bool) -> bool:
+    """Whether a kind has exactly these optional parts, and its positions are rotary or not.
+
+    Kinds without an ``interpolate_mode`` have rotary positions.
+    """
     if rotary == bool(kind.interpolate_mode):
         return False
     registers = {REGISTER_KEY} if 'num_register_tokens' in kind.config.defaults else set()
@@ -118,13 +122,16 @@ def _fields(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
 
 
 def _mlp_ratio(sizes: Arch, gated: bool) -> float:
-    """The MLP ratio for this number of channels, an integer if possible."""
+    """The MLP ratio for this number of channels, an integer if possible.
+
+    It is the inverse of :func:`hidden_channels`, which takes two thirds if the MLP is gated.
+    """
     width, hidden = sizes.embed_dims, sizes.feedforward_channels
     ratio = hidden * (1.5 if gated else 1) / width
-    likely = (math.floor(ratio), math.ceil(ratio), ratio)
-    # Add half a channel where the product would be rounded down.
-    found = (one for one in likely if hidden_channels(width, one, gated) == hidden)
-    return next(found, ratio + 0.5 / width)
+    for candidate in (math.floor(ratio), math.ceil(ratio), ratio):
+        if hidden_channels(width, candidate, gated) == hidden:
+            return candidate
+    return ratio + 0.5 / width  # half a channel more, since the product is rounded down
 
 
 def _activation(backbone: nn.Module) -> str:
@@ -163,7 +170,10 @@ def _config(
 def transformers_classes(
     config: Mapping[str, Any], classes: Sequence[str], pixels: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """A config of transformers with the names of the classes. Images have a file of their own."""
+    """A transformers config with class names.
+
+    ``pixels`` is unused, since the preprocessing has a file of its own.
+    """
     return dict(
         config,
         id2label={str(i): label for i, label in enumerate(classes)},
@@ -171,20 +181,21 @@ def transformers_classes(
     )
 
 
-def _pooled(
+def _with_pooling(
     state: Mapping[str, Tensor], pooling: str, theirs: Pooling
 ) -> Mapping[str, Tensor] | None:
     """The weights of the same classifier with another pooling; None if impossible.
 
-    A classifier on class token and average, as DINOv2's, ignores one of them with zero weights.
+    A classifier on class token and average, such as DINOv2's, ignores one of them if its weights
+    are zero.
     """
     if pooling == theirs:
         return state
     if theirs != 'cls_avg' or pooling not in ('cls', 'avg') or HEAD_WEIGHT not in state:
         return None
-    none = torch.zeros_like(state[HEAD_WEIGHT])
-    both = (state[HEAD_WEIGHT], none) if pooling == 'cls' else (none, state[HEAD_WEIGHT])
-    return {**state, HEAD_WEIGHT: torch.cat(both, dim=1)}
+    weight, zeros = state[HEAD_WEIGHT], torch.zeros_like(state[HEAD_WEIGHT])
+    cls_and_avg = (weight, zeros) if pooling == 'cls' else (zeros, weight)
+    return {**state, HEAD_WEIGHT: torch.cat(cls_and_avg, dim=1)}
 
 
 def _weights(
@@ -193,25 +204,26 @@ def _weights(
     """The weights by transformers' names.
 
     Raises:
-        ConfigError: if transformers has no name for one.
+        ConfigError: if transformers has no name for a weight.
     """
-    found = dict(state)
-    if REGISTER_KEY in found and POSITION_KEY in found and REGISTER_KEY not in kind.may_have:
-        # transformers' table has no rows for registers.
-        number = found[REGISTER_KEY].shape[1]
-        first, rows, rest = found['pos_embed'].split(
-            (1, number, found['pos_embed'].shape[1] - 1 - number), dim=1
+    ours = dict(state)
+    if REGISTER_KEY in ours and POSITION_KEY in ours and REGISTER_KEY not in kind.may_have:
+        # transformers' table has no rows for registers, so these are added to the registers.
+        table, num_registers = ours['pos_embed'], ours[REGISTER_KEY].shape[1]
+        class_row, register_rows, patch_rows = table.split(
+            (1, num_registers, table.shape[1] - 1 - num_registers), dim=1
         )
-        found[REGISTER_KEY] = found[REGISTER_KEY] + rows
-        found['pos_embed'] = torch.cat((first, rest), dim=1)
+        ours[REGISTER_KEY] = ours[REGISTER_KEY] + register_rows
+        ours['pos_embed'] = torch.cat((class_row, patch_rows), dim=1)
     # The class has the norm, but ignores it.
-    if title in kind.unnormed and 'norm.weight' not in found:
-        width = found['blocks.0.norm1.weight']
-        found |= {'norm.weight': torch.ones_like(width), 'norm.bias': torch.zeros_like(width)}
+    if title in kind.unnormed and 'norm.weight' not in ours:
+        other_norm = ours['blocks.0.norm1.weight']  # it has the same shape
+        ours['norm.weight'] = torch.ones_like(other_norm)
+        ours['norm.bias'] = torch.zeros_like(other_norm)
     form, prefix = kind.names
-    weights, left = FORMATS[form].export(found, heads, prefix)
-    if left:
-        raise ConfigError(f'transformers has no name for {left[0]}')
+    weights, unnamed = FORMATS[form].export(ours, heads, prefix)
+    if unnamed:
+        raise ConfigError(f'transformers has no name for {unnamed[0]}')
     return weights
 
 
@@ -219,7 +231,7 @@ def read_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | N
     """What transformers computes with a folder. None where it is not installed.
 
     Raises:
-        ConfigError: if a weight has no place, or a parameter no weight.
+        ConfigError: if a weight has no parameter, or a parameter no weight.
     """
     try:
         from transformers import AutoModel, AutoModelForImageClassification
@@ -228,12 +240,12 @@ def read_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | N
     (title,), name = config['architectures'], config['model_type']
     classifies, kind = 'Classification' in title, IMAGE_KINDS.get(name)
     form, prefix = kind.names if kind else ('hf', '')
-    automatic = AutoModelForImageClassification if classifies else AutoModel
-    model, found = automatic.from_pretrained(folder, output_loading_info=True)
+    auto_class = AutoModelForImageClassification if classifies else AutoModel
+    model, loading_info = auto_class.from_pretrained(folder, output_loading_info=True)
     # The compared outputs depend neither on a pooler nor on a mask token.
     wrong = [
         key
-        for keys in found.values()
+        for keys in loading_info.values()
         for key in map(str, keys)
         if not (kind and FORMATS[form].why_ignored(key, prefix))
         and (classifies or not key.startswith('pooler.'))
@@ -243,12 +255,12 @@ def read_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | N
     pooling = kind.pooling(title, bool(config.get('use_mean_pooling'))) if kind else None
 
     def outputs(images: Tensor) -> Tensor:
-        given = model(pixel_values=images)
+        output = model(pixel_values=images)
         if classifies:
-            return given.logits
-        if name.startswith(WITH_TRAINED_POOLER) and given.pooler_output is not None:
-            return given.pooler_output
-        tokens = given.last_hidden_state
+            return output.logits
+        if name.startswith(WITH_TRAINED_POOLER) and output.pooler_output is not None:
+            return output.pooler_output
+        tokens = output.last_hidden_state
         return tokens.mean(dim=1) if pooling == 'avg' else tokens[:, 0]
 
     return outputs

@@ -13,7 +13,7 @@ from vit_plugin.deploy.deployed_module import relative_difference
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.load import load
 from vit_plugin.inference.trained_model import TrainedModel
-from vit_plugin.task import of_tasks
+from vit_plugin.task import task_declarations
 
 from .hub_folder import HubFolder, Outputs
 
@@ -48,15 +48,15 @@ def written_task(trained: TrainedModel) -> WrittenTask:
     Raises:
         ConfigError: if no other library has models of its task.
     """
-    places = of_tasks('written')
-    if trained.task not in places:
+    names = task_declarations('written')
+    if trained.task not in names:
         raise ConfigError(f'this is a model of {trained.task}')
-    found: WrittenTask = resolve_name(places[trained.task])
-    return found
+    task: WrittenTask = resolve_name(names[trained.task])
+    return task
 
 
 def read_by_ours(folder: Path, config: Mapping[str, Any]) -> Outputs:
-    """The outputs of this package with a folder of another library."""
+    """What this package computes with a folder of another library."""
     classifies = bool(config.get('id2label') or config.get('num_classes'))
     trained = load(folder, device='cpu', classify=classifies)
     return partial(written_task(trained).outputs, trained)
@@ -66,7 +66,11 @@ def read_by_ours(folder: Path, config: Mapping[str, Any]) -> Outputs:
 def difference(trained: TrainedModel, outputs: Outputs, size: Sequence[int]) -> float:
     """The largest difference of a library's outputs from the model's, relative to the largest.
 
-    Images are random ones, of a detector of this height and width, else of the native size.
+    Args:
+        trained: the model.
+        outputs: the library's outputs for images.
+        size: height and width of the random images for a detector. Other models get images of
+            their native size.
     """
     task = written_task(trained)
     images = task.images(trained, size)

@@ -10,17 +10,19 @@ from mmengine.runner import Runner
 
 from vit_plugin.errors import ConfigError
 
-from ..exact.loops import VALIDATED
+from ..exact.loops import LAST_VALIDATED_KEY
 from ..optim.schedules import follow_config, replay
-from ..same_ranks import BYTES, CONTENT, NUMBER
-from .optimizer_forms import first_states, forms
+from ..same_ranks import BYTES_FACT, CONTENT_FACT, SAMPLE_COUNT_FACT
+from .optimizer_forms import expected_states, structures
 from .run_settings import SCHEDULE_SETTINGS, Changes, changed_settings, differing
-from .state import State, by_names, identity, scheduler_state
+from .state import State, identity, key_by_names, scheduler_state
 
-FEW, VALUE_CHARACTERS = 6, 60  # limits of a message: changes named, and characters of a value
-OF_OPTIMIZER = 'optim_wrapper', 'auto_scale_lr', *SCHEDULE_SETTINGS
-DATA_FACTS = NUMBER, CONTENT, BYTES  # a difference in one may explain those after it
-LENGTH = 'iterations in an epoch'
+NAMED_CHANGES, VALUE_CHARACTERS = 6, 60  # limits of a message
+# Prefixes of settings that need the optimizer and the schedules to be adapted.
+OPTIMIZER_SETTINGS = 'optim_wrapper', 'auto_scale_lr', *SCHEDULE_SETTINGS
+# A difference in one of these explains differences in those after it.
+DATA_FACTS = SAMPLE_COUNT_FACT, CONTENT_FACT, BYTES_FACT
+EPOCH_LENGTH = 'iterations in an epoch'
 SEED = 'randomness.seed'
 
 
@@ -29,7 +31,7 @@ def find_changes(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
 
     Schedules that have not begun never differ: in ``checkpoint``, they get the settings of the
     config. If only the length of the run changed, a schedule in progress keeps its settings, with a
-    warning.
+    warning; with ``resume_changed`` in the config, it counts as a difference.
     """
     meta = checkpoint['meta']
     recorded, current = meta.get('run', {}), identity(runner)
@@ -39,13 +41,14 @@ def find_changes(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
     }
     changed = {name: pair for name, pair in settings.items() if name not in schedule_changes}
     changed |= differing(
-        _facts(recorded, meta.get('seed')), _facts(current, runner._randomness_cfg.get('seed'))
+        _collect_facts(recorded, meta.get('seed')),
+        _collect_facts(current, runner._randomness_cfg.get('seed')),
     )
-    data_facts = [f'{what}train_dataloader' for what in DATA_FACTS]
+    data_facts = [f'{prefix}train_dataloader' for prefix in DATA_FACTS]
     for explained in [name for name in data_facts if name in changed][1:]:
         changed.pop(explained)
     teachers = recorded.get('teacher'), current['teacher']
-    # Compares the hashes of the weights, not their place.
+    # A teacher is a pair of its name and the hash of its weights; only the hashes count.
     if len({teacher and teacher[1] for teacher in teachers}) > 1:
         changed['the teacher'] = teachers
     schedulers, saved = runner.param_schedulers or (), checkpoint.get('param_schedulers') or ()
@@ -64,11 +67,11 @@ def find_changes(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
     return changed
 
 
-def _facts(run: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
+def _collect_facts(run: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
     """Facts beyond the settings that determine a run."""
     return {
         'samples in an iteration': run.get('batch'),
-        LENGTH: run.get('epoch_length'),
+        EPOCH_LENGTH: run.get('epoch_length'),
         SEED: seed,
         **run.get('data', {}),
     }
@@ -84,18 +87,20 @@ def are_alike(schedulers: Sequence[Any], saved: Sequence[Any]) -> bool:
 
 def describe_changes(changed: Changes) -> str:
     """The changes as text, with both values."""
-    words = [
+    texts = [
         f'{name}: {before!s:.{VALUE_CHARACTERS}}, now {now!s:.{VALUE_CHARACTERS}}'
         for name, (before, now) in changed.items()
     ]
-    more = f'; and {len(words) - FEW} more' if len(words) > FEW else ''
-    return '; '.join(words[:FEW]) + more
+    if len(texts) > NAMED_CHANGES:
+        texts[NAMED_CHANGES:] = [f'and {len(texts) - NAMED_CHANGES} more']
+    return '; '.join(texts)
 
 
 def apply_changes(runner: Runner, checkpoint: State, changed: Changes) -> None:
-    """Change a checkpoint, except its weights, as if this config had applied from the start.
+    """Change a checkpoint as if this config had applied from the start.
 
-    The optimizer gets the settings of this config. Parameters in both keep their moments, if the
+    The weights stay, but without an ``EMAHook``, the trained weights replace their averages. The
+    optimizer gets the settings of this config. Parameters in both keep their moments, if the
     optimizer still has such moments. The schedules are moved to their position. If the length of an
     epoch differs, the number of samples seen stays the same.
 
@@ -103,21 +108,21 @@ def apply_changes(runner: Runner, checkpoint: State, changed: Changes) -> None:
         ConfigError: if a schedule that follows a metric would have to be replayed.
     """
     meta = checkpoint['meta']
-    moved = LENGTH in changed
-    if moved:
+    epoch_length_changed = EPOCH_LENGTH in changed
+    if epoch_length_changed:
         _move_position(runner, checkpoint)
     if not any(isinstance(hook, EMAHook) for hook in runner.hooks):
         for name, value in checkpoint.pop('ema_state_dict', {}).items():
-            if name.startswith('module.'):  # the trained weights, next to their averages
+            if name.startswith('module.'):  # but not `steps`
                 checkpoint['state_dict'][name.removeprefix('module.')] = value
     if SEED in changed:
-        meta['seed'] = None  # MMEngine would set it again
+        meta['seed'] = None  # MMEngine would set the saved seed again
     recorded, current = meta.get('run', {}), identity(runner)
     names = recorded.get('parameters', current['parameters'])
     if not (
-        moved
+        epoch_length_changed
         or names != current['parameters']
-        or any(name.startswith(OF_OPTIMIZER) for name in changed)
+        or any(name.startswith(OPTIMIZER_SETTINGS) for name in changed)
     ):
         return
     schedulers = runner.param_schedulers or []
@@ -143,15 +148,16 @@ def _adapt_optimizer(
     """The state of the optimizer of this config, with the saved moments of its parameters."""
     wrapper = runner.optim_wrapper
     fresh, numbers = wrapper.state_dict(), {name: i for i, name in enumerate(chain(*names))}
-    expected = [*first_states(wrapper.optimizer)]
+    expected = list(expected_states(wrapper.optimizer))  # empty if unknown
     state = {}
-    for name, moments in by_names(saved, saved_names)['state'].items():
+    for name, moments in key_by_names(saved, saved_names)['state'].items():
         number = numbers.get(name)
-        if number is not None and (not expected or expected[number] == forms(moments)):
+        if number is not None and (not expected or expected[number] == structures(moments)):
             state[number] = moments
     if scaler := fresh.get('loss_scaler'):
-        old = saved.get('loss_scaler', {})
-        fresh['loss_scaler'] = old if old.keys() == scaler.keys() else scaler
+        saved_scaler = saved.get('loss_scaler', {})
+        if saved_scaler.keys() == scaler.keys():
+            fresh['loss_scaler'] = saved_scaler
     lost = len(saved['state']) - len(state)
     if lost:
         runner.logger.warning(f'The optimizer forgets the moments of {lost} parameters.')
@@ -159,11 +165,15 @@ def _adapt_optimizer(
 
 
 def _move_position(runner: Runner, checkpoint: State) -> None:
-    """Give a checkpoint the iteration of its position in epochs of the new length."""
+    """Give a checkpoint the iteration of its position in epochs of the new length.
+
+    It keeps the epoch, and the number of samples seen in it. It is validated at the new iteration
+    exactly if it was at the old one.
+    """
     meta, recorded, current = checkpoint['meta'], checkpoint['meta']['run'], identity(runner)
     length, before = current['epoch_length'], meta['iter']
-    seen = (before - meta['epoch'] * recorded['epoch_length']) * (recorded['batch'] or 0)
-    meta['iter'] = now = meta['epoch'] * length + min(seen // (current['batch'] or 1), length)
+    samples = (before - meta['epoch'] * recorded['epoch_length']) * (recorded['batch'] or 0)
+    meta['iter'] = now = meta['epoch'] * length + min(samples // (current['batch'] or 1), length)
     info = checkpoint['message_hub']['runtime_info']
-    validated = info.get(VALIDATED, 0)
-    info[VALIDATED] = now if validated >= before else min(validated, now - 1)
+    validated = info.get(LAST_VALIDATED_KEY, 0)
+    info[LAST_VALIDATED_KEY] = now if validated >= before else min(validated, now - 1)

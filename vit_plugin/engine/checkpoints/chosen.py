@@ -22,7 +22,7 @@ def choose_checkpoint(folder: str | Path, which: str | None = None) -> tuple[str
             one if one was saved, otherwise the last.
 
     Raises:
-        ConfigError: if there is no such checkpoint, or see
+        ConfigError: if there is no such checkpoint, or if none can be read, see
             :func:`~vit_plugin.engine.checkpoints.newest.newest_checkpoint`.
     """
     folder = str(folder)
@@ -32,39 +32,43 @@ def choose_checkpoint(folder: str | Path, which: str | None = None) -> tuple[str
     best = best_checkpoint(folder) if which != LAST else None
     if best:
         path, others = best
-        more = f' Others: {", ".join(others)}.' if others else ''
-        return path, f'{folder}: the best checkpoint, {Path(path).name}.{more}'
+        others_note = f' Others: {", ".join(others)}.' if others else ''
+        return path, f'{folder}: the best checkpoint, {Path(path).name}.{others_note}'
     if which == BEST_ONE:
         raise ConfigError(
             f'--checkpoint best: the folder {folder!r} has no readable best checkpoint; one is '
             'saved only if default_hooks.checkpoint.save_best is set; give --checkpoint last.'
         )
     newest = newest_checkpoint(folder)
-    if newest is None and Path(folder, PEFT_CONFIG).is_file():
+    if newest is not None:
+        return newest, f'{folder}: the last checkpoint, {Path(newest).name}.'
+    if Path(folder, PEFT_CONFIG).is_file():
         raise ConfigError(
             f'The folder {folder!r} has only the adapter of another model ({PEFT_CONFIG}); merge '
             'it into that model with merge_and_unload() of peft, and give what save_pretrained '
             'writes.'
         )
-    if newest is None and is_of_hub(str(folder)):
+    if is_of_hub(folder):
         raise ConfigError(
             f'The folder {folder!r} has a config.json and none of {", ".join(HUB_FILES)}; put one '
             'next to it, as save_pretrained of transformers writes them.'
         )
-    if newest is None:
-        raise ConfigError(
-            f'The folder {folder!r} has no manifest.json of a checkpoint and no checkpoints of '
-            'a run, perhaps because the run ended before its first checkpoint; train again, or '
-            'give another path.'
-        )
-    return newest, f'{folder}: the last checkpoint, {Path(newest).name}.'
+    raise ConfigError(
+        f'The folder {folder!r} has no manifest.json of a checkpoint and no checkpoints of '
+        'a run, perhaps because the run ended before its first checkpoint; train again, or '
+        'give another path.'
+    )
 
 
 def _find_by_name(folder: str, name: str) -> str:
-    """The checkpoint of this name, or at this path, if it is in the folder."""
+    """The checkpoint of this name, or at this path, in the folder.
+
+    Raises:
+        ConfigError: if the folder does not have it.
+    """
     for path in (Path(folder, name), Path(name)):
-        there = path.is_file() or is_checkpoint_folder(path)
-        if there and os.path.realpath(path.parent) == os.path.realpath(folder):
+        exists = path.is_file() or is_checkpoint_folder(path)
+        if exists and os.path.realpath(path.parent) == os.path.realpath(folder):
             return str(Path(folder, path.name))
     names = sorted(
         path.name

@@ -1,10 +1,10 @@
 """A checkpoint in a safetensors folder, written by all ranks together through torch's DCP.
 
 DCP plans what each rank writes, so that a tensor that several ranks hold is written once. DCP
-usually writes pickles. The format here is that of its ``HuggingFaceStorageWriter``, which rejects
-tensors that share memory (the buffers of a model and of its average) or are not contiguous
-(channels-last), and holds a second copy of a rank's file in memory. Here a rank streams its file,
-see :mod:`.safetensors_stream`.
+usually writes pickles. The format here is that of its ``HuggingFaceStorageWriter``. But that writer
+rejects tensors that share memory (the buffers of a model and of its average) or are not contiguous
+(channels-last), and holds a second copy of a rank's file in memory. So here each rank streams its
+file, see :mod:`.safetensors_stream`.
 """
 
 import shutil
@@ -45,12 +45,13 @@ def write_folder(
 ) -> None:
     """Write a checkpoint completely or not at all. Every rank calls it.
 
-    It gets its final name only after every file was read back, by another rank than the writer.
+    It gets its final name only after every file was read back, if possible by another rank than
+    the one that wrote it.
 
     Args:
         folder: the folder. An existing one is replaced once the new one is complete.
         tensors, plain: see :func:`~vit_plugin.engine.checkpoints.state.split_state`. They must not
-            change meanwhile.
+            change during the write.
         group: a gloo group used only for checkpoints. None for a single rank.
 
     Raises:
@@ -59,7 +60,7 @@ def write_folder(
     """
     partial = folder.with_name(f'.{folder.name}.saving')
     writer = _Writer(partial, folder, plain)
-    single_process_is_meant()
+    silence_single_process_warning()
     try:
         dcp.save(dict(tensors), storage_writer=writer, process_group=group, no_dist=group is None)
         _read_back(folder, writer, group)
@@ -68,31 +69,32 @@ def write_folder(
     except dcp.CheckpointException as error:
         shutil.rmtree(partial, ignore_errors=True)
         rank, (cause, _) = min(error.failures.items())
-        raise _one_sentence(folder, rank, cause) or error from error
+        raise _explain(folder, rank, cause) or error from error
     except (ConfigError, OSError) as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise _one_sentence(folder, 0, error) or error from error
+        raise _explain(folder, rank=0, cause=error) or error from error
 
 
 def _read_back(folder: Path, writer: '_Writer', group: 'dist.ProcessGroup | None') -> None:
-    """Compare what was written with the plan and the manifest. Each rank reads files of others.
+    """Compare what was written with the plan and the manifest. Each rank reads a part of the files.
 
     Raises:
         ConfigError: if a rank finds a difference, the same on every rank.
     """
     rank, ranks = (0, 1) if group is None else (dist.get_rank(group), dist.get_world_size(group))
-    # Sorted by name, `run.json` comes before the files of the ranks.
-    problems: list[Any] = [writer.what_is_wrong(((rank + 2) % ranks, ranks))]
+    # Each rank reads the file of the next rank. Sorted by name, `run.json` comes before these
+    # files, so rank 0's file has number 1.
+    problem = writer.what_is_wrong(((rank + 2) % ranks, ranks))
+    problems: list[Any] = [problem]
     if group is not None:
-        own_problem = problems[0]
         problems = [None] * ranks  # filled by `all_gather_object`
-        dist.all_gather_object(problems, own_problem, group)
+        dist.all_gather_object(problems, problem, group)
     for number, problem_of_rank in enumerate(problems):
         if problem_of_rank:
             raise ConfigError(
                 f'{str(folder)!r} was written and cannot be read back (rank {number}: '
-                f'{problem_of_rank}); {_kept(folder)}: check the disk, and that all ranks see the '
-                'same folder there.'
+                f'{problem_of_rank}); {_describe_kept(folder)}: check the disk, and that all ranks '
+                'see the same folder there.'
             )
 
 
@@ -107,29 +109,31 @@ def _rename(partial: Path, folder: Path) -> None:
     shutil.rmtree(before, ignore_errors=True)
 
 
-def _kept(folder: Path) -> str:
+def _describe_kept(folder: Path) -> str:
+    """What remains of the earlier checkpoints after a failed write."""
     if folder.exists():
         return 'the checkpoint that was there is unchanged'
     return 'the ones before are unchanged'
 
 
-def _one_sentence(folder: Path, rank: int, cause: BaseException) -> BaseException | None:
-    """The error to raise for the error of a rank, or None for an unknown one."""
+def _explain(folder: Path, rank: int, cause: BaseException) -> BaseException | None:
+    """The error to raise for the error of a rank, or None for an error of an unexpected type."""
     if isinstance(cause, OSError):
         return ConfigError(
-            f'{str(folder)!r} cannot be written (rank {rank}: {cause.strerror}); {_kept(folder)}: '
-            'make room, or give another path.'
+            f'{str(folder)!r} cannot be written (rank {rank}: {cause.strerror}); '
+            f'{_describe_kept(folder)}: make room, or give another path.'
         )
+    # Anything but an `Exception`, such as a KeyboardInterrupt, is raised as it is.
     return cause if isinstance(cause, ConfigError) or not isinstance(cause, Exception) else None
 
 
 class _Writer(HuggingFaceStorageWriter):
-    """torch's writer, but it streams and hashes files. Rank 0 adds the rest."""
+    """torch's writer, but it streams and hashes files. Rank 0 adds a file of plain data."""
 
     def __init__(self, partial: Path, folder: Path, plain: Mapping[str, Any]) -> None:
         super().__init__(str(partial), save_distributed=True)
         self._partial, self._folder, self._plain = partial, folder, plain
-        self._planned: dict[str, Any] = {}  # sizes of tensors by name, on rank 0
+        self._planned: dict[str, Any] = {}  # shapes of tensors by name, on rank 0 after `finish`
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         super().set_up_storage_writer(is_coordinator, *args, **kwargs)
@@ -165,7 +169,7 @@ class _Writer(HuggingFaceStorageWriter):
         return done
 
     def finish(self, metadata: Any, results: 'list[list[WriteResult]]') -> None:
-        """On rank 0, after all ranks have written."""
+        """Write ``run.json`` and the manifest, on rank 0 after all ranks have written."""
         files = dict(
             result.storage_data for results_of_rank in results for result in results_of_rank
         )
@@ -187,9 +191,10 @@ class _Writer(HuggingFaceStorageWriter):
         self._planned = {name: tensor.size for name, tensor in metadata.state_dict_metadata.items()}
 
     def what_is_wrong(self, share: tuple[int, int]) -> str:
-        """How the folder differs from the manifest and the plan, which rank 0 knows completely.
+        """How a share of the files differs from the manifest, or ''.
 
-        See :func:`~vit_plugin.weights.reading.folders.what_is_wrong`.
+        Rank 0 also compares all files with the plan. See
+        :func:`~vit_plugin.weights.reading.folders.what_is_wrong`.
         """
         try:
             files = read_manifest(self._partial)['files']
@@ -205,6 +210,6 @@ class _Writer(HuggingFaceStorageWriter):
         return ''
 
 
-def single_process_is_meant() -> None:
+def silence_single_process_warning() -> None:
     """Silence torch's warning about a single process without a process group."""
     warnings.filterwarnings('ignore', 'torch.distributed is disabled', UserWarning)

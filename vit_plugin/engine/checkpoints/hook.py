@@ -20,9 +20,9 @@ from ..step import is_accumulating
 from ..validation_record import to_per_cent
 from .newest import BEGAN, MARKER
 from .retention import Retention, Template, remove_leftovers
-from .save_checks import check_place, warn_of_accumulation
+from .save_checks import check_shared_folder, warn_of_accumulation
 
-KEPT = 'kept_checkpoints'
+KEPT = 'kept_checkpoints'  # in the runtime information: the names of the run's checkpoints
 
 
 @HOOKS.register_module()
@@ -44,12 +44,12 @@ class CheckpointHook(EagerCheckpointHook):
             multiple of this, regardless of ``max_keep_ckpts``.
         background: whether training continues while a checkpoint is written. It needs memory for a
             copy of what this process writes. None: only for folders.
-        filename_tmpl: name of a checkpoint, with a place for the number.
-        **kwargs: arguments of MMEngine's ``CheckpointHook``.
+        filename_tmpl: name of a checkpoint, with a placeholder for the number.
+        *args, **kwargs: arguments of MMEngine's ``CheckpointHook``.
 
     Raises:
-        ConfigError: if the runner is not ours, or if a checkpoint cannot be written. Earlier ones
-            stay.
+        ConfigError: if an argument is invalid, if the runner is not ours, or if a checkpoint cannot
+            be written. Earlier checkpoints stay.
     """
 
     filename_tmpl: str
@@ -69,7 +69,7 @@ class CheckpointHook(EagerCheckpointHook):
             super().__init__(interval, *args, filename_tmpl=filename_tmpl, **kwargs)
         self._format, self._keep_every, self._background = format, keep_every, background
         self._position: tuple[int, int] | None = None  # position of this process's last checkpoint
-        self._due = False
+        self._save_is_due = False  # whether a save waits for the end of gradient accumulation
 
     def before_train(self, runner: Runner) -> None:
         if not hasattr(runner, 'saver'):
@@ -86,17 +86,18 @@ class CheckpointHook(EagerCheckpointHook):
         info, resumed = runner.message_hub.runtime_info, runner._resume
         runner.message_hub.update_info(BEGAN, (resumed and info.get(BEGAN)) or runner.timestamp)
         folder = self.folder_of(runner.work_dir)
-        for name in [name for name in info if resumed and name.startswith('best_ckpt')]:
-            if info[name]:  # the folder may have been moved
+        if resumed:  # the folder may have been moved
+            for name in [name for name in info if name.startswith('best_ckpt') and info[name]]:
                 moved = folder.rstrip('/') + '/' + Path(info[name]).name
                 runner.message_hub.update_info(name, moved)
         super().before_train(runner)
-        check_place(runner, self.out_dir, self._folder)
+        check_shared_folder(runner, self.out_dir, self._folder)
         self._retention = Retention(self.filename_tmpl, self.max_keep_ckpts, self._keep_every)
         kept = runner.message_hub.runtime_info.get(KEPT, ())
         self._kept = [name for name in kept if self._retention.is_own(name)]
         if is_main_process():
-            # The run was killed before the marker was written.
+            # Outdated ones are left if the run was killed before it wrote the marker and deleted
+            # them.
             if outdated := self._retention.outdated(self._kept):
                 last = self.file_backend.join_path(self.out_dir, self._kept[-1])
                 write_text(Path(runner.work_dir, MARKER), last)
@@ -106,7 +107,10 @@ class CheckpointHook(EagerCheckpointHook):
             warn_of_accumulation(runner)
 
     def folder_of(self, work_dir: str) -> str:
-        """Where the checkpoints of a run with this work directory are, before it trains."""
+        """The folder or URL of the checkpoints of a run with this work directory.
+
+        Call it before the training begins: MMEngine then changes ``out_dir``.
+        """
         if self.out_dir in (None, work_dir):
             return work_dir
         return f'{self.out_dir.rstrip("/")}/{Path(work_dir).name}'
@@ -114,13 +118,13 @@ class CheckpointHook(EagerCheckpointHook):
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         if self.by_epoch:
             return
-        self._due = (
-            self._due
+        self._save_is_due = (
+            self._save_is_due
             or self.every_n_train_iters(runner, self.interval, self.save_begin)
             or (self.save_last and self.is_last_train_iter(runner))
         )
-        if self._due and not is_accumulating(runner.optim_wrapper):
-            self._due = False
+        if self._save_is_due and not is_accumulating(runner.optim_wrapper):
+            self._save_is_due = False
             runner.logger.info(f'Saving checkpoint at {runner.iter + 1} iterations')
             self._save_checkpoint(runner)
 
@@ -134,10 +138,10 @@ class CheckpointHook(EagerCheckpointHook):
             finite and the run ignores that, the path of an earlier one, or ''.
         """
         if self._position != (runner.epoch, runner.iter + 1):
-            end = '' if self._folder else '.pth'
+            suffix = '' if self._folder else '.pth'
             self._save(
                 runner,
-                f'iter_{runner.iter + 1}{end}',
+                f'iter_{runner.iter + 1}{suffix}',
                 dict(epoch=runner.epoch, iter=runner.iter + 1),
             )
         runner.saver.finish()
@@ -155,7 +159,7 @@ class CheckpointHook(EagerCheckpointHook):
 
         Once it is complete, name it in the marker and delete outdated checkpoints.
         """
-        undo = self._undoing(runner)
+        undo = self._make_undo(runner)
         self._position = meta['epoch'], meta['iter']
         self._kept = [*(kept for kept in self._kept if kept != name), name]
         self.last_ckpt = self.file_backend.join_path(self.out_dir, name)
@@ -164,21 +168,24 @@ class CheckpointHook(EagerCheckpointHook):
         outdated, path = self._retention.outdated(self._kept), self.last_ckpt
         self._kept = [kept for kept in self._kept if kept not in outdated]
 
-        def settle() -> None:
+        def complete() -> None:
             write_text(Path(runner.work_dir, MARKER), path)
             self._delete(outdated)
 
-        self._write(runner, name, meta, settle, undo)
+        self._write(runner, name, meta, complete, undo)
 
-    def _undoing(self, runner: Runner) -> Callable[[], None]:
-        """Return a function that forgets the names of a checkpoint, in case it is not written."""
+    def _make_undo(self, runner: Runner) -> Callable[[], None]:
+        """Return a function that restores the hook and the runtime information as they are now.
+
+        A checkpoint is recorded in both before it is written, and it may not be written.
+        """
         info, attributes = runner.message_hub.runtime_info, dict(vars(self))
-        known = dict(info)
+        former_info = dict(info)
 
         def undo() -> None:
             self.__dict__.update(attributes)
             info.clear()
-            info.update(known)
+            info.update(former_info)
 
         return undo
 
@@ -187,19 +194,22 @@ class CheckpointHook(EagerCheckpointHook):
         runner: Runner,
         name: str,
         meta: dict[str, int],
-        then: Callable[[], None],
+        on_complete: Callable[[], None],
         undo: Callable[[], None],
         weights_alone: bool = False,
     ) -> bool:
-        """Save a checkpoint. If its state may not be saved, ``undo``."""
+        """Save a checkpoint, and call ``on_complete`` once it is complete.
+
+        If its state may not be saved, call ``undo`` and return False.
+        """
         saved: bool = runner.saver.save(
             self.out_dir,
             name,
             folder=self._folder,
-            then=then,
-            together=True,
+            on_complete=on_complete,
+            all_ranks=True,
             background=self._folder if self._background is None else self._background,
-            remote=dict(file_client_args=self.file_client_args, backend_args=self.backend_args),
+            url_args=dict(file_client_args=self.file_client_args, backend_args=self.backend_args),
             meta=dict(meta),
             by_epoch=self.by_epoch,
             save_optimizer=self.save_optimizer and not weights_alone,
@@ -227,7 +237,7 @@ class CheckpointHook(EagerCheckpointHook):
             return
         if 'auto' in self.key_indicators:
             self._init_rule(self.rules, [next(iter(metrics))])
-        step, unit = (runner.epoch, 'epoch') if self.by_epoch else (runner.iter, 'iter')
+        number, unit = (runner.epoch, 'epoch') if self.by_epoch else (runner.iter, 'iter')
         for key, rule in zip(self.key_indicators, self.rules, strict=True):
             if key not in metrics:
                 raise ConfigError(
@@ -235,25 +245,28 @@ class CheckpointHook(EagerCheckpointHook):
                     f"which are {', '.join(metrics)}; choose one of them or 'auto'."
                 )
             info = runner.message_hub.runtime_info
-            end = f'_{key}' if len(self.key_indicators) > 1 else ''
-            score, best = metrics[key], info.get(f'best_score{end}', self.init_value_map[rule])
+            # MMEngine's names in the runtime information.
+            suffix = f'_{key}' if len(self.key_indicators) > 1 else ''
+            score, best = metrics[key], info.get(f'best_score{suffix}', self.init_value_map[rule])
             if score is None or not self.is_better_than[key](score, best):
                 continue
-            name = f'best_{key}_{self.filename_tmpl.format(step)}'.replace('/', '_')
+            name = f'best_{key}_{self.filename_tmpl.format(number)}'.replace('/', '_')
             path = self.file_backend.join_path(self.out_dir, name)
-            former, undo = Path(info.get(f'best_ckpt{end}') or name).name, self._undoing(runner)
+            former = Path(info.get(f'best_ckpt{suffix}') or name).name
+            undo = self._make_undo(runner)
             outdated = [former] if former != name and self._retention.is_own(former) else []
-            if end:  # MMEngine may publish it at the end
+            if suffix:  # MMEngine may publish the best checkpoints after the training
                 self.best_ckpt_path_dict = {**self.best_ckpt_path_dict, key: path}
             else:
                 self.best_ckpt_path = path
-            runner.message_hub.update_info(f'best_score{end}', score)
-            runner.message_hub.update_info(f'best_ckpt{end}', path)
-            place = dict(epoch=runner.epoch, iter=runner.iter)
+            runner.message_hub.update_info(f'best_score{suffix}', score)
+            runner.message_hub.update_info(f'best_ckpt{suffix}', path)
+            position = dict(epoch=runner.epoch, iter=runner.iter)
             delete = partial(self._delete, outdated)
-            if not self._write(runner, name, place, delete, undo, weights_alone=True):
+            if not self._write(runner, name, position, delete, undo, weights_alone=True):
                 continue
-            shown = to_per_cent({key: score}).get(key, score)
+            per_cent = to_per_cent({key: score}).get(key, score)
             runner.logger.info(
-                f'The best checkpoint with {shown:0.4f} {key} at {step} {unit} is saved to {name}.'
+                f'The best checkpoint with {per_cent:0.4f} {key} at {number} {unit} is saved to '
+                f'{name}.'
             )

@@ -9,16 +9,12 @@ from mmengine.runner import Runner
 from torch.distributed.checkpoint.stateful import Stateful
 
 HOOK_STATES = 'hook_states'
-LOOP = 'train_loop'  # the loop's entry, which a hook may have stopped
+LOOP = 'train_loop'  # key of the entry that says that a hook has stopped the loop
 # Our hooks have a `state_dict`, save themselves as EMAHook does, or depend only on the position.
 OWN_PACKAGE = 'vit_plugin'
-CLOCKS = ('IterTimerHook',)  # these count within one process
-FRAMEWORK_PACKAGES = (
-    'mmengine',
-    'mmpretrain',
-    'mmdet',
-    'mmseg',
-)  # their flags describe this process
+PROCESS_TIMERS = ('IterTimerHook',)  # these count within one process
+# The flags of their hooks describe this process, and are not worth a warning.
+FRAMEWORK_PACKAGES = ('mmengine', 'mmpretrain', 'mmdet', 'mmseg')
 
 
 class HookStates:
@@ -34,13 +30,14 @@ class HookStates:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._first: dict[str, dict[str, Any]] | None = None
-        self._named: set[str] = set()  # hooks already named in the log
+        # The plain attributes of each hook when training began.
+        self._initial: dict[str, dict[str, Any]] | None = None
+        self._warned_of: set[str] = set()  # names of hooks
 
     def begin(self) -> None:
         """Restore the states of a resumed checkpoint, after the hooks' ``before_train``."""
         runner, hooks = self._runner, dict(self._hooks())
-        self._first = {name: deepcopy(_plain(hook)) for name, hook in hooks.items()}
+        self._initial = {name: deepcopy(_plain_attributes(hook)) for name, hook in hooks.items()}
         info = runner.message_hub.runtime_info
         # A new run may reuse the message hub of an old one.
         saved = info.get(HOOK_STATES, {}) if runner.iter else {}
@@ -55,43 +52,46 @@ class HookStates:
             runner.logger.warning(
                 f'The checkpoint has a state of {", ".join(gone)}, which this run does not have.'
             )
+        # A run that a hook has stopped stays stopped, unless it is resumed with changes.
         if LOOP in saved and not runner.cfg.get('resume_changed'):
             runner.train_loop.stop_training = True
 
-    def now(self) -> dict[str, dict[str, Any]]:
-        """The states to save, by class and order of the hooks."""
-        if self._first is None:
+    def capture(self) -> dict[str, dict[str, Any]]:
+        """The states to save, by name, see :meth:`_hooks`. Empty before :meth:`begin`."""
+        if self._initial is None:
             return {}
         states = {}
         for name, hook in self._hooks():
             if isinstance(hook, Stateful):
                 states[name] = hook.state_dict()
                 continue
-            first = self._first.get(name, {})
+            initial = self._initial.get(name, {})
             changed = {
                 key: value
-                for key, value in _plain(hook).items()
-                if key not in first or first[key] != value
+                for key, value in _plain_attributes(hook).items()
+                if key not in initial or initial[key] != value
             }
-            states[name] = {key: value for key, value in changed.items() if _is_number(value)}
-            self._warn(name, hook, changed.keys() - states[name].keys())
+            states[name] = {key: value for key, value in changed.items() if _is_numeric(value)}
+            self._warn_of_unsaved(name, hook, changed.keys() - states[name].keys())
         if getattr(self._runner.train_loop, 'stop_training', False):
             states[LOOP] = dict(stop_training=True)
         return {name: state for name, state in states.items() if state}
 
     def _hooks(self) -> Iterator[tuple[str, Any]]:
+        """The hooks that may have a state, with names such as ``EarlyStoppingHook.1``."""
         numbers: dict[str, int] = {}
         for hook in self._runner.hooks:
-            kind = type(hook)
-            numbers[kind.__name__] = number = numbers.get(kind.__name__, 0) + 1
-            is_ours = kind.__module__.partition('.')[0] == OWN_PACKAGE or kind.__name__ in CLOCKS
-            if isinstance(hook, Stateful) or not is_ours:
-                yield f'{kind.__name__}.{number}', hook
+            hook_class = type(hook)
+            class_name = hook_class.__name__
+            numbers[class_name] = number = numbers.get(class_name, 0) + 1
+            is_ours = hook_class.__module__.partition('.')[0] == OWN_PACKAGE
+            if isinstance(hook, Stateful) or not (is_ours or class_name in PROCESS_TIMERS):
+                yield f'{class_name}.{number}', hook
 
-    def _warn(self, name: str, hook: Hook, unsaved: set[str]) -> None:
-        foreign = type(hook).__module__.partition('.')[0] not in FRAMEWORK_PACKAGES
-        if unsaved and foreign and name not in self._named:
-            self._named.add(name)
+    def _warn_of_unsaved(self, name: str, hook: Hook, unsaved: set[str]) -> None:
+        is_foreign = type(hook).__module__.partition('.')[0] not in FRAMEWORK_PACKAGES
+        if unsaved and is_foreign and name not in self._warned_of:
+            self._warned_of.add(name)
             self._runner.logger.warning(
                 f'{name}: {", ".join(sorted(unsaved))} changes in training and is not saved, since '
                 'it is not a number; if a resumed run needs it, give the hook state_dict() and '
@@ -99,21 +99,21 @@ class HookStates:
             )
 
 
-def _plain(hook: Hook) -> dict[str, Any]:
+def _plain_attributes(hook: Hook) -> dict[str, Any]:
     """The attributes of a hook that are plain values or containers of them."""
     return {
         name: value
         for name, value in vars(hook).items()
-        if _is_number(value) or isinstance(value, (bool, str))
+        if _is_numeric(value) or isinstance(value, (bool, str))
     }
 
 
-def _is_number(value: Any) -> bool:
+def _is_numeric(value: Any) -> bool:
     """True for a number, None, and lists, tuples and dicts of them."""
     if type(value) in (list, tuple):
-        return all(map(_is_number, value))
+        return all(map(_is_numeric, value))
     if type(value) is dict:
-        return all(map(_is_number, value.values()))
+        return all(map(_is_numeric, value.values()))
     return value is None or type(value) in (int, float)
 
 

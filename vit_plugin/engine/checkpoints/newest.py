@@ -32,10 +32,10 @@ class FoundCheckpoint(NamedTuple):
     """A checkpoint in a folder, with its metadata. Its tensors are not read.
 
     Attributes:
-        began: when its run began, by the clock at that time. Empty if unknown.
+        began: when its run began, as a timestamp of that machine's clock. Empty if unknown.
         iteration: its position, -1 if unknown.
         number: the number in its name.
-        run: the identity of its run. None if it cannot be read.
+        run: the identity of its run. None if the checkpoint cannot be read.
         best: the names of the best checkpoints when it was saved, in the order of the metrics.
     """
 
@@ -47,17 +47,17 @@ class FoundCheckpoint(NamedTuple):
     best: tuple[str, ...]
 
     @property
-    def position(self) -> tuple[str, int, int]:
-        """The sort key of checkpoints, also across runs."""
+    def sort_key(self) -> tuple[str, int, int]:
+        """A key that sorts the checkpoints of one or several runs from the oldest to the newest."""
         return self.began, self.iteration, self.number
 
 
 def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -> str | None:
     """The last complete checkpoint of a run, by the iteration that it holds.
 
-    It belongs to the same run as the one that the marker names: the folder may have later ones of a
-    longer, earlier run. The marker may be missing or incomplete, if the machine died while it or
-    its checkpoint was written. Then the run that began last counts.
+    It belongs to the same run as the checkpoint that the marker names: the folder may have later
+    checkpoints of a longer, earlier run. The marker may be missing or incomplete if the machine
+    died while it or its checkpoint was written. Then the run that began last counts.
 
     Args:
         work_dir: the folder of the run.
@@ -68,13 +68,13 @@ def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -
         nor a checkpoint.
 
     Raises:
-        ConfigError: if there are checkpoints but none is complete, or if the one that the marker
-            names does not exist.
+        ConfigError: if there are checkpoints but none is complete, or if there is none but the
+            marker names one.
     """
     text = _read_marker(work_dir)
     if '://' in str(out_dir):
         return text if text.startswith(f'{out_dir}/') else None
-    folder, name = Path(out_dir or work_dir), _name(text)
+    folder, name = Path(out_dir or work_dir), _file_name(text)
     paths = list(folder.iterdir()) if folder.is_dir() else []
     checkpoints = [describe_checkpoint(path) for path in paths if _is_checkpoint(path, name)]
     marked = next((checkpoint for checkpoint in checkpoints if checkpoint.path.name == name), None)
@@ -108,7 +108,7 @@ def _read_marker(work_dir: str | Path) -> str:
     return marker.read_text('utf-8', errors='surrogateescape').strip('\0 \n')
 
 
-def _name(path: str) -> str:
+def _file_name(path: str) -> str:
     """The file name of a path, also of a Windows path or a URL."""
     return re.split(r'[\\/]', path)[-1]
 
@@ -116,9 +116,10 @@ def _name(path: str) -> str:
 def _sort_newest_first(
     checkpoints: list[FoundCheckpoint], marked: FoundCheckpoint | None
 ) -> list[FoundCheckpoint]:
-    """Checkpoints, newest first, without later ones of other runs than the marked one.
+    """Checkpoints, newest first, the run of the marked one before others.
 
-    An unreadable one is ordered by its name.
+    Checkpoints of other runs that are later than the marked one are left out. An unreadable
+    checkpoint is placed by the number in its name, or first if it is the marked one.
     """
     run = marked.run if marked else None
     if marked is not None and run is not None:
@@ -127,52 +128,54 @@ def _sort_newest_first(
             for checkpoint in checkpoints
             if checkpoint.run in (None, run) or checkpoint.iteration < marked.iteration
         ]
-    read = sorted(
+    ordered = sorted(
         (checkpoint for checkpoint in checkpoints if checkpoint.run is not None),
-        key=lambda checkpoint: (checkpoint.run == run, checkpoint.position),
+        key=lambda checkpoint: (checkpoint.run == run, checkpoint.sort_key),
         reverse=True,
     )
     for checkpoint in checkpoints:
         if checkpoint.run is None:
-            later = [i for i, other in enumerate(read) if other.number < checkpoint.number]
-            read.insert(min(later, default=len(read)) if checkpoint != marked else 0, checkpoint)
-    return read
+            older = [i for i, other in enumerate(ordered) if other.number < checkpoint.number]
+            index = 0 if checkpoint == marked else min(older, default=len(ordered))
+            ordered.insert(index, checkpoint)
+    return ordered
 
 
 def best_checkpoint(folder: str | Path) -> tuple[str, list[str]] | None:
-    """The best checkpoint of a run: the latest one for its first metric.
+    """The best checkpoint of a run: the latest complete one for the run's first metric.
 
     A metric has only one, unless the machine died between writing it and deleting the one before.
-    Those of another run in the same folder are left out, as are damaged ones.
+    Best checkpoints of other runs in the same folder are left out.
 
     Returns:
         Its path, and the names of the best checkpoints of other metrics. None if there is none.
     """
     paths = list(Path(folder).iterdir())
-    saved = [path for path in paths if _is_checkpoint(path, kind=BEST)]
-    if not saved:
+    best_paths = [path for path in paths if _is_checkpoint(path, pattern=BEST)]
+    if not best_paths:
         return None
-    name = _name(_read_marker(folder))
-    runs = [
+    marked_name = _file_name(_read_marker(folder))
+    resumable = [
         checkpoint
         for checkpoint in map(describe_checkpoint, filter(_is_checkpoint, paths))
         if checkpoint.run is not None
     ]
     last = next(
-        (checkpoint for checkpoint in runs if checkpoint.path.name == name),
-        max(runs, key=lambda checkpoint: checkpoint.position, default=None),
+        (checkpoint for checkpoint in resumable if checkpoint.path.name == marked_name),
+        max(resumable, key=lambda checkpoint: checkpoint.sort_key, default=None),
     )
-    of_run = [
+    best_of_run = [
         checkpoint
-        for checkpoint in map(describe_checkpoint, saved)
+        for checkpoint in map(describe_checkpoint, best_paths)
         if last is None or checkpoint.run == last.run or checkpoint.path.name in last.best
     ]
     by_metric: dict[str, Path] = {}
-    for checkpoint in sorted(of_run, key=lambda checkpoint: checkpoint.position, reverse=True):
+    for checkpoint in sorted(best_of_run, key=lambda checkpoint: checkpoint.sort_key, reverse=True):
         metric = re.sub(r'\d+(\.pth)?$', '', checkpoint.path.name)
         if metric not in by_metric and checkpoint.run is not None and is_complete(checkpoint.path):
             by_metric[metric] = checkpoint.path
-    order = [name for checkpoint in of_run for name in checkpoint.best]
+    # Each checkpoint names the best ones in the order of the metrics.
+    order = [name for checkpoint in best_of_run for name in checkpoint.best]
     chosen = sorted(
         (path.name for path in by_metric.values()),
         key=lambda name: (order.index(name) if name in order else len(order), name),
@@ -193,41 +196,42 @@ def has_checkpoints(folder: str | Path) -> bool:
 
 def describe_checkpoint(path: Path) -> FoundCheckpoint:
     """Read the metadata of a checkpoint, without its tensors."""
-    number = _number(path.name)
+    number = _number_in(path.name)
     try:
         content = (
             read_run(path) if path.is_dir() else read_checkpoint(path, mmap=True, payload=False)
         )
     except (ConfigError, OSError, ValueError, TypeError, RecursionError):
-        return FoundCheckpoint(path, '', -1, number, None, ())
-    meta = _entry(content, 'meta')
-    info = _entry(_entry(content, 'message_hub'), 'runtime_info')
+        return FoundCheckpoint(path, began='', iteration=-1, number=number, run=None, best=())
+    meta = _get_mapping(content, 'meta')
+    info = _get_mapping(_get_mapping(content, 'message_hub'), 'runtime_info')
     began, iteration = info.get(BEGAN), meta.get('iter')
     best = (value for key, value in info.items() if str(key).startswith('best_ckpt'))
     return FoundCheckpoint(
         path,
-        began if isinstance(began, str) else '',
-        iteration if isinstance(iteration, int) else -1,
-        number,
+        began=began if isinstance(began, str) else '',
+        iteration=iteration if isinstance(iteration, int) else -1,
+        number=number,
         # Checkpoints before 0.1 do not record the start.
-        began or (meta.get('seed'), meta.get('cfg')),
-        tuple(Path(value).name for value in best if isinstance(value, str)),
+        run=began or (meta.get('seed'), meta.get('cfg')),
+        best=tuple(Path(value).name for value in best if isinstance(value, str)),
     )
 
 
-def _entry(content: Any, name: str) -> Mapping[Any, Any]:
+def _get_mapping(content: Any, name: str) -> Mapping[Any, Any]:
     value = content.get(name) if isinstance(content, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
-def _number(name: str) -> int:
+def _number_in(name: str) -> int:
+    """The last number in a file name, or -1."""
     numbers = re.findall(r'\d+', name)
     return int(numbers[-1]) if numbers else -1
 
 
-def _is_checkpoint(path: Path, name: str = '', kind: re.Pattern[str] = NUMBERED) -> bool:
-    """True if this may be a checkpoint, by its name or because the marker names it."""
-    if path.name != name and not kind.fullmatch(path.name):
+def _is_checkpoint(path: Path, name: str = '', pattern: re.Pattern[str] = NUMBERED) -> bool:
+    """True if a path may be a checkpoint: it has this name, or its name matches the pattern."""
+    if path.name != name and not pattern.fullmatch(path.name):
         return False
     return is_checkpoint_folder(path) or (path.is_file() and path.suffix != '')
 
@@ -235,7 +239,7 @@ def _is_checkpoint(path: Path, name: str = '', kind: re.Pattern[str] = NUMBERED)
 def is_complete(path: Path) -> bool:
     """Return whether a checkpoint is intact, by torch's checksums (file) or a manifest (folder).
 
-    Other files must only be non-empty.
+    Other files are complete unless they are empty or begin with zeros.
     """
     try:
         if path.is_dir():

@@ -10,16 +10,16 @@ import torch
 from torch import Tensor, nn
 
 
-def first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
-    """The structure of each parameter's state, from a step on the meta device.
+def expected_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
+    """The structure of each parameter's state, from a step of a copy on the meta device.
 
     Empty for an optimizer that cannot step there.
     """
-    plain = dict(fused=False, foreach=False, capturable=False)
+    plain_options = dict(fused=False, foreach=False, capturable=False)  # for the meta device
     groups = [
         {
             **group,
-            **{name: plain[name] for name in plain.keys() & group.keys()},
+            **{name: plain_options[name] for name in plain_options.keys() & group.keys()},
             'params': [
                 nn.Parameter(torch.empty(param.shape, dtype=param.dtype, device='meta'))
                 for param in group['params']
@@ -27,7 +27,8 @@ def first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
         }
         for group in optimizer.param_groups
     ]
-    for param in (params := list(chain.from_iterable(group['params'] for group in groups))):
+    params = list(chain.from_iterable(group['params'] for group in groups))
+    for param in params:
         param.grad = torch.empty_like(param)
     shadow = copy(optimizer)
     shadow.param_groups, shadow.state = groups, defaultdict(dict)
@@ -35,24 +36,26 @@ def first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
         shadow.step()
     except Exception:  # noqa: BLE001  another library's optimizer
         return
-    yield from (forms(shadow.state[param]) for param in params)
+    yield from (structures(shadow.state[param]) for param in params)
 
 
-def forms(state: Mapping[str, Any]) -> dict[str, Any]:
+def structures(state: Mapping[str, Any]) -> dict[str, Any]:
     """The structure of each entry of a state."""
-    return {name: form(value) for name, value in state.items()}
+    return {name: structure(value) for name, value in state.items()}
 
 
-def form(value: Any) -> Any:
-    """The properties that must match: shape and kind of number, or only the kind for a scalar."""
+def structure(value: Any) -> Any:
+    """The properties of a value that must match.
+
+    For a tensor, its shape, and ``'float'`` or ``'int'``. For any scalar, ``'number'``. For a list
+    or tuple, the structures of its items. For anything else, its type.
+    """
     if isinstance(value, Tensor):
-        return (
-            (tuple(value.shape), 'float' if value.is_floating_point() else 'int')
-            if value.ndim
-            else 'number'
-        )
+        if value.ndim == 0:
+            return 'number'
+        return tuple(value.shape), 'float' if value.is_floating_point() else 'int'
     if isinstance(value, (list, tuple)):
-        return [form(item) for item in value]
+        return [structure(item) for item in value]
     if isinstance(value, Mapping):  # in a folder, the Counter of MultiStepLR becomes a dict
         return 'dict'
     return 'number' if isinstance(value, (int, float)) else type(value).__name__

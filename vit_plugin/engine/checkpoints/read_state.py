@@ -20,7 +20,7 @@ from vit_plugin.weights.reading.folders import check_complete, read_run
 from vit_plugin.weights.reading.plain import join, tensor_names
 
 from ..distributed import from_rank_0
-from .folder import single_process_is_meant
+from .folder import silence_single_process_warning
 
 
 def read_state(
@@ -41,20 +41,20 @@ def read_state(
         model: the model, sharded or not.
         parts: the keys of MMEngine's checkpoint dict to read. Those that it lacks are left out.
             None reads all.
-        group: see :func:`write_folder`.
+        group: see :func:`~vit_plugin.engine.checkpoints.folder.write_folder`.
         verify: whether rank 0 first compares the files with the manifest.
 
     Raises:
-        ConfigError: if the folder is not a complete checkpoint of this version, the same on every
-            rank.
+        ConfigError: if the folder is not a complete checkpoint of this version, or if a rank cannot
+            read it. It is the same on every rank.
     """
 
-    def find() -> Any:
+    def read_metadata() -> Any:
         if verify:
             check_complete(path)
         return HuggingFaceStorageReader(str(path)).read_metadata()
 
-    metadata = from_rank_0(find)
+    metadata = from_rank_0(read_metadata)
     plain = read_run(path, parts)
     sharded = {
         name: parameter.detach()
@@ -64,14 +64,14 @@ def read_state(
     targets = {}
     for *keys, name in tensor_names(plain):
         saved = metadata.state_dict_metadata[name]
+        # One of the keys may be a parameter's name, as in optimizer.state.NAME.exp_avg.
         plain_names = (key.removeprefix('module.') for key in keys)
-        like = next((sharded[key] for key in plain_names if key in sharded), None)
-        targets[name] = (
-            torch.empty_like(like, dtype=saved.properties.dtype)
-            if like is not None and like.shape == saved.size
-            else torch.empty(saved.size, dtype=saved.properties.dtype)
-        )
-    single_process_is_meant()
+        parameter = next((sharded[key] for key in plain_names if key in sharded), None)
+        if parameter is not None and parameter.shape == saved.size:
+            targets[name] = torch.empty_like(parameter, dtype=saved.properties.dtype)
+        else:
+            targets[name] = torch.empty(saved.size, dtype=saved.properties.dtype)
+    silence_single_process_warning()
     try:
         dcp.load(
             targets,
@@ -89,7 +89,7 @@ def read_state(
 
 
 class _Reader(HuggingFaceStorageReader):
-    """torch's reader, but rank 0 has read the headers of all files, for all ranks."""
+    """torch's reader, but with the headers of all files as rank 0 has read them."""
 
     def __init__(self, path: str | Path, metadata: Any) -> None:
         super().__init__(str(path))

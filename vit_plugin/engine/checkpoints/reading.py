@@ -11,25 +11,25 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import rejecting
 from vit_plugin.models.classes import keep_classifier
-from vit_plugin.models.loading import check_kinds, check_start
+from vit_plugin.models.loading import check_floating_point, check_start
 from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.weights.for_mmengine import read_complete
-from vit_plugin.weights.lora import merged
+from vit_plugin.weights.lora import merge_adapters
 from vit_plugin.weights.reading.files import find_tensors
 from vit_plugin.weights.report import shortened_list
 
 from ..sharding import is_sharded, without_ddp
 from .read_state import read_state
 from .same_run import check_same_run
-from .state import by_numbers
+from .state import key_by_numbers
 
 
 def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, Any]:
     """Read a checkpoint (folder or file) for a runner, whose model may be sharded.
 
     Raises:
-        ConfigError: if it cannot be read, or if a run to resume has another model, optimizer or
-            global batch.
+        ConfigError: if it cannot be read or does not fit the model, or if it is to be resumed from
+            and this is not the same run, see :func:`.same_run.check_same_run`.
     """
     model = without_ddp(runner.model)
     if os.path.isdir(path):
@@ -43,23 +43,28 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
         names = checkpoint['meta']['run']['parameters']
     else:
         checkpoint, names = read_complete(path, map_location), None
+    # A run without `lora` starts from the weights with a checkpoint's adapters merged into them.
     if runner.lora:
         runner.lora.check_scale(checkpoint.get('meta') or {})
     elif not runner.resuming:
         checkpoint.update(
             {
-                name: merged(checkpoint[name], checkpoint.get('meta'))
+                name: merge_adapters(checkpoint[name], checkpoint.get('meta'))
                 for name in ('state_dict', 'ema_state_dict')
                 if name in checkpoint
             }
         )
-    for weights in _weights(checkpoint):
-        (check_kinds if runner.resuming else check_start)(model, weights)
+    for weights in _loadable_weights(checkpoint):
+        if runner.resuming:
+            check_floating_point(model, weights)
+        else:
+            check_start(model, weights)
     if not runner.resuming:
         _keep_own_classifier(runner, model, checkpoint)
         return checkpoint
+    # A folder keys the optimizer's state by names of parameters, and a file by their numbers.
     if names and 'optimizer' in checkpoint:
-        checkpoint['optimizer'] = by_numbers(checkpoint['optimizer'], names)
+        checkpoint['optimizer'] = key_by_numbers(checkpoint['optimizer'], names)
     check_same_run(runner, checkpoint, path)
     # Hooks of `load_state_dict` select this rank's part of the weights.
     if names is None and is_sharded(model):
@@ -70,7 +75,7 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
 def _keep_own_classifier(runner: Runner, model: nn.Module, checkpoint: Mapping[str, Any]) -> None:
     """Keep the model's own classifier if the checkpoint's is for other classes.
 
-    The checkpoint's classifier would start out wrong.
+    ``checkpoint`` is changed in place.
     """
     loop = runner._train_loop
     if loop is None or isinstance(loop, dict):  # nothing is trained
@@ -81,19 +86,17 @@ def _keep_own_classifier(runner: Runner, model: nn.Module, checkpoint: Mapping[s
         tuple(meta.get('classes') or ()) for meta in (saved_meta, data_meta)
     )
     if saved_classes and data_classes and saved_classes != data_classes:
-        kept = [
-            keep_classifier(model, checkpoint.get(part) or {})
-            for part in ('state_dict', 'ema_state_dict')
-        ]
-        if kept[0]:
+        kept = keep_classifier(model, checkpoint.get('state_dict') or {})
+        keep_classifier(model, checkpoint.get('ema_state_dict') or {})
+        if kept:
             runner.logger.info(
                 f'The checkpoint has other classes ({shortened_list(saved_classes)}) than the data '
-                f'({shortened_list(data_classes)}): {shortened_list(kept[0])} start untrained.'
+                f'({shortened_list(data_classes)}): {shortened_list(kept)} start untrained.'
             )
 
 
 def shard_optimizer_state(saved: Mapping[str, Any], optimizer: torch.optim.Optimizer) -> None:
-    """Replace complete states of sharded parameters by this rank's part, in place."""
+    """Replace the complete tensors of an optimizer's saved state by this rank's part, in place."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group['params']]
     for number, state in saved['state'].items():
         state.update(
@@ -105,7 +108,7 @@ def shard_optimizer_state(saved: Mapping[str, Any], optimizer: torch.optim.Optim
         )
 
 
-def _weights(checkpoint: Mapping[str, Any]) -> Iterator[Mapping[str, Tensor]]:
+def _loadable_weights(checkpoint: Mapping[str, Any]) -> Iterator[Mapping[str, Tensor]]:
     """The weights, and the averages that MMEngine's EMAHook may load in their place."""
     yield find_tensors(checkpoint)[0]
     yield {

@@ -18,8 +18,8 @@ LEFTOVER = re.compile(
 )
 
 
-def _with_one_field(template: str) -> str:
-    """Reject a template that gives the checkpoints of two epochs the same file name."""
+def _check_template(template: str) -> str:
+    """Reject a template that gives two epochs the same name, or a path instead of a name."""
     try:
         names = {template.format(number) for number in (1, 2)}
     except (AttributeError, LookupError, TypeError):
@@ -31,7 +31,7 @@ def _with_one_field(template: str) -> str:
     return template
 
 
-Template = Annotated[str, AfterValidator(_with_one_field)]
+Template = Annotated[str, AfterValidator(_check_template)]
 
 
 @dataclass(frozen=True)
@@ -40,35 +40,37 @@ class Retention:
 
     Attributes:
         template: their name, with a placeholder for the number.
-        last: number of recent ones to keep, all if not positive.
-        every: also keep those whose number is a multiple of this.
+        keep_last: number of recent checkpoints to keep, all if not positive.
+        keep_every: also keep checkpoints whose number is a multiple of this.
     """
 
     template: str
-    last: int
-    every: int | None
+    keep_last: int
+    keep_every: int | None
 
     def is_own(self, name: str) -> bool:
         """True if this run could have given this name to a checkpoint."""
-        end, stem = self.template.removesuffix('.pth'), name.removesuffix('.pth')
+        template, stem = self.template.removesuffix('.pth'), name.removesuffix('.pth')
+        # A best checkpoint has a prefix, and `save_now` names the iteration.
         return Path(name).name == name and any(
-            stem.endswith((end.format(number), f'iter_{digits}'))
-            for digits, number in _numbers(name)
+            stem.endswith((template.format(number), f'iter_{digits}'))
+            for digits, number in _numbers_in(name)
         )
 
     def outdated(self, names: Sequence[str]) -> list[str]:
-        """The names of the checkpoints to delete, oldest first."""
-        old = names[: -self.last] if self.last > 0 else []
+        """The ``names`` to delete. Both lists have the oldest first."""
+        old = names[: -self.keep_last] if self.keep_last > 0 else []
         kept = {
             self.template.format(number)
             for name in old
-            for _, number in _numbers(name)
-            if self.every and number % self.every == 0
+            for _, number in _numbers_in(name)
+            if self.keep_every and number % self.keep_every == 0
         }
         return [name for name in old if name not in kept]
 
 
-def _numbers(name: str) -> list[tuple[str, int]]:
+def _numbers_in(name: str) -> list[tuple[str, int]]:
+    """The numbers in a name, each as text and as an integer."""
     return [(digits, int(digits)) for digits in re.findall(r'\d+', name)]
 
 

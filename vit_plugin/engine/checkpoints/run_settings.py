@@ -27,7 +27,7 @@ RUN_SECTIONS = (
 )
 # Settings within a section that may change: the length of the run, paths, initial weights, and what
 # affects only speed. The batch, the seed and the schedules are compared as built.
-FREE = {
+CHANGEABLE_SETTINGS = {
     'train_cfg': (
         'type',
         'max_epochs',
@@ -49,7 +49,7 @@ FREE = {
 FREE_VALUES = ('model.teacher', 'randomness.seed')  # a teacher's weights are compared instead
 FREE_ANYWHERE = ('data_root', 'init_cfg', 'num_workers', 'pretrained', 'test_cfg', 'with_cp')
 # Hooks that only watch, save or end a run. All others determine it.
-WATCHING = (
+OBSERVING_HOOKS = (
     'CheckpointHook',
     'DetVisualizationHook',
     'DistSamplerSeedHook',
@@ -69,7 +69,7 @@ WATCHING = (
     'SegVisualizationHook',
     'VisualizationHook',
 )
-LEFT_OUT = 'left out'
+LEFT_OUT = 'left out'  # the value of a setting that a config lacks
 SCHEDULE_SETTINGS = ('param_scheduler', 'schedule_length')
 
 
@@ -91,21 +91,24 @@ def flat_settings(cfg: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _is_free(names: Sequence[str]) -> bool:
-    section, inner, *_ = *names, ''
-    return inner in FREE.get(section, ()) or any(name in FREE_ANYWHERE for name in names)
+    """True if a setting may change on resume. ``names`` are the parts of its dotted name."""
+    if len(names) > 1 and names[1] in CHANGEABLE_SETTINGS.get(names[0], ()):
+        return True
+    return any(name in FREE_ANYWHERE for name in names)
 
 
 def _hooks(cfg: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The hooks that determine a run, by class and order."""
     numbers: dict[str, int] = {}
     for hook in (*(cfg.get('default_hooks') or {}).values(), *(cfg.get('custom_hooks') or ())):
-        kind = _class_name(repr(hook.get('type'))) if isinstance(hook, Mapping) else ''
-        if kind and kind not in WATCHING:
-            numbers[kind] = number = numbers.get(kind, 0) + 1
-            yield f'hooks.{kind}' + (f'.{number}' if number > 1 else ''), hook
+        name = _class_name(repr(hook.get('type'))) if isinstance(hook, Mapping) else ''
+        if name and name not in OBSERVING_HOOKS:
+            numbers[name] = number = numbers.get(name, 0) + 1
+            yield f'hooks.{name}' if number == 1 else f'hooks.{name}.{number}', hook
 
 
 def _class_name(text: str) -> str:
+    """The name of a class without its scope or module, from the text of a ``type``."""
     match = re.search(r'(\w+)\W*$', text)
     return match[1] if match else text
 
@@ -125,7 +128,10 @@ def changed_settings(cfg: Mapping[str, Any], meta: Mapping[str, Any]) -> Changes
 
 
 def differing(saved: Mapping[str, Any], current: Mapping[str, Any], absent: Any = None) -> Changes:
-    """Facts that differ. None means unknown, and never differs."""
+    """Facts that differ. ``absent`` is the value of a missing one.
+
+    None means unknown, and never differs.
+    """
     names = dict.fromkeys([*saved, *current])
     pairs = {name: (saved.get(name, absent), current.get(name, absent)) for name in names}
     return {name: pair for name, pair in pairs.items() if None not in pair and pair[0] != pair[1]}

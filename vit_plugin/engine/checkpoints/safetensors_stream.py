@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from vit_plugin.weights.reading.folders import SHARDS
+from vit_plugin.weights.reading.folders import SHARD_OFFSETS
 
 # safetensors' names of the types.
 SAFETENSORS_DTYPES = {
@@ -46,9 +46,9 @@ def write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) ->
         )
         offsets[name] = dict(saved_offsets=list(chunk.offsets))
     text = json.dumps(
-        {'__metadata__': {SHARDS: json.dumps(offsets), 'format': 'pt'}, **header}
+        {'__metadata__': {SHARD_OFFSETS: json.dumps(offsets), 'format': 'pt'}, **header}
     ).encode()
-    text += b' ' * (-len(text) % 8)
+    text += b' ' * (-len(text) % 8)  # the data begins at a multiple of 8 bytes
     blocks = (
         resolve(item).detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
         for item in items

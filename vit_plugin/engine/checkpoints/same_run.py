@@ -10,17 +10,17 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 
-from ..non_finite import first_broken
+from ..non_finite import find_non_finite
 from ..sharding import without_ddp
 from .changed_run import apply_changes, are_alike, describe_changes, find_changes
-from .optimizer_forms import first_states, form, forms
+from .optimizer_forms import expected_states, structure, structures
 from .state import State, identity, scheduler_state
 
 FROM_WEIGHTS = 'start from its weights alone with --cfg-options load_from=FILE in place of --resume'
 
 
 def check_same_run(runner: Runner, checkpoint: State, path: str) -> None:
-    """Check that a checkpoint has the full state of a run, and that this one is the same run.
+    """Check that a checkpoint has the full state of a run, and that ``runner`` continues that run.
 
     The number of processes may differ, as long as together they take as many samples in an
     iteration. With ``resume_changed`` in the config, other differences in what determines the run
@@ -64,7 +64,7 @@ def _reject(path: str, difference: str) -> None:
 
 
 def _compare_position(runner: Runner, meta: Mapping[str, Any]) -> str:
-    """Check the position of a checkpoint."""
+    """Check that a checkpoint's position is possible, and counted and bounded as in this run."""
     by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)  # another loop has no epochs
     for unit in ('epoch', 'iter'):
         value = meta.get(unit)
@@ -78,19 +78,21 @@ def _compare_position(runner: Runner, meta: Mapping[str, Any]) -> str:
         return f'it is at epoch {meta["epoch"]} after {meta["iter"]} iterations'
     recorded = meta.get('run', {})
     if 'epoch_length' in recorded and (recorded['epoch_length'] is not None) != by_epoch:
-        units = ('iterations', 'epochs')
-        return f'it counts {units[not by_epoch]}, and this one {units[by_epoch]} (train_cfg)'
+        if by_epoch:
+            return 'it counts iterations, and this one epochs (train_cfg)'
+        return 'it counts epochs, and this one iterations (train_cfg)'
     return ''
 
 
 def _compare_end(runner: Runner, meta: Mapping[str, Any]) -> str:
+    """Check that a checkpoint's position, after any changes, is not beyond this run's end."""
     if meta['iter'] > runner.max_iters:
         return f'it is at iter {meta["iter"]}, and this one ends at {runner.max_iters} (train_cfg)'
     return ''
 
 
 def _compare_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
-    """Compare a checkpoint's tensors with the model's."""
+    """Compare the names and shapes of a checkpoint's tensors with the model's."""
     saved_shapes, model_shapes = (
         {
             name.removeprefix('module.'): tuple(value.shape)
@@ -118,14 +120,16 @@ def _compare_optimizer(runner: Runner, saved: Any, recorded: Mapping[str, Any]) 
             'saves none)'
         )
     optimizer, current = runner.optim_wrapper.optimizer, identity(runner)
-    saved_kind, kind = recorded.get('optimizer', current['optimizer']), current['optimizer']
-    if saved_kind != kind:
-        return f"its optimizer is {saved_kind}, and this config's {kind}"
+    class_name = current['optimizer']
+    saved_class_name = recorded.get('optimizer', class_name)
+    if saved_class_name != class_name:
+        return f"its optimizer is {saved_class_name}, and this config's {class_name}"
     groups = saved.get('param_groups') or []
-    sizes = [[len(group['params']) for group in some] for some in (groups, optimizer.param_groups)]
+    saved_sizes = [len(group['params']) for group in groups]
+    sizes = [len(group['params']) for group in optimizer.param_groups]
     if (
         recorded.get('parameters', current['parameters']) != current['parameters']
-        or sizes[0] != sizes[1]
+        or saved_sizes != sizes
     ):
         return (
             'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or frozen '
@@ -134,34 +138,38 @@ def _compare_optimizer(runner: Runner, saved: Any, recorded: Mapping[str, Any]) 
     for group, current_group in zip(groups, optimizer.param_groups, strict=True):
         for name, value in optimizer.defaults.items():
             if value and name not in group:  # options that are off may be new in another torch
-                return f'its optimizer has no {name}, which {kind} has'
-        if wrong := _wrong_value(group, {**current_group, 'params': None}):
+                return f'its optimizer has no {name}, which {class_name} has'
+        if wrong := _find_wrong_value(group, {**current_group, 'params': None}):
             return f'its optimizer has {wrong}'
     return _compare_states(optimizer, saved['state'], recorded.get('states'))
 
 
-def _compare_states(optimizer: torch.optim.Optimizer, state: Mapping, states: int | None) -> str:
+def _compare_states(
+    optimizer: torch.optim.Optimizer, saved: Mapping, recorded_count: int | None
+) -> str:
     """Compare the saved optimizer state with this run's parameters.
 
     Args:
-        optimizer: this run's.
-        state: the saved state of each parameter, by its number.
-        states: the number of states that were saved, if recorded.
+        optimizer: the optimizer of this run.
+        saved: the saved state of each parameter, by its number.
+        recorded_count: the number of states that were saved, if the checkpoint records it.
     """
-    first = list(first_states(optimizer))
-    # MMEngine does not record the number, and a parameter without a gradient has no state.
-    if states is None:
-        states = len(state) or any(first)
-    if states != len(state):
-        return (
-            f'its optimizer has the state of {len(state)} parameters, and {int(states)} were saved'
-        )
-    # A fused optimizer reads moments of another shape past their end.
-    for number, expected in enumerate(first):
-        actual = forms(state[number]) if number in state else expected
+    expected_by_number = list(expected_states(optimizer))
+    # MMEngine does not record the number, and a parameter without a gradient has no state. So any
+    # number may be right, but not 0 if the optimizer keeps states.
+    count = recorded_count
+    if count is None:
+        count = 1 if not saved and any(expected_by_number) else len(saved)
+    if count != len(saved):
+        return f'its optimizer has the state of {len(saved)} parameters, and {count} were saved'
+    # A fused optimizer would read beyond the end of moments of a smaller shape.
+    for number, expected in enumerate(expected_by_number):
+        actual = structures(saved[number]) if number in saved else expected
         if actual != expected:
-            kind = type(optimizer).__name__
-            return f'its optimizer has a state of the form {actual} where {kind} has {expected}'
+            class_name = type(optimizer).__name__
+            return (
+                f'its optimizer has a state of the form {actual} where {class_name} has {expected}'
+            )
     return ''
 
 
@@ -176,7 +184,7 @@ def _compare_schedulers(runner: Runner, saved: Any, iterations: int) -> str:
     if not are_alike(schedulers, saved):
         return 'it has the states of other param_schedulers'
     for scheduler, state in zip(schedulers, saved, strict=True):
-        wrong = _wrong_value(state, scheduler_state(scheduler))
+        wrong = _find_wrong_value(state, scheduler_state(scheduler))
         if not wrong and not -1 <= state.get('last_step', -1) <= iterations + 1:
             wrong = f'last_step={state["last_step"]!r}'  # -1 until its `begin`
         if wrong:
@@ -184,13 +192,13 @@ def _compare_schedulers(runner: Runner, saved: Any, iterations: int) -> str:
     return ''
 
 
-def _wrong_value(saved: Mapping[str, Any], current: Mapping[str, Any]) -> str:
-    """The first saved value that is not finite, or whose structure differs from the run's."""
+def _find_wrong_value(saved: Mapping[str, Any], current: Mapping[str, Any]) -> str:
+    """The first saved value that is not finite or has another structure, as ``name=value``."""
     for name in current:
         if name not in saved:
             continue
-        is_other = current[name] is not None and form(saved[name]) != form(current[name])
-        if is_other or not _is_finite(saved[name]):
+        differs = current[name] is not None and structure(saved[name]) != structure(current[name])
+        if differs or not _is_finite(saved[name]):
             return f'{name}={saved[name]!r}'
     return ''
 
@@ -203,8 +211,8 @@ def _is_finite(value: Any) -> bool:
 
 def _find_broken_value(model: nn.Module, checkpoint: Mapping[str, Any]) -> str:
     """Find a tensor with values that are not finite. Each process checks its part."""
-    learned = dict(model.named_parameters())
-    broken = [name for name in all_gather_object(first_broken(checkpoint, learned)) if name]
+    parameters = dict(model.named_parameters())
+    broken = [name for name in all_gather_object(find_non_finite(checkpoint, parameters)) if name]
     if not broken:
         return ''
     return f'its {broken[0]} is not finite: the run had diverged, so take an earlier checkpoint'

@@ -7,11 +7,13 @@ from mmengine.runner import Runner
 from vit_plugin.errors import ConfigError
 
 from ..sharding import is_sharded, without_ddp
-from ..work_dir import blind_rank
+from ..work_dir import describe_blind_rank
 
 
-def check_place(runner: Runner, out_dir: str | Path, is_folder: bool) -> None:
+def check_shared_folder(runner: Runner, out_dir: str | Path, is_folder: bool) -> None:
     """Check that all ranks see the place of the checkpoints. Every rank calls it.
+
+    If only rank 0 writes there, a rank that does not see its folder causes a warning.
 
     Args:
         runner: the run.
@@ -19,8 +21,8 @@ def check_place(runner: Runner, out_dir: str | Path, is_folder: bool) -> None:
         is_folder: whether a checkpoint is a folder.
 
     Raises:
-        ConfigError: if it is a URL and checkpoints are not single files, or if a rank that writes
-            its part does not see the folder of rank 0.
+        ConfigError: if ``out_dir`` is a URL and a checkpoint is a folder or the model is sharded,
+            or if a rank that writes its part does not see the folder of rank 0.
     """
     sharded = is_sharded(without_ddp(runner.model))
     if '://' in str(out_dir):
@@ -30,17 +32,17 @@ def check_place(runner: Runner, out_dir: str | Path, is_folder: bool) -> None:
                 "(format='file'), of models that are not sharded; give a path."
             )
         return
-    which = blind_rank(out_dir)
-    if which is None:
+    problem = describe_blind_rank(out_dir)
+    if problem is None:
         return
     remedy = 'give a --work-dir on a disk that all machines share, at one path'
     if is_folder and sharded:
         raise ConfigError(
-            f'{which}, and of a sharded model every rank writes a part of a checkpoint; '
+            f'{problem}, and of a sharded model every rank writes a part of a checkpoint; '
             f"{remedy}, or default_hooks.checkpoint.format='file', which rank 0 writes."
         )
     runner.logger.warning(
-        f'{which}. It writes all checkpoints, and --resume must read them in all ranks: '
+        f'{problem}. It writes all checkpoints, and --resume must read them in all ranks: '
         f'{remedy}, or copy them before you resume.'
     )
 

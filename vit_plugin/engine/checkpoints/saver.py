@@ -17,23 +17,24 @@ from anyfolder.complete import replacing
 from vit_plugin.errors import ConfigError
 
 from ..distributed import PART_OF_TIMEOUT, from_rank_0, missing_ranks, read_timeout
-from ..non_finite import first_broken
+from ..non_finite import find_non_finite
 from ..runtime_info import RuntimeInfoHook
 from ..sharding import is_sharded, without_ddp
 from .folder import write_folder
 from .hook_states import HOOK_STATES
 from .state import State, capture_state, on_cpu, split_state
 
-# Seconds to wait for a checkpoint after an error. Other processes may be dead.
-LONGEST_SAVE_ALONE, TOGETHER = 600.0, 5.0
+# Seconds to wait for a checkpoint after an error: in a single process, and in one of several, since
+# the others may be dead.
+WAIT_ALONE, WAIT_WITH_OTHERS = 600.0, 5.0
 
-Step = Callable[[], Any]  # runs once a state is captured
+WriteStep = Callable[[], Any]  # a part of writing a captured state
 
 
 class Saver:
     """Writes one checkpoint of a run at a time.
 
-    A background write belongs to this object until :meth:`finish`. If the process ends before, the
+    A write in the background is complete after :meth:`finish`. If the process ends before, the
     write ends too, and earlier checkpoints stay.
     """
 
@@ -47,9 +48,8 @@ class Saver:
     def group(self) -> 'dist.ProcessGroup | None':
         """A gloo group used only for checkpoints, or None for a single rank.
 
-        The writer thread uses it while training uses other groups.
-
-        Every rank must access it for the first time together.
+        The writer thread uses it while training uses other groups. All ranks must access this
+        property for the first time at the same point, since that creates the group.
         """
         group: Any = dist.new_group(backend='gloo') if get_world_size() > 1 else None
         return group
@@ -61,14 +61,14 @@ class Saver:
         *,
         folder: bool = False,
         background: bool = False,
-        then: Step | None = None,
-        together: bool = False,
-        remote: dict[str, Any] | None = None,
+        on_complete: WriteStep | None = None,
+        all_ranks: bool = False,
+        url_args: dict[str, Any] | None = None,
         **content: Any,
     ) -> bool:
         """Save the state of the run, if it is finite.
 
-        For a file and an unsharded model, only the main process saves; others may call it, but need
+        For a file and an unsharded model, only the main process saves. Others may call it, but need
         not. For a folder, in the background, or with a sharded model, every process calls it.
 
         Args:
@@ -79,13 +79,14 @@ class Saver:
                 in MMEngine's format.
             background: whether to return before the checkpoint is complete. Errors are then raised
                 by :meth:`finish`.
-            then: what to do in the main process once it is complete.
-            together: whether every process calls it, and all raise the error of any one.
-            remote: MMEngine's ``file_client_args`` and ``backend_args`` for a URL.
+            on_complete: what to do in the main process once it is complete.
+            all_ranks: whether all ranks call this, and raise the error of any one. Always so for a
+                folder, in the background, or with a sharded model.
+            url_args: MMEngine's ``file_client_args`` and ``backend_args`` for a URL.
             **content: see :func:`~vit_plugin.engine.checkpoints.state.capture_state`.
 
         Returns:
-            Whether it was saved. False for a non-finite state with ``non_finite='ignore'``.
+            False only if the state is not finite and ``non_finite='ignore'``.
 
         Raises:
             ConfigError: if it cannot be written, if a loss or the state is not finite, or if a
@@ -94,62 +95,70 @@ class Saver:
         path, main = Path(out_dir, filename), is_main_process()
         is_url, sharded = '://' in str(out_dir), is_sharded(without_ddp(self.runner.model))
         background = background and not is_url
-        together = together or folder or background or sharded
-        if together:
-            self._wait_for_all(sharded)
+        all_ranks = all_ranks or folder or background or sharded
+        if all_ranks:
+            self._prepare_to_save(sharded)
         elif not main:
             return True
-        self.runner.message_hub.update_info(HOOK_STATES, self.runner.hook_states.now())
+        self.runner.message_hub.update_info(HOOK_STATES, self.runner.hook_states.capture())
         state = capture_state(self.runner, **content) if main or folder or sharded else {}
-        if not self._is_finite(state, together):
+        if not self._is_finite(state, all_ranks):
             return False
-        steps: list[Step]
+        steps: list[WriteStep]
         if is_url:
-            # MMEngine would capture the state again.
+            # MMEngine captures the state itself; `state` was only checked.
             save = mmengine.runner.Runner.save_checkpoint
-            steps = [partial(save, self.runner, out_dir, filename, **(remote or {}), **content)]
+            steps = [partial(save, self.runner, out_dir, filename, **(url_args or {}), **content)]
         elif folder:
             steps = self._plan_folder(path, state, background)
         else:
             steps = self._plan_file(path, state, background)
-        if then and main:
-            steps.append(then)
-        if not together:
-            _take(steps)
+        if on_complete and main:
+            steps.append(on_complete)
+        if not all_ranks:
+            _run(steps)
         elif background:
             self._thread = threading.Thread(
-                target=self._try, args=(steps,), name='checkpoint', daemon=True
+                target=self._run_keeping_error, args=(steps,), name='checkpoint', daemon=True
             )
             self._thread.start()
         else:
-            self._try(steps)
+            self._run_keeping_error(steps)
             self.finish()
         return True
 
-    def _plan_folder(self, path: Path, state: State, background: bool) -> list[Step]:
+    def _plan_folder(self, path: Path, state: State, background: bool) -> list[WriteStep]:
+        """The steps that write a folder. In the background, they write copies of the tensors."""
         tensors, plain = split_state(state, is_main_process())
         if background:
             tensors = self._stage(tensors)
         return [partial(write_folder, path, tensors, plain, self.group)]
 
-    def _plan_file(self, path: Path, state: State, background: bool) -> list[Step]:
-        """The steps for a file: gather a sharded state, then write it in the main process."""
+    def _plan_file(self, path: Path, state: State, background: bool) -> list[WriteStep]:
+        """Gather a sharded state, and return the steps that write it in the main process."""
         main = is_main_process()
         state = on_cpu(state, copy=background, keep=main)
         return [partial(write_checkpoint, path, state)] if main else []
 
-    def _is_finite(self, state: State, together: bool) -> bool:
-        """Return whether a state is finite. If every process calls it, all of their parts count."""
-        broken = first_broken(state, dict(without_ddp(self.runner.model).named_parameters()))
-        step = state['meta']['iter'] if state else 0
-        if together:
-            failures = [answer for answer in all_gather_object((broken, step)) if answer[0]]
-            broken, step = failures[0] if failures else (None, step)
-        policy = self.runner.find_hook(RuntimeInfoHook) or RuntimeInfoHook()
-        return policy.may_save(self.runner, broken, step)
+    def _is_finite(self, state: State, all_ranks: bool) -> bool:
+        """Return whether a state is finite. If all ranks call this, the states of all count.
 
-    def _wait_for_all(self, sharded: bool) -> None:
-        """Wait for all processes and the checkpoint before, and check that losses are finite."""
+        Raises:
+            ConfigError: if it is not, unless the run ignores that.
+        """
+        broken = find_non_finite(state, dict(without_ddp(self.runner.model).named_parameters()))
+        iteration = state['meta']['iter'] if state else 0
+        if all_ranks:
+            failures = [answer for answer in all_gather_object((broken, iteration)) if answer[0]]
+            broken, iteration = failures[0] if failures else (None, iteration)
+        policy = self.runner.find_hook(RuntimeInfoHook) or RuntimeInfoHook()
+        return policy.may_save(self.runner, broken, iteration)
+
+    def _prepare_to_save(self, sharded: bool) -> None:
+        """Check that losses are finite, and finish the previous checkpoint.
+
+        If the model is sharded, first check that every process has come.
+        """
         timeout = PART_OF_TIMEOUT * read_timeout(self.runner.cfg.get('env_cfg'))
         if sharded and self.group is not None:
             self.wait()  # the writer thread uses the group
@@ -168,14 +177,16 @@ class Saver:
     def _stage(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """CPU copies of tensors, unaffected by training. The next checkpoint reuses the memory."""
         if self._stager is not None:
-            with suppress(KeyError):  # torch 2.11 fails to close an unused stager
+            # torch 2.11 closes a stager after its first use, and a closed one raises a KeyError
+            # (pytorch/pytorch#183413).
+            with suppress(KeyError):
                 return self._stager.stage(tensors)
         self._stager = new_stager()
         return self._stager.stage(tensors)
 
-    def _try(self, steps: list[Step]) -> None:
+    def _run_keeping_error(self, steps: list[WriteStep]) -> None:
         try:
-            _take(steps)
+            _run(steps)
         except BaseException as error:  # noqa: BLE001  finish() raises it
             self._error = error
 
@@ -183,35 +194,37 @@ class Saver:
         """Wait until the checkpoint is complete. Every process calls it.
 
         Raises:
-            ConfigError: if it cannot be written, the same on every process.
+            ConfigError: if it cannot be written: rank 0's error on every process, otherwise the
+                process's own.
         """
         self.wait()
         error, self._error = self._error, None
 
-        def tell() -> None:
+        def raise_error() -> None:
             if error:
                 raise error
 
-        from_rank_0(tell)
-        tell()
+        from_rank_0(raise_error)
+        raise_error()  # rank 0 succeeded, and this process may have failed
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait for the writer thread of this process, at most ``timeout`` seconds."""
+        """Wait for the writer thread of this process, at most ``seconds``. None has no limit."""
         if self._thread:
             self._thread.join(seconds)
-            self._thread = None
+            if not self._thread.is_alive():
+                self._thread = None
 
     @contextmanager
-    def ending(self) -> Iterator[None]:
+    def waiting_on_error(self) -> Iterator[None]:
         """Within this context, an error first waits for a checkpoint that is being written."""
         try:
             yield
         except BaseException:
-            self.wait(LONGEST_SAVE_ALONE if get_world_size() == 1 else TOGETHER)
+            self.wait(WAIT_ALONE if get_world_size() == 1 else WAIT_WITH_OTHERS)
             raise
 
 
-def _take(steps: list[Step]) -> None:
+def _run(steps: list[WriteStep]) -> None:
     for step in steps:
         step()
 

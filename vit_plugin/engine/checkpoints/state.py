@@ -20,7 +20,7 @@ from vit_plugin.weights.reading.plain import split_tensors
 
 from ..sharding import reshard, without_ddp
 
-State = dict[str, Any]  # state of a run or of a component
+State = dict[str, Any]  # the state of a run or of one of its components
 
 
 def capture_state(
@@ -33,7 +33,7 @@ def capture_state(
     """The state of a run, as MMEngine's ``Runner.save_checkpoint`` makes it.
 
     Args:
-        runner: the run. Its hooks' ``before_save_checkpoint`` are called.
+        runner: the run. ``before_save_checkpoint`` of its hooks is called.
         meta: facts to keep, above all the ``epoch`` and ``iter`` of the position.
         save_optimizer, save_param_scheduler: whether to include their states.
         by_epoch: without a position in ``meta``, whether an epoch or an iteration has just ended.
@@ -92,34 +92,35 @@ def on_cpu(state: State, copy: bool, keep: bool = True) -> State:
         keep: whether this rank needs the state. Otherwise it only takes part, and gets an empty
             one.
     """
-    known: dict[tuple, Tensor] = {}
-    memo: dict[int, Any] = {}
+    copies: dict[tuple, Tensor] = {}  # by memory, shape, strides and type
+    memo: dict[int, Any] = {}  # for `deepcopy`: the id of a tensor -> its replacement
 
-    def remember(tensor: Tensor) -> None:
+    def gather(tensor: Tensor) -> None:
         if hasattr(tensor, 'full_tensor'):  # a DTensor
             complete = tensor.full_tensor()
             memo[id(tensor)] = complete.to('cpu') if keep else None
         elif keep:
-            # Tied weights stay one tensor.
+            # Tied weights stay one tensor. Empty tensors have no memory to tell them apart.
             memory = tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
-            if memory not in known or not tensor.numel():
-                known[memory] = tensor.detach().to('cpu', copy=copy)
-            memo[id(tensor)] = known[memory]
+            if memory not in copies or not tensor.numel():
+                copies[memory] = tensor.detach().to('cpu', copy=copy)
+            memo[id(tensor)] = copies[memory]
 
-    apply_to(state, lambda value: isinstance(value, Tensor), remember)
+    apply_to(state, lambda value: isinstance(value, Tensor), gather)
     return deepcopy(state, memo) if keep else {}
 
 
 def split_state(state: State, main: bool) -> tuple[dict[str, Tensor], State]:
-    """Split a state by :func:`~vit_plugin.weights.reading.plain.split_tensors`, optimizers by name.
+    """Split a state into tensors and plain data. The optimizer's state is keyed by parameter names.
 
-    The main process writes all its tensors; other processes write only sharded ones, and not, for
-    example, their own statistics.
+    The main process (``main``) writes all its tensors. Other processes write only sharded ones, and
+    not, for example, their own statistics. See
+    :func:`~vit_plugin.weights.reading.plain.split_tensors`.
     """
     if 'optimizer' in state:
         state = {
             **state,
-            'optimizer': by_names(state['optimizer'], state['meta']['run']['parameters']),
+            'optimizer': key_by_names(state['optimizer'], state['meta']['run']['parameters']),
         }
     tensors, plain = split_tensors(state)
     return {
@@ -132,6 +133,7 @@ def identity(runner: Runner) -> dict[str, Any]:
     by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)
     optimizer, model = runner.optim_wrapper.optimizer, without_ddp(runner.model)
     names = {parameter: name for name, parameter in model.named_parameters()}
+    # A parameter that is not the model's has its position as its name.
     groups = [
         [names.get(parameter, f'{i}.{j}') for j, parameter in enumerate(group['params'])]
         for i, group in enumerate(optimizer.param_groups)
@@ -157,7 +159,7 @@ def identify_teacher(model: nn.Module) -> list[str] | None:
     return [teacher.name, teacher.fingerprint] if hasattr(teacher, 'fingerprint') else None
 
 
-def by_names(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) -> State:
+def key_by_names(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) -> State:
     """An optimizer's state dict with the names of parameters in place of their numbers.
 
     Args:
@@ -168,8 +170,8 @@ def by_names(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) 
     return {**optimizer, 'state': {names[i]: value for i, value in optimizer['state'].items()}}
 
 
-def by_numbers(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) -> State:
-    """The inverse of :func:`by_names`."""
+def key_by_numbers(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) -> State:
+    """The inverse of :func:`key_by_names`."""
     numbers = {name: i for i, name in enumerate(chain(*parameters))}
     return {
         **optimizer,

@@ -11,25 +11,25 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from vit_plugin.data.positioned import find_positioned_sampler
-from vit_plugin.data.seeded import seeded_part
+from vit_plugin.data.seeded import find_seeded_dataset
 from vit_plugin.errors import ConfigError
 
 from ..step import take_step
 
-# Keys in MMEngine's runtime information: one in checkpoints, one in log lines. The log line of a
-# validation shows every name that begins with "val".
-VALIDATED, VALIDATES = 'last_validated_iter', 'val/iter'
+# Keys in MMEngine's runtime information.
+LAST_VALIDATED_KEY = 'last_validated_iter'  # for checkpoints
+VALIDATION_ITER_KEY = 'val/iter'  # for its log line, whose names begin with "val"
 
 
 class _Resumable(BaseLoop):
-    """What both loops share."""
+    """The base of both loops. A subclass defines ``_validation_is_due``."""
 
     dataloader: Any
 
     def _start(self) -> None:
-        """Validate first if the run died before it did, or before it recorded that it had."""
+        """Validate first if the run died before its last validation was done or recorded."""
         self._decide_current_val_interval()
-        if self._iter > self.runner.message_hub.runtime_info.get(VALIDATED, 0):
+        if self._iter > self.runner.message_hub.runtime_info.get(LAST_VALIDATED_KEY, 0):
             self._validate()
 
     def _is_due(self, done: int, last: int) -> bool:
@@ -42,18 +42,18 @@ class _Resumable(BaseLoop):
 
     def _validate(self) -> None:
         if self._validation_is_due():
-            self.runner.message_hub.update_info(VALIDATES, self._iter)
+            self.runner.message_hub.update_info(VALIDATION_ITER_KEY, self._iter)
             self.runner.val_loop.run()
-            self.runner.message_hub.update_info(VALIDATED, self._iter)
+            self.runner.message_hub.update_info(LAST_VALIDATED_KEY, self._iter)
 
     def _batches(self, epoch: int, skipped: int) -> Iterator[Any]:
-        """The batches of a pass over the data, without the first ones."""
+        """The batches of a pass over the data, without the first ``skipped`` ones."""
         sampler = find_positioned_sampler(self.dataloader)
         if sampler:
             sampler.begin(self._iter, skipped, epoch, self.runner.base_seed)
-            seeded_part(self.dataloader.dataset).seed_of_samples = self.runner.base_seed
+            find_seeded_dataset(self.dataloader.dataset).seed_of_samples = self.runner.base_seed
             yield from self.dataloader
-        else:  # the user built the loader: its batches are loaded and skipped
+        else:  # the user built the loader: its first batches are loaded and thrown away
             for i, batch in enumerate(self.dataloader):
                 if i >= skipped:
                     yield batch
@@ -105,9 +105,9 @@ class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
 
 
 class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
-    """MMEngine's loop that begins at an iteration without loading what came before.
+    """MMEngine's loop that begins at any iteration, without loading the batches before it.
 
-    Data loaders restart immediately at their end, where MMEngine waits two seconds.
+    At its end, a data loader restarts immediately, where MMEngine waits two seconds.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
         BaseLoop.__init__(self, runner, dataloader)
         built = self.dataloader
         # MMEngine 0.10.7 would start the workers here, before the iteration to begin at is known.
-        super().__init__(runner, _NotYet(dataset=built.dataset), *args, **kwargs)
+        super().__init__(runner, _EmptyLoader(dataset=built.dataset), *args, **kwargs)
         self.dataloader = built
 
     def run(self) -> nn.Module:
@@ -129,7 +129,7 @@ class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
             self.run_iter(next(self.dataloader_iterator))
             self._decide_current_val_interval()
             self._validate()
-        self.dataloader_iterator.close()  # and its workers
+        self.dataloader_iterator.close()  # this also ends its workers
         self.runner.call_hook('after_train_epoch')
         self.runner.call_hook('after_train')
         return self.runner.model
@@ -139,6 +139,7 @@ class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
         self._iter += 1
 
     def _endless_batches(self) -> Generator[Any]:
+        """The batches from the current iteration on, over passes without end."""
         sampler = find_positioned_sampler(self.dataloader)
         endless = sampler is not None and sampler.endless
         epoch, skipped = (0, self._iter) if endless else divmod(self._iter, len(self.dataloader))
@@ -150,8 +151,8 @@ class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
         return self._is_due(self._iter, self._max_iters)
 
 
-class _NotYet(SimpleNamespace):
-    """Placeholder for a data loader that must not be iterated over yet."""
+class _EmptyLoader(SimpleNamespace):
+    """Placeholder for a data loader that must not start its workers yet."""
 
     def __iter__(self) -> Iterator:
         return iter(())
@@ -163,16 +164,16 @@ RESUMABLE = {
 }
 
 
-def resumable(loop: dict) -> dict:
+def use_resumable_loop(loop: dict) -> dict:
     """Replace MMEngine's class by ours in the config of a training loop. Other classes remain."""
     loop = dict(loop)
     if 'type' not in loop and 'by_epoch' in loop:
-        loop['type'] = (
-            mmengine.runner.EpochBasedTrainLoop
-            if loop.pop('by_epoch')
-            else (mmengine.runner.IterBasedTrainLoop)
-        )
+        if loop.pop('by_epoch'):
+            loop['type'] = mmengine.runner.EpochBasedTrainLoop
+        else:
+            loop['type'] = mmengine.runner.IterBasedTrainLoop
     elif 'by_epoch' in loop:
-        return loop  # MMEngine rejects both
-    kind = loop.get('type')
-    return dict(loop, type=RESUMABLE.get(LOOPS.get(kind) if isinstance(kind, str) else kind, kind))
+        return loop  # MMEngine rejects `type` together with `by_epoch`
+    loop_type = loop.get('type')
+    loop_class = LOOPS.get(loop_type) if isinstance(loop_type, str) else loop_type
+    return dict(loop, type=RESUMABLE.get(loop_class, loop_type))

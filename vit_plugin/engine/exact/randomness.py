@@ -37,11 +37,18 @@ class SeedHook(Hook):
 
 
 def seed_step(seed: int, kind: int, iteration: int) -> None:
-    """Seed the generators of this process, on the CPU and on its device."""
+    """Seed the generators of this process, on the CPU and on its device.
+
+    Args:
+        seed: the seed of the run.
+        kind: ``STEP`` or ``VALIDATION``, so that both draw different numbers.
+        iteration: the position.
+    """
     words = seeds(seed, kind, iteration, get_rank())
-    seed_host(words)
+    seed_host(words)  # with the first three
+    device_seed = words[3]
     device = get_device()
     if device == 'cuda':
-        torch.cuda.manual_seed(words[3])  # seeds only the current device, without a sync
+        torch.cuda.manual_seed(device_seed)  # seeds only the current device, without a sync
     elif device != 'cpu':
-        torch.manual_seed(words[3])  # seeds all devices
+        torch.manual_seed(device_seed)  # seeds all devices

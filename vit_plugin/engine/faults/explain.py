@@ -12,7 +12,7 @@ TRAIN_WITH_LESS_MEMORY = (
     'give a smaller train_dataloader.batch_size (--batch-size with --data), '
     'model.backbone.with_cp=True or --amp'
 )
-# Known errors: a pattern of their text, and a sentence with the groups of the pattern.
+# Known errors: a pattern of their text, and a sentence with places for the groups that matched.
 KNOWN_ERRORS = (
     (
         r'(EADDRINUSE|[Aa]ddress already in use)',
@@ -72,46 +72,46 @@ KNOWN_ERRORS = (
 )
 
 
-def explained(error: BaseException, memory: str = TRAIN_WITH_LESS_MEMORY) -> str | None:
+def explain_error(error: BaseException, memory_advice: str = TRAIN_WITH_LESS_MEMORY) -> str | None:
     """The sentence to print instead of a traceback, or None for an unknown error.
 
     Args:
         error: the exception.
-        memory: the advice for an out-of-memory error.
+        memory_advice: the advice for an out-of-memory error.
     """
     text = str(error)
     if isinstance(error, (ConfigError, MissingExtraError)):
         # torch puts the traceback of a data worker before its error message.
         is_caught = text.startswith('Caught ')
         return text.strip().splitlines()[-1].partition(': ')[2] if is_caught else text
-    known = _explain_machine_error(error, memory) or why_not_built(error)
-    return known and (known if known.endswith(('.', '?')) else f'{known}.')
+    explanation = _explain_machine_error(error, memory_advice) or why_not_built(error)
+    if not explanation or explanation.endswith(('.', '?')):
+        return explanation
+    return f'{explanation}.'
 
 
-def sentence(error: BaseException, memory: str = TRAIN_WITH_LESS_MEMORY) -> str:
+def error_sentence(error: BaseException, memory_advice: str = TRAIN_WITH_LESS_MEMORY) -> str:
     """The sentence to print instead of a traceback. For an unknown error, its first line."""
-    return explained(error, memory) or (
+    return explain_error(error, memory_advice) or (
         f'{named_line(error)}; give --traceback to see where it comes from.'
     )
 
 
-def _explain_machine_error(error: BaseException, memory: str) -> str | None:
-    """The sentence for an error of the machine or the settings."""
+def _explain_machine_error(error: BaseException, memory_advice: str) -> str | None:
+    """The sentence for a known error, or an error of a file, without a final period."""
     if is_out_of_memory(error):
-        return f'there is not enough memory; {memory}'
-    for pattern, known in KNOWN_ERRORS:
+        return f'there is not enough memory; {memory_advice}'
+    for pattern, sentence_format in KNOWN_ERRORS:
         if match := re.search(pattern, str(error)):
-            return known.format(*(group for group in match.groups() if group))
+            return sentence_format.format(*(group for group in match.groups() if group))
     if (
         isinstance(error, OSError)
         and not isinstance(error, (socket.gaierror, ConnectionError))
         and error.errno
     ):
         path = f'{error.filename!r}' if error.filename else 'a file'
-        doing = (
-            'written'
-            if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS)
-            else 'used'
-        )
-        return f'{path} cannot be {doing} ({error.strerror}); make room, or give another path'
+        lacks_space = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+        doing = 'written' if lacks_space or error.errno == errno.EROFS else 'used'
+        advice = 'make room' if lacks_space else 'check it'
+        return f'{path} cannot be {doing} ({error.strerror}); {advice}, or give another path'
     return None

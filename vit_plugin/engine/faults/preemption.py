@@ -41,7 +41,7 @@ class Preempted(SystemExit):
 class PreemptionHook(Hook):
     """Saves and stops all processes when one of them receives a signal.
 
-    At the end of each step, the ranks agree whether one was signalled. Then all save this step,
+    At the end of each step, the ranks agree whether one was signalled. If so, all save this step,
     rank 0 writes the checkpoint's path to the file ``preempted`` in the work directory, and all
     leave with :class:`Preempted`. The next run removes that file. With accumulation of gradients,
     they wait for the optimizer's step. A signal during a validation waits for its end and the next
@@ -69,7 +69,8 @@ class PreemptionHook(Hook):
         self.interval = interval
         # Windows has only a few signals.
         self.signals = [signal.Signals[name] for name in signals if hasattr(signal, name)]
-        self._received = self._asked = 0
+        self._received = 0  # number of the first signal
+        self._agreed_at = 0  # iteration after which the ranks last agreed
         self._listens = False
         self._group: Any = None
 
@@ -101,10 +102,9 @@ class PreemptionHook(Hook):
     def _guard_forks(self) -> None:
         """Let the signals end forked processes, which would otherwise inherit the handlers.
 
-        Python would lose a signal that arrives right after the fork.
-
         The frameworks' metrics compute in pools of processes, which they end by SIGTERM, some right
-        after their start.
+        after their start. The signals are blocked over the fork, since Python would lose one that
+        arrives right after it.
         """
         masks = threading.local()
 
@@ -126,9 +126,10 @@ class PreemptionHook(Hook):
             os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=reset)
 
     def before_run(self, runner: Runner) -> None:
+        """Protect the data workers, which start later, from the signals."""
         loops = (runner.train_loop, runner.val_loop) if self._listens else ()
         for loader in (loop.dataloader for loop in loops if loop is not None):
-            loader.worker_init_fn = partial(_work_on, self.signals, loader.worker_init_fn)
+            loader.worker_init_fn = partial(_shield_worker, self.signals, loader.worker_init_fn)
 
     def before_train(self, runner: Runner) -> None:
         if get_world_size() > 1 and dist.get_backend() != 'gloo':
@@ -137,21 +138,22 @@ class PreemptionHook(Hook):
             timeout = timedelta(seconds=PART_OF_TIMEOUT * read_timeout(runner.cfg.get('env_cfg')))
             self._group = dist.new_group(backend='gloo', timeout=timeout)
         if number := self._agree():
-            # The marker may belong to another run.
+            # Not the path in the marker, which may belong to another run.
             path = (runner._load_from or '') if runner._resume else ''
-            self._leave(
+            self._stop(
                 runner, number, path, 'before the first step, so that there was nothing to save'
             )
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        if runner.iter + 1 - self._asked < self.interval or is_accumulating(runner.optim_wrapper):
+        since_agreed = runner.iter + 1 - self._agreed_at
+        if since_agreed < self.interval or is_accumulating(runner.optim_wrapper):
             return
-        self._asked = runner.iter + 1
+        self._agreed_at = runner.iter + 1
         if number := self._agree():
             saving = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
             path = saving.save_now(runner) if saving else ''
             why = '' if saving else ', but the run has no CheckpointHook, so that nothing was saved'
-            self._leave(runner, number, path, f'after step {runner.iter + 1}{why}')
+            self._stop(runner, number, path, f'after step {runner.iter + 1}{why}')
 
     def _agree(self) -> int:
         """The number of a signal that any rank has received, or 0."""
@@ -161,33 +163,37 @@ class PreemptionHook(Hook):
         dist.all_reduce(number, dist.ReduceOp.MAX, self._group)
         return int(number)
 
-    def _leave(self, runner: Runner, number: int, path: str, when: str) -> None:
+    def _stop(self, runner: Runner, number: int, path: str, when: str) -> None:
+        """Record and log the checkpoint, end the hooks, and raise :class:`Preempted`."""
         if is_main_process():
             write_text(Path(runner.work_dir, PREEMPTED), path)
-        last = f'the checkpoint is {path}' if path else 'there is no checkpoint'
+        outcome = f'the checkpoint is {path}' if path else 'there is no checkpoint'
         runner.logger.warning(
-            f'{signal.Signals(number).name} came {when}: {last}; continue with --resume.'
+            f'{signal.Signals(number).name} came {when}: {outcome}; continue with --resume.'
         )
         runner.call_hook('after_run')
         barrier()  # a launcher may end all processes once one has left
         raise Preempted(number)
 
 
-def _work_on(signals: Sequence[int], then: Callable[[int], None] | None, worker_id: int) -> None:
-    """Let a data worker survive the signals: the step it loads for must still be made.
+def _shield_worker(
+    signals: Sequence[int], init: Callable[[int], None] | None, worker_id: int
+) -> None:
+    """Let a data worker survive the signals, then call its own ``init``.
 
-    torch lets it die from a SIGTERM of any process but its parent, and Slurm sends one to all
-    processes.
+    The step that it loads for must still be made. torch lets it die from a SIGTERM of any process
+    but its parent, and Slurm sends one to all processes.
     """
     if hasattr(signal, 'sigwaitinfo'):  # on Linux
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-        threading.Thread(target=_end_for, args=(os.getppid(), signals), daemon=True).start()
-    if then is not None:
-        then(worker_id)
+        threading.Thread(target=_exit_on_sigterm, args=(os.getppid(), signals), daemon=True).start()
+    if init is not None:
+        init(worker_id)
 
 
-def _end_for(process: int, signals: Sequence[int]) -> None:
+def _exit_on_sigterm(sender: int, signals: Sequence[int]) -> None:
+    """End this process at a SIGTERM of the process ``sender``. Drop all other signals."""
     while True:
         received = signal.sigwaitinfo(signals)
-        if received.si_pid == process and received.si_signo == signal.SIGTERM:
+        if received.si_pid == sender and received.si_signo == signal.SIGTERM:
             os._exit(0)

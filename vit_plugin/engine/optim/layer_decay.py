@@ -9,7 +9,7 @@ from torch import nn
 from typing_extensions import Required, TypedDict
 
 from vit_plugin.arguments import as_config_error
-from vit_plugin.arguments.fields import NotNegative, Open
+from vit_plugin.arguments.fields import NotNegative, OpenDict
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.protocol import HasLayerDepths, HasNoWeightDecay, innermost
 from vit_plugin.registry import OPTIM_WRAPPER_CONSTRUCTORS
@@ -17,7 +17,7 @@ from vit_plugin.registry import OPTIM_WRAPPER_CONSTRUCTORS
 DecayRate = Annotated[float, Field(gt=0, le=1)]
 
 
-class OptimizerConfig(Open, total=False):
+class OptimizerConfig(OpenDict, total=False):
     """The optimizer. Its learning rate is required, because the depths scale it."""
 
     type: Required[str | type]
@@ -25,7 +25,7 @@ class OptimizerConfig(Open, total=False):
     weight_decay: NotNegative
 
 
-class WrapperConfig(Open):
+class WrapperConfig(OpenDict):
     """The optimizer wrapper."""
 
     optimizer: OptimizerConfig
@@ -54,12 +54,12 @@ class LayerDecayConfig(ParamwiseConfig):
 class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     """MMEngine's constructor with layer-wise learning rate decay (arXiv:2106.08254, Section 3.2).
 
-    The learning rate of a parameter of depth k of n is multiplied by ``layer_decay_rate ** (n - 1 -
-    k)``. The backbone has the depths in ``get_layer_depth(name)``. Parameters outside the backbone
-    have the full rate. Parameters that a module names in ``no_weight_decay()`` have no weight
-    decay. Parameters with the same settings share a group.
+    The learning rate of a parameter of depth k of n is multiplied by
+    ``layer_decay_rate ** (n - 1 - k)``. ``get_layer_depth(name)`` of the backbone returns k and n.
+    Parameters outside the backbone have the full rate. Parameters that a module names in
+    ``no_weight_decay()`` have no weight decay. Parameters with the same settings share a group.
 
-    Some schedules set the rate of all groups themselves, as OneCycleLR does. They undo the decay.
+    Some schedules, such as OneCycleLR, set the rate of all groups themselves. They undo the decay.
 
     Args:
         optim_wrapper_cfg: config of the optimizer wrapper and its optimizer.
@@ -81,17 +81,17 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     ) -> None:
         """Append the groups of the module's trainable parameters to ``params``."""
         if prefix and not any(parameter.requires_grad for parameter in module.parameters()):
-            # Log a frozen module once; the parent would warn about each of its tensors.
+            # `_merge_groups` logs frozen parameters together; the parent would warn about each.
             return
-        # The parent calls this for every child.
+        # The parent's method calls `add_params` for every child, with a prefix.
         super().add_params(params, module, prefix, **kwargs)
         if not prefix:
             params[:] = self._merge_groups(params, module)
 
     def _merge_groups(self, singles: list[dict], model: nn.Module) -> list[dict]:
-        """Merge single-parameter groups with equal settings."""
+        """Apply the decay to single-parameter groups, merge those with equal settings, log them."""
         names = {parameter: name for name, parameter in model.named_parameters()}
-        scales, undecayed = self._scales(model), self._names_without_decay(model)
+        scales, undecayed = self._find_scales(model), self._names_without_decay(model)
         groups: dict[tuple, dict] = {}
         for single in singles:
             (parameter,) = single.pop('params')
@@ -108,21 +108,23 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             groups.values(), key=lambda group: (group['lr'], group.get('weight_decay', 0.0))
         )
         frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
-        lines = [
+        described = [
             (
                 f'lr {group["lr"]:.4g}, weight decay {group.get("weight_decay", "default")}',
                 group['params'],
             )
             for group in ordered
-        ] + [('frozen', frozen)] * bool(frozen)
+        ]
+        if frozen:
+            described.append(('frozen', frozen))
         text = 'Groups of parameters:'
-        for words, parameters in lines:
+        for title, parameters in described:
             number = sum(parameter.numel() for parameter in parameters)
-            text += f'\n{words}: {len(parameters)} tensors, {number:,} parameters'
+            text += f'\n{title}: {len(parameters)} tensors, {number:,} parameters'
         print_log(text, 'current')
         return ordered
 
-    def _scales(self, model: nn.Module) -> dict[str, float]:
+    def _find_scales(self, model: nn.Module) -> dict[str, float]:
         """The factor for every parameter of a backbone, by its name in the model."""
         # A classifier or detector may delegate to its backbone.
         backbones = innermost(model, HasLayerDepths)
@@ -141,6 +143,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
 
     @staticmethod
     def _names_without_decay(model: nn.Module) -> set[str]:
+        """The names in the model of the parameters that modules exempt from weight decay."""
         return {
             f'{prefix}.{name}' if prefix else name
             for prefix, module in model.named_modules()

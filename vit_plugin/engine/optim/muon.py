@@ -17,24 +17,24 @@ from vit_plugin.registry import OPTIMIZERS
 QUINTIC = (3.4445, -4.7750, 2.0315)
 GRAM_RATIO = 2  # columns per row from which the Gram matrix pays off
 RMS = 0.2  # RMS of AdamW's steps, measured by Liu et al.
-# Entries that torch, and MMEngine's custom_keys, add to a group.
-NOT_OURS = ('param_names', 'lr_mult', 'decay_mult')
+# Entries that torch, and MMEngine's custom_keys, add to a group. They are not options of Muon.
+FOREIGN_ENTRIES = ('param_names', 'lr_mult', 'decay_mult')
 
 
 def orthogonalize(matrix: Tensor, steps: int = 5, eps: float = 1e-7) -> Tensor:
-    """The nearest matrix whose singular values are all about 1, by Newton and Schulz's iteration.
+    """The nearest matrix with all singular values about 1, by the Newton-Schulz iteration.
 
     It is computed in bfloat16 on a GPU, as the authors do, and in float32 elsewhere. Few CPUs
     compute in bfloat16.
 
     Args:
-        matrix: of shape (m, n). All ranks of a sharded matrix compute it together.
+        matrix: a matrix of shape (m, n). All ranks of a sharded matrix compute it together.
         steps: number of iterations.
         eps: least norm by which the matrix is divided.
     """
     x = matrix.to(torch.bfloat16 if matrix.is_cuda else torch.float32)
-    tall = x.shape[0] > x.shape[1]
-    x = x.mT if tall else x
+    is_tall = x.shape[0] > x.shape[1]
+    x = x.mT if is_tall else x
     x = x / x.norm().clamp(min=eps)
     a, b, c = QUINTIC
     if x.is_cuda or x.shape[1] < GRAM_RATIO * len(x):
@@ -43,14 +43,14 @@ def orthogonalize(matrix: Tensor, steps: int = 5, eps: float = 1e-7) -> Tensor:
             x = a * x + (b * square + c * square @ square) @ x
     else:
         x = _through_gram_matrix(x, steps)
-    return (x.mT if tall else x).to(matrix.dtype)
+    return (x.mT if is_tall else x).to(matrix.dtype)
 
 
 def _through_gram_matrix(x: Tensor, steps: int) -> Tensor:
     """:func:`orthogonalize` a wide matrix with fewer operations.
 
-    All factors are polynomials of ``x @ x.mT``, so that they commute and are multiplied before
-    ``x`` is. Squares need the digits of float32.
+    All factors are polynomials of ``x @ x.mT``. So they commute, and are multiplied with one
+    another before they are multiplied with ``x``. Their squares need the precision of float32.
     """
     a, b, c = QUINTIC
     gram = x @ x.mT
@@ -74,25 +74,27 @@ class Muon(Optimizer):
     al., "Muon: An optimizer for hidden layers in neural networks", 2024). It is scaled so that its
     root mean square is that of AdamW's steps (arXiv:2502.16982, Section 2.2). So a learning rate
     and weight decay of AdamW are a good start for both. A convolution is a matrix with a row for
-    each output channel. Each step costs about ``30 * m`` operations for each number of a matrix of
-    m rows or columns, whichever are fewer, and on a CPU about half if it is four times as long.
-    Positions and tokens, of three dimensions, are not matrices.
+    each output channel. A step costs about ``30 * m`` operations for each element of the matrix,
+    where m is the number of its rows or columns, whichever are fewer; on a CPU about half of that
+    if it has four times as many columns as rows or vice versa. Embeddings of positions and tokens
+    have three dimensions, and count as other parameters.
 
     Args:
         params: parameters or groups of them.
         lr: learning rate.
-        momentum: decay of a matrix's momentum. It is Nesterov's.
+        momentum: decay of a matrix's momentum, which is Nesterov's.
         weight_decay: decoupled weight decay, multiplied by the learning rate.
         steps: number of iterations that make a step orthogonal.
-        betas, eps: of AdamW, for parameters that are not matrices.
-        fixed_norm: whether a matrix gets the norm that rows of norm 1 have, before each step, in
-            place of weight decay. For filters that are standardized or that a norm follows, since
-            their scale changes nothing but the size of later steps. The learning rate then says how
-            far they turn, until the end of training (K. Jordan, cifar10-airbench, 2024). Usually
-            given to a part of the model, in ``paramwise_cfg.custom_keys``.
+        betas, eps: those of AdamW, for parameters that are not matrices.
+        fixed_norm: whether each step first scales the matrix to the norm of one with rows of norm
+            1, in place of weight decay. For filters that are standardized or followed by a
+            normalization, since their scale only changes the relative size of later steps. The
+            learning rate then determines how far they turn, until the end of training (K. Jordan,
+            cifar10-airbench, 2024). Usually set for a part of the model, in
+            ``paramwise_cfg.custom_keys``.
 
     Raises:
-        ConfigError: if there are no parameters, or if a group has a wrong option.
+        ConfigError: if there are no parameters, or if a group has an unknown or invalid option.
     """
 
     def __init__(
@@ -123,8 +125,10 @@ class Muon(Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """See torch's optimizers. The options of a group are checked as the arguments are."""
         if isinstance(param_group, dict):
-            given = {name: value for name, value in param_group.items() if name not in NOT_OURS}
-            check('Muon: params', Signature.of(Muon), (), given)
+            options = {
+                name: value for name, value in param_group.items() if name not in FOREIGN_ENTRIES
+            }
+            check('Muon: params', Signature.of(Muon), (), options)
         super().add_param_group(param_group)
 
     @torch.no_grad()
@@ -150,14 +154,14 @@ class Muon(Optimizer):
             state['momentum'] = torch.zeros_like(parameter)
         grad = torch.as_tensor(parameter.grad)
         state['momentum'].lerp_(grad, 1 - momentum)
-        ahead = grad.lerp(state['momentum'], momentum).flatten(1)
-        step = orthogonalize(ahead, group['steps']).view_as(parameter)
-        parameter.mul_(
-            len(parameter) ** 0.5 / parameter.norm()
-            if group['fixed_norm']
-            else 1 - group['lr'] * group['weight_decay']
-        )
-        parameter.add_(step, alpha=-group['lr'] * RMS * max(ahead.shape) ** 0.5)
+        nesterov = grad.lerp(state['momentum'], momentum).flatten(1)
+        step = orthogonalize(nesterov, group['steps']).view_as(parameter)
+        if group['fixed_norm']:
+            parameter.mul_(len(parameter) ** 0.5 / parameter.norm())
+        else:
+            parameter.mul_(1 - group['lr'] * group['weight_decay'])
+        # An orthogonal matrix has an RMS of 1 / sqrt(its longer side).
+        parameter.add_(step, alpha=-group['lr'] * RMS * max(nesterov.shape) ** 0.5)
 
     def _step_others(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
         if not parameters:
@@ -170,18 +174,18 @@ class Muon(Optimizer):
                     exp_avg=torch.zeros_like(parameter),
                     exp_avg_sq=torch.zeros_like(parameter),
                 )
-        first, second = group['betas']
+        beta1, beta2 = group['betas']
         adamw(
             parameters,
             [torch.as_tensor(parameter.grad) for parameter in parameters],
             [state['exp_avg'] for state in states],
             [state['exp_avg_sq'] for state in states],
-            [],
+            [],  # the maxima that amsgrad keeps
             [state['step'] for state in states],
             foreach=True,
             amsgrad=False,
-            beta1=first,
-            beta2=second,
+            beta1=beta1,
+            beta2=beta2,
             lr=group['lr'],
             weight_decay=group['weight_decay'],
             eps=group['eps'],

@@ -19,11 +19,11 @@ LENGTH_ARGUMENTS = (
     'periods',
     'restarts',
 )
-# Factors that a warm-up starts from. A one-step warm-up would never undo its factor, so there it is
-# set to 1.
-WARM_UPS = ('start_factor', 'factor')
+# Factors that a warm-up starts from. A warm-up of one step would never undo its factor, so the
+# factor is set to 1.
+WARM_UP_FACTORS = ('start_factor', 'factor')
 # Attributes of a built scheduler that are its state. The others are its settings.
-STATE = (
+STATE_ATTRIBUTES = (
     'optimizer',
     'base_values',
     'last_step',
@@ -36,42 +36,49 @@ STATE = (
 )
 
 
-def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_length: int) -> Any:
+def scale_schedules(
+    scheduler: Any, length: int, schedule_length: int, by_epoch: bool, epoch_length: int
+) -> Any:
     """Scale the config of one or several schedulers to another length of the run.
 
     Arguments in the unit of the run (epochs or iterations) are scaled. In a run that counts epochs,
     a warm-up in iterations shrinks with a shorter run but never grows, and takes at most half of
-    the run. Omitted arguments need no change, because their default is the end of the
-    run. A warm-up that is scaled to one step has no effect, so that every run reaches the rate that
-    was set. A factor out of range is left for MMEngine to reject.
+    the run. Omitted arguments need no change, because their default is the end of the run. A
+    warm-up that is scaled to one step has no effect, so that every run reaches the configured rate.
+    A factor out of range is left for MMEngine to reject.
 
     Args:
         scheduler: the config of a scheduler, or several in a list. Built schedulers are not
             changed.
         length: length of the run, in epochs or iterations.
-        made_for: the length that the config is made for.
+        schedule_length: the length of the run that the schedulers are made for.
         by_epoch: whether the run counts epochs.
         epoch_length: number of iterations in an epoch.
     """
     if isinstance(scheduler, (list, tuple)):
-        return [scaled(part, length, made_for, by_epoch, epoch_length) for part in scheduler]
+        return [
+            scale_schedules(item, length, schedule_length, by_epoch, epoch_length)
+            for item in scheduler
+        ]
     if not isinstance(scheduler, Mapping):
         return scheduler
-    config, factor, last = dict(scheduler), length / made_for, math.inf
+    config, factor, largest = dict(scheduler), length / schedule_length, math.inf
     if config.get('by_epoch', True) != by_epoch:
         factor = min(factor, 1.0)
-        last = max(length * epoch_length // 2, 1) if by_epoch else math.inf
-    # Converted here, before `_times` rounds, since MMEngine would convert whole epochs afterwards.
+        if by_epoch:
+            largest = max(length * epoch_length // 2, 1)
+    # Converted here, before `_scale_value` rounds, since MMEngine would convert rounded epochs.
     if config.pop('convert_to_iter_based', False):
         config['by_epoch'], factor = False, factor * epoch_length
     for name in LENGTH_ARGUMENTS:
         if config.get(name) is not None:
-            config[name] = _times(config[name], factor, 0 if name == 'begin' else 1, last)
+            smallest = 0 if name == 'begin' else 1
+            config[name] = _scale_value(config[name], factor, smallest, largest)
     if 'end' in config:
         config['end'] = max(config['end'], config.get('begin', 0) + 1)
         if config['end'] == config.get('begin', 0) + 1:
-            config |= {name: 1.0 for name in WARM_UPS if fits(Fraction, config.get(name))}
-    if 'eta_max' in config:
+            config |= {name: 1.0 for name in WARM_UP_FACTORS if fits(Fraction, config.get(name))}
+    if 'eta_max' in config:  # only OneCycleLR has it
         steps = length * (epoch_length if by_epoch and not config.get('by_epoch', True) else 1)
         config |= _one_cycle(
             config.get('total_steps') or config.get('end', steps) - config.get('begin', 0),
@@ -81,19 +88,20 @@ def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_len
 
 
 def _one_cycle(steps: int, pct_start: float) -> dict[str, Any]:
-    """Arguments of ``OneCycleLR`` that place its highest rate at a step.
+    """Arguments of ``OneCycleLR`` that place its highest rate at a whole step after the first.
 
-    MMEngine 0.10.7 divides by zero if that is the first or only step.
+    MMEngine 0.10.7 divides by zero if the highest rate is at the first or only step.
     """
     if steps == 1:
         return dict(total_steps=2, pct_start=1.0, div_factor=1.0)
     return dict(total_steps=steps, pct_start=min(max(round(pct_start * steps), 2), steps) / steps)
 
 
-def _times(value: Any, factor: float, least: int, most: float) -> Any:
+def _scale_value(value: Any, factor: float, smallest: int, largest: float) -> Any:
+    """A number, or each of a list, times a factor, rounded and within bounds."""
     if isinstance(value, (list, tuple)):
-        return [_times(part, factor, least, most) for part in value]
-    return min(max(round(value * factor), least), most)
+        return [_scale_value(item, factor, smallest, largest) for item in value]
+    return min(max(round(value * factor), smallest), largest)
 
 
 def follow_config(
@@ -111,7 +119,8 @@ def follow_config(
         saved: their saved states, changed in place.
 
     Returns:
-        The differing settings of schedules in progress: name -> saved value, new value.
+        The differing settings of schedules in progress, which keep the saved values: name -> saved
+        value, value of the config.
     """
     kept: dict[str, tuple[Any, Any]] = {}
     for number, (scheduler, state) in enumerate(zip(schedulers, saved, strict=True)):
@@ -119,10 +128,10 @@ def follow_config(
         settings = {
             name: value
             for name, value in current.items()
-            if name not in STATE and not callable(value)
+            if name not in STATE_ATTRIBUTES and not callable(value)
         }
         changed = [name for name, value in settings.items() if state[name] != value]
-        # The rate of `step` is already set, and the next that a scheduler sets is of `step + 1`.
+        # The rate of `step` is already set; the next one that a scheduler sets is of `step + 1`.
         has_ended = max(current['end'], state['end']) <= step + 1  # in both runs
         if not changed or has_ended:
             continue
@@ -138,17 +147,21 @@ def follow_config(
 def replay(
     schedulers: Sequence[Any], iterations: int, epochs: int, epoch_length: int | None
 ) -> None:
-    """Step new schedulers up to this position, as a run would.
+    """Step new schedulers up to a position, as a run would.
 
     Args:
-        iterations, epochs: the position.
+        schedulers: the schedulers, which have not stepped.
+        iterations, epochs: the position: completed iterations and epochs.
         epoch_length: iterations in an epoch; None if the run does not count epochs.
     """
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # the warning that no optimizer has stepped
         for iteration in range(1, iterations + 1):
-            at_end = epoch_length and iteration % epoch_length == 0
-            ended = bool(at_end) and iteration <= epochs * (epoch_length or 0)
+            ends_epoch = (
+                epoch_length is not None
+                and iteration % epoch_length == 0
+                and iteration <= epochs * epoch_length
+            )
             for scheduler in schedulers:
-                if not scheduler.by_epoch or ended:
+                if not scheduler.by_epoch or ends_epoch:
                     scheduler.step()

@@ -55,7 +55,10 @@ class ScalerOptions(TypedDict, total=False):
 
 @OPTIM_WRAPPERS.register_module()
 class OptimWrapper(BaseOptimWrapper):
-    """MMEngine's ``OptimWrapper`` without waiting for gradient norms, also for sharded models."""
+    """MMEngine's ``OptimWrapper`` that does not wait for the GPU to compute gradient norms.
+
+    It also works for sharded models.
+    """
 
     def __init__(
         self,
@@ -76,7 +79,7 @@ class AmpOptimWrapper(BaseOptimWrapper, mmengine.optim.AmpOptimWrapper):
         loss_scale: for float16: ``'dynamic'``, a fixed scale, or arguments of
             ``torch.amp.GradScaler``.
         fused_attention: whether torch may choose its fused kernels of attention. On a CPU, their
-            backward in bfloat16 is slower than attention written out for fewer than about 100
+            backward in bfloat16 is slower than plain matrix products for fewer than about 100
             tokens, and faster for more (docs/speed.md).
         optimizer, accumulative_counts, clip_grad: see MMEngine's ``OptimWrapper``.
 
@@ -103,7 +106,7 @@ class AmpOptimWrapper(BaseOptimWrapper, mmengine.optim.AmpOptimWrapper):
             )
             dtype = 'float16' if old_gpu else 'bfloat16'
         dtype = str(dtype).removeprefix('torch.')
-        if dtype not in AMP_DTYPES or (dtype, device) == ('float16', 'cpu'):
+        if dtype not in AMP_DTYPES or (dtype == 'float16' and device == 'cpu'):
             raise ConfigError(
                 f'optim_wrapper: dtype={dtype!r} is not possible on the device {device!r}; '
                 'choose bfloat16, or leave it out.'
@@ -125,14 +128,17 @@ class AmpOptimWrapper(BaseOptimWrapper, mmengine.optim.AmpOptimWrapper):
 
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:
-        """The context of a forward: autocast, and the choice of attention."""
-        with super().optim_context(model), self._attention():
+        """The context of a forward: autocast, and the choice of attention kernels."""
+        with super().optim_context(model), self._attention_kernels():
             yield
 
     def backward(self, loss: Tensor, **kwargs: Any) -> None:
-        """See the parent. Recomputed activations must match those of the forward pass."""
-        with self._attention():
+        """See the parent. Activation checkpointing runs the forward again here.
+
+        It needs the same attention kernels.
+        """
+        with self._attention_kernels():
             super().backward(loss, **kwargs)
 
-    def _attention(self) -> AbstractContextManager[None]:
+    def _attention_kernels(self) -> AbstractContextManager[None]:
         return nullcontext() if self.fused_attention else sdpa_kernel(SDPBackend.MATH)

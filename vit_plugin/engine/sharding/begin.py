@@ -20,14 +20,16 @@ from .shard import is_sharded, shard
 
 
 def begin_sharded(runner: Runner, to_train: bool) -> None:
-    """If ``runner.sharding``, initialize the model, make it equal on all ranks, and shard it.
+    """If ``runner.sharding`` is set, initialize the model, make it equal on all ranks and shard it.
 
-    MMEngine's ``train`` initializes the model only after the optimizer is built, so this comes
-    first. Until then, the model is complete and on the CPU. Without training, the checkpoint has
-    all weights, and nothing is initialized.
+    The optimizer needs the sharded parameters, and MMEngine's ``train`` initializes the model only
+    after it has built the optimizer. So call this before ``train``. Until then, the model is
+    complete and on the CPU. Without training, the checkpoint has all weights, and nothing is
+    initialized.
 
     Raises:
-        ConfigError: if the model or a hook cannot be sharded, or if the ranks do not fit.
+        ConfigError: if the model cannot be sharded, if its parameters or the ranks do not fit
+            ``sharding``, or if a hook copies the model.
     """
     model = runner.model.module if isinstance(runner.model, BaseTTAModel) else runner.model
     if runner.sharding is None or is_sharded(model):
@@ -43,7 +45,7 @@ def begin_sharded(runner: Runner, to_train: bool) -> None:
     if to_train:
         model.init_weights()
     device = get_device()
-    join_alone(device)
+    ensure_process_group(device)
     for network in (model, *frozen_models(model)):
         for tensor in (*network.parameters(), *network.buffers()):
             broadcast(tensor.detach())
@@ -53,23 +55,25 @@ def begin_sharded(runner: Runner, to_train: bool) -> None:
             module.to(device)  # this also sets the target device of the data
 
 
-def check_steps(optimizer: torch.optim.Optimizer) -> None:
+def check_sharded_step(optimizer: torch.optim.Optimizer) -> None:
     """Check that the optimizer can step a small sharded parameter. torch's fused SGD cannot.
 
     Every rank calls it.
 
     Raises:
-        ConfigError: if the optimizer cannot.
+        ConfigError: if the optimizer cannot step it.
     """
     group = optimizer.param_groups[0]
     mesh = next(
         parameter.device_mesh for parameter in group['params'] if isinstance(parameter, DTensor)
     )
-    sharded = [*[Replicate()] * (mesh.ndim - 1), Shard(0)]
-    small = nn.Parameter(zeros(mesh.size(-1), 1, device_mesh=mesh, placements=sharded))
+    # Only the last dimension of the mesh shards.
+    placements = [*[Replicate()] * (mesh.ndim - 1), Shard(0)]
+    small = nn.Parameter(zeros(mesh.size(-1), 1, device_mesh=mesh, placements=placements))
     small.grad = torch.zeros_like(small)
-    other = object.__new__(type(optimizer))  # a copy of its settings, without parameters and state
-    vars(other).update(
+    # A copy of the optimizer, without its parameters and state.
+    tried = object.__new__(type(optimizer))
+    vars(tried).update(
         vars(optimizer), param_groups=[{**group, 'params': [small]}], state=defaultdict(dict)
     )
     with rejecting(
@@ -77,11 +81,11 @@ def check_steps(optimizer: torch.optim.Optimizer) -> None:
         'leave out fused=True, take another, or leave out sharding',
         (NotImplementedError, RuntimeError),
     ):
-        other.step()
+        tried.step()
 
 
-def join_alone(device_type: str) -> None:
-    """Create a group of one rank in a process without a launcher."""
+def ensure_process_group(device_type: str) -> None:
+    """In a process without a launcher, create a process group of one rank."""
     if not dist.is_initialized():
         backend = 'gloo' if device_type == 'cpu' else None  # None is the default of each device
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)

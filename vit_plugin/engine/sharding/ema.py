@@ -1,6 +1,5 @@
 """Moving averages of the weights, of plain and of sharded models."""
 
-import itertools
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,21 +38,21 @@ class AverageOptions(TypedDict, total=False):
 
 @dataclass
 class ModelTensors:
-    """A model's tensors for MMEngine's averages, or this rank's shards of them."""
+    """This rank's part of a model's tensors, as MMEngine's averages take a model."""
 
     model: nn.Module
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        return ((name, local(parameter)) for name, parameter in self.model.named_parameters())
+        return ((name, local_part(parameter)) for name, parameter in self.model.named_parameters())
 
     def state_dict(self) -> dict[str, Tensor]:
-        return {name: local(value) for name, value in self.model.state_dict().items()}
+        return {name: local_part(value) for name, value in self.model.state_dict().items()}
 
     def buffers(self) -> Iterator[Tensor]:
         return iter(())  # the average has no buffers of its own, see EMAHook
 
 
-def local(tensor: Tensor) -> Tensor:
+def local_part(tensor: Tensor) -> Tensor:
     """This rank's part of a tensor, in the same memory, without gradient."""
     tensor = tensor.detach()
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
@@ -63,15 +62,15 @@ def local(tensor: Tensor) -> Tensor:
 class EMAHook(mmengine.hooks.EMAHook):
     """MMEngine's ``EMAHook`` for sharded models too, and without a copy of the model.
 
-    It keeps one tensor for each averaged one, sharded alike, from the start of the training on.
-    Buffers that are not averaged are the model's own. Values and checkpoints are MMEngine's:
-    ``state_dict`` has the averages, and ``ema_state_dict`` the trained weights.
+    From the start of the training, it keeps an average of each averaged tensor, sharded as that
+    tensor is. Buffers that are not averaged are the model's own. Values and checkpoints are as
+    MMEngine's: ``state_dict`` has the averages, and ``ema_state_dict`` the trained weights.
 
     Args:
         ema_type: the average, a class of :mod:`mmengine.model.averaged_model`.
         strict_load: whether a resumed checkpoint must have every average.
-        begin_iter, begin_epoch: where averaging begins. Before, the averages are the weights. One
-            of them must be 0.
+        begin_iter, begin_epoch: where averaging begins; one of the two must be 0. Before, the
+            averages are the weights.
         **kwargs: ``momentum``, ``interval``, ``device``, ``update_buffers``, and ``gamma`` for
             ``'MomentumAnnealingEMA'``; see :class:`mmengine.model.ExponentialMovingAverage`.
     """
@@ -138,8 +137,10 @@ class EMAHook(mmengine.hooks.EMAHook):
         saved = checkpoint['ema_state_dict']
         self._make_averages()
         for name, average in self._averages.items():
-            value = saved.get(f'module.{name}', average if not self.strict_load else torch.empty(0))
-            if value.shape != average.shape:
+            value = saved.get(f'module.{name}')
+            if value is None and not self.strict_load:
+                continue
+            if value is None or value.shape != average.shape:
                 raise ConfigError(
                     f'The checkpoint has no average of {name!r} with the shape '
                     f'{tuple(average.shape)}; resume with the same model.'
@@ -150,38 +151,41 @@ class EMAHook(mmengine.hooks.EMAHook):
     def _sources(self) -> dict[str, Tensor]:
         """The tensors of the model that are averaged, by name."""
         reshard(self.src_model)  # a validation may leave parameters gathered
-        named = self.src_model.named_parameters()
+        sources: dict[str, Tensor] = dict(self.src_model.named_parameters())
         if self.ema_model.update_buffers:
             saved = self.src_model.state_dict(keep_vars=True)
-            named = itertools.chain(
-                named, ((k, v) for k, v in self.src_model.named_buffers() if k in saved)
-            )
-        return dict(named)
+            sources |= {
+                name: buffer for name, buffer in self.src_model.named_buffers() if name in saved
+            }
+        return sources
 
     def _make_averages(self) -> None:
+        """Begin all averages as copies of the weights."""
         device = self.ema_cfg.get('device')
         self._averages = {
             name: source.detach().clone().to(device or source.device)
             for name, source in self._sources().items()
         }
         self.ema_model.avg_parameters = {
-            name: local(average) for name, average in self._averages.items()
+            name: local_part(average) for name, average in self._averages.items()
         }
 
     @torch.no_grad()
     def _copy(self, values: dict[str, Tensor]) -> None:
+        """Copy values into the averages of the same names."""
         for name, value in values.items():
-            local(self._averages[name]).copy_(local(value))
+            local_part(self._averages[name]).copy_(local_part(value))
 
     @torch.no_grad()
     def _swap_ema_parameters(self) -> None:
         """Swap the averages with the weights.
 
-        Without training there is nothing to swap: the weights of a checkpoint are already the
-            averages.
+        Without training there are no averages: the weights of a checkpoint already are averages.
         """
-        for name, source in self._sources().items() if self._averages else ():
-            average, source = local(self._averages[name]), local(source)
-            kept = average.clone()
-            average.copy_(source)
-            source.copy_(kept)
+        if not self._averages:
+            return
+        for name, source in self._sources().items():
+            average, weight = local_part(self._averages[name]), local_part(source)
+            former_average = average.clone()
+            average.copy_(weight)
+            weight.copy_(former_average)

@@ -13,7 +13,7 @@ from torch.distributed.tensor import Shard
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.loading.hooks import shard_like
-from vit_plugin.models.protocol import frozen_models, named_parts
+from vit_plugin.models.protocol import frozen_models, modules_to_shard
 
 from .sharding_options import Sharding
 
@@ -26,7 +26,7 @@ def parts_to_shard(model: nn.Module) -> list[nn.Module]:
     Raises:
         ConfigError: if no module has ``parts_to_shard()``.
     """
-    parts = named_parts(model)
+    parts = modules_to_shard(model)
     if not parts:
         raise ConfigError(
             f'sharding: no part of {type(model).__name__} has parts_to_shard(), which names the '
@@ -37,7 +37,7 @@ def parts_to_shard(model: nn.Module) -> list[nn.Module]:
 
 
 def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
-    """Shard a model in place: each of :func:`parts_to_shard` by itself, then the rest together.
+    """Shard a model in place. Each of :func:`parts_to_shard` is an FSDP unit, all else is one more.
 
     Frozen models in use, such as a teacher, are sharded too, in their own dtype. They have no
     backward pass to free their parameters, so these are freed after each forward. Each rank keeps
@@ -46,15 +46,15 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
 
     Args:
         model: the model, on any device or the meta device.
-        sharding: how.
+        sharding: the settings.
         device_type: ``'cuda'`` or ``'cpu'``. The process group must have a backend for it.
 
     Returns:
-        The model. Its parameters are ``DTensor`` then.
+        The model. Its parameters are now ``DTensor``.
 
     Raises:
-        ConfigError: if the model names no parts, has parameters that torch cannot shard, or does
-            not fit the group.
+        ConfigError: if the model averages its own weights, names no parts, or has parameters that
+            torch cannot shard or that do not fit the group.
     """
     check_averages(model)
     parts, mesh = parts_to_shard(model), sharding.mesh(device_type)
@@ -67,11 +67,17 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
     )
     model_dtype = next(model.parameters()).dtype
     reduce_dtype = getattr(torch, sharding.reduce_dtype or '', None) or model_dtype
-    low = getattr(torch, sharding.param_dtype or '', None)
-    # The statistics of a BatchNorm are float32, so its weights must be, too; feature maps need not.
-    norms = (layer for part in parts for layer in part.modules() if low and _keeps_type(layer))
+    param_dtype = getattr(torch, sharding.param_dtype or '', None)
+    # The statistics of a BatchNorm are float32, so its weights must be, too. So with another type,
+    # each is sharded by itself, before the part that has it. Feature maps may have either type.
+    norms = [
+        layer
+        for part in parts
+        for layer in part.modules()
+        if param_dtype and _is_affine_batch_norm(layer)
+    ]
     for part in dict.fromkeys((*norms, *parts)):
-        dtype = None if _keeps_type(part) else low
+        dtype = None if _is_affine_batch_norm(part) else param_dtype
         # The tokens keep the original dtype for norms and losses outside the sharded modules.
         fsdp.fully_shard(
             part,
@@ -95,7 +101,7 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
     return model
 
 
-def _keeps_type(module: nn.Module) -> bool:
+def _is_affine_batch_norm(module: nn.Module) -> bool:
     return isinstance(module, BATCH_NORMS) and module.affine
 
 
@@ -156,6 +162,11 @@ def check_averages(model: nn.Module) -> None:
 
 
 def _check_parameters(model: nn.Module, mesh: DeviceMesh) -> None:
+    """Check that torch can shard all parameters, without too much padding.
+
+    Raises:
+        ConfigError: if it cannot. The message names a group of ranks that fits.
+    """
     for name, parameter in model.named_parameters():
         if parameter.ndim == 0:
             raise ConfigError(
@@ -179,6 +190,7 @@ def _check_parameters(model: nn.Module, mesh: DeviceMesh) -> None:
 
 
 def _padding(shape: torch.Size, ranks: int) -> int:
+    """Number of elements that torch adds to a parameter."""
     return padded_size(shape, ranks) - shape.numel()
 
 
@@ -188,6 +200,7 @@ def _is_costly(shape: torch.Size, shapes: dict[str, torch.Size], ranks: int) -> 
 
 
 def _offload_policy(sharding: Sharding, device_type: str) -> 'fsdp.OffloadPolicy':
+    """The policy of ``cpu_offload``, if the process group has a backend for the CPU."""
     if not sharding.cpu_offload:
         return fsdp.OffloadPolicy()
     # The norm of offloaded gradients is summed on the CPU.

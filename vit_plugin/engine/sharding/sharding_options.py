@@ -20,8 +20,8 @@ class Sharding:
 
     Attributes:
         group: the ranks that share one copy of the model. ``'all'`` are all ranks (FSDP).
-            ``'node'`` are the ranks of each machine, and a number are that many consecutive ranks
-            (HSDP). It must divide the number of ranks.
+            ``'node'`` are the ranks of each machine, and a number n are n consecutive ranks (HSDP).
+            The size of the group must divide the number of ranks.
         param_dtype: type in which the blocks and the stem are gathered and computed. Their outputs,
             and everything outside of them (norm, neck, head, losses), keep the type of the
             parameters. None changes nothing.
@@ -29,7 +29,7 @@ class Sharding:
         reshard_after_forward: whether the blocks' parameters are freed after the forward and
             gathered again for the backward. False takes more memory and less communication.
         cpu_offload: whether parameters, gradients and optimizer state stay in the memory of the
-            CPU.
+            CPU between their uses.
     """
 
     group: Literal['all', 'node'] | PositiveInt = 'all'
@@ -63,7 +63,12 @@ class Sharding:
 
 
 def _ranks_per_node() -> int:
-    """The number of ranks on each machine. Every rank must call this function."""
+    """The number of ranks on each machine. Every rank must call this function.
+
+    Raises:
+        ConfigError: if the numbers differ, or if the ranks of a machine are not consecutive.
+    """
+    # Launchers may start several "nodes" on one host, or hosts may share a name.
     node = socket.gethostname(), os.environ.get('GROUP_RANK'), os.environ.get('SLURM_NODEID')
     nodes: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(nodes, node)

@@ -63,12 +63,12 @@ class Cluster:
 
 
 def count_run_images(cfg: Mapping, global_batch: int, images: int | None = None) -> float | None:
-    """Number of images that a config trains on, repetitions included; None without a schedule.
+    """Number of images that a config trains on, repetitions included. None without a schedule.
 
     Args:
         cfg: the config.
         global_batch: images of an update on all GPUs, for schedules in iterations.
-        images: number of images in the training set; None for that of well-known data.
+        images: number of images in the training set; None to find it out by :func:`images_in`.
 
     Raises:
         ConfigError: if the schedule counts epochs and the size of the data set is unknown, or if
@@ -88,26 +88,32 @@ def count_run_images(cfg: Mapping, global_batch: int, images: int | None = None)
     number = images or images_in(dataset)
     if number is None:
         raise ConfigError(
-            f'The number of images in a {_kind(dataset)} is unknown; give --num-images NUMBER.'
+            f'The number of images in a {_type_name(dataset)} is unknown; give --num-images NUMBER.'
         )
     return loop['max_epochs'] * number
 
 
 def images_in(dataset: Mapping) -> int | None:
-    """The number of images of a data set, if its config or its list of images states it."""
+    """The number of images of a training set, or None if it is unknown.
+
+    It is known for a data set in ``DATASET_IMAGES``, for a list of images in a text file, and for a
+    ``stratified_subset`` of these.
+    """
     if 'fraction' in dataset:
-        whole, part = images_in(dataset['dataset']), dataset['fraction']
-        return whole and round(whole * (1 - part if dataset.get('rest') else part))
-    listed = Path(dataset.get('ann_file') or '')
-    if listed.suffix == '.txt' and listed.is_file():
-        return len(read_lines(listed))
-    if _kind(dataset) == 'Digits':
+        whole, fraction = images_in(dataset['dataset']), dataset['fraction']
+        if whole is None:
+            return None
+        return round(whole * (1 - fraction if dataset.get('rest') else fraction))
+    list_file = Path(dataset.get('ann_file') or '')
+    if list_file.suffix == '.txt' and list_file.is_file():
+        return len(read_lines(list_file))
+    type_name = _type_name(dataset)
+    if type_name == 'Digits':
         return DIGITS_IMAGES - math.ceil(DIGITS_IMAGES * dataset.get('val_fraction', 0.2))
-    return DATASET_IMAGES.get(_kind(dataset)) or DATASET_IMAGES.get(
-        Path(dataset.get('data_root') or '').name
-    )
+    folder = Path(dataset.get('data_root') or '').name
+    return DATASET_IMAGES.get(type_name) or DATASET_IMAGES.get(folder)
 
 
-def _kind(dataset: Mapping) -> str:
+def _type_name(dataset: Mapping) -> str:
     """The name of a data set's class."""
     return str(dataset.get('type')).rpartition('.')[2]

@@ -26,7 +26,7 @@ RECOMPUTING: dict[Recompute, str] = {
     'selective': ' with selective recomputing',
     True: ' with recomputing',
 }
-_planners: list['Planner'] = []  # set in a forked process
+_planners: list['Planner'] = []  # in a forked process, its one planner
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class PlannedLayout:
         return self.name + RECOMPUTING[self.recompute]
 
 
-def lay_out(
+def plan_layouts(
     cfg: Config,
     cluster: Cluster,
     batch: int,
@@ -80,25 +80,30 @@ def lay_out(
     """
     planner = Planner(cfg, cluster, batch, images, num_blocks(model))
     strategies = [name for name, sizes in planner.groups.items() if sizes]
-    layouts = [*product(strategies, find_recompute_modes(model))]
+    layouts = list(product(strategies, find_recompute_modes(model)))
     with ExitStack() as stack:
         if processes > 1 and sys.platform == 'linux':
             pool = ProcessPoolExecutor(
-                min(processes, len(layouts)), get_context('fork'), _begin, (planner,)
+                min(processes, len(layouts)),
+                mp_context=get_context('fork'),
+                initializer=_start_worker,
+                initargs=(planner,),
             )
             stack.callback(pool.shutdown, cancel_futures=True)  # after an error
-            planned = pool.map(_planned, layouts)
+            planned = pool.map(_plan_in_worker, layouts)
         else:
             planned = starmap(planner.row, layouts)
-        rows_and_notes = [*tqdm(planned, 'Planning', len(layouts), unit='layout')]
+        rows_and_notes = list(tqdm(planned, desc='Planning', total=len(layouts), unit='layout'))
     notes = dict.fromkeys(note for _, note in rows_and_notes if note)
-    return [row for row, _ in rows_and_notes if row], [*notes]
+    return [row for row, _ in rows_and_notes if row], list(notes)
 
 
 class Planner:
     """Plans one row after another. It keeps the forecast of each strategy.
 
-    Args: see :func:`lay_out`.
+    Args:
+        cfg, cluster, batch, images: see :func:`plan_layouts`.
+        num_layers: number of blocks of the model.
 
     Attributes:
         groups: the numbers of ranks that may share a model, by strategy, in order of trying.
@@ -119,54 +124,57 @@ class Planner:
         self._forecasts: dict[str, Forecast | None] = {}
 
     def row(self, strategy: str, recompute: Recompute) -> tuple[PlannedLayout | None, str | None]:
-        """The row, if this layout is possible, and notes on what could not be planned."""
+        """The row, if this layout is possible, and a note on what could not be planned."""
         if strategy not in self._forecasts:
             cluster = self._cluster
-            tried = (
+            candidates = (
                 Layout(cluster.gpus, cluster.gpus_per_node, group)
                 for group in self.groups[strategy]
             )
-            self._forecasts[strategy] = _first(
-                self._cfg, tried, self._num_layers, self._notes, strategy
+            self._forecasts[strategy] = _first_possible(
+                self._cfg, candidates, self._num_layers, self._notes, strategy
             )
         note = self._notes.get(strategy)
         if not (forecast := self._forecasts[strategy]):
             return None, note
         forecast.recompute(recompute)
-        return _row(strategy, forecast, self._cluster, recompute, self._batch, self._images), note
+        row = _make_row(strategy, forecast, self._cluster, recompute, self._batch, self._images)
+        return row, note
 
 
-def _begin(planner: Planner) -> None:
+def _start_worker(planner: Planner) -> None:
     """Prepare a forked process to plan."""
     _planners[:] = [planner]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process reports it, and ends this one
     torch.set_num_threads(1)  # libgomp's threads do not survive a fork
 
 
-def _planned(layout: tuple[str, Recompute]) -> tuple[PlannedLayout | None, str | None]:
+def _plan_in_worker(layout: tuple[str, Recompute]) -> tuple[PlannedLayout | None, str | None]:
     return _planners[0].row(*layout)
 
 
-def _first(
+def _first_possible(
     cfg: Config, layouts: Iterable[Layout], num_layers: int, notes: dict[str, str], strategy: str
 ) -> Forecast | None:
-    """The forecast of the first layout, in order of trying, that the model can be sharded in."""
+    """The forecast of the first layout, in order of trying, that the model can be sharded in.
+
+    The first error is added to ``notes``. None if no layout is possible.
+    """
     for layout in layouts:
         try:
             return Forecast(cfg, layout, equal_blocks(cfg, num_layers))
         except ConfigError as error:
-            of_group, of_optimizer = (
-                str(error).startswith(field) for field in ('sharding:', 'optim_wrapper.optimizer:')
-            )
-            if layout.group == 1 or not (of_group or of_optimizer):
+            is_of_sharding = str(error).startswith('sharding:')
+            is_of_optimizer = str(error).startswith('optim_wrapper.optimizer:')
+            if layout.group == 1 or not (is_of_sharding or is_of_optimizer):
                 raise
             notes.setdefault(strategy, str(error))
-            if of_optimizer:  # regardless of the group
+            if is_of_optimizer:  # it would fail with any group
                 return None
     return None
 
 
-def _row(
+def _make_row(
     strategy: str,
     forecast: Forecast,
     cluster: Cluster,
@@ -174,33 +182,38 @@ def _row(
     batch: int,
     images: float | None,
 ) -> PlannedLayout:
-    memory, work, step = forecast.memory(batch), forecast.at(batch)['work',], forecast.steps[0]
+    """The row of a forecast at a batch."""
+    memory, work, step = forecast.memory(batch), forecast.cost(batch)['work',], forecast.steps[0]
     forwards, group = step.forwards, step.layout.group
     arithmetic, messages = cluster.arithmetic_s(work['flops']), cluster.messages_s(work)
     seconds = max(arithmetic, messages)
+    days = None
+    if images is not None:
+        steps = images / (batch * forwards * cluster.gpus)
+        days = steps * seconds / SECONDS_PER_DAY
     return PlannedLayout(
-        f'{strategy} of {group}' if group > 1 else strategy,
-        recompute,
-        dict(memory),
-        memory.total(),
-        forecast.memory(1).total(),
-        forecast.largest_batch(cluster.memory, batch),
-        {link: work[link] for link in ('within', 'between')},
-        work['flops'] / batch / forwards,
-        arithmetic,
-        messages,
-        seconds,
-        None
-        if images is None
-        else images / (batch * forwards * cluster.gpus) * seconds / SECONDS_PER_DAY,
+        name=f'{strategy} of {group}' if group > 1 else strategy,
+        recompute=recompute,
+        memory=dict(memory),
+        peak=memory.total(),
+        least_peak=forecast.memory(1).total(),
+        largest_batch=forecast.largest_batch(cluster.memory, near=batch),
+        traffic={link: work[link] for link in ('within', 'between')},
+        flops=work['flops'] / batch / forwards,
+        arithmetic_s=arithmetic,
+        messages_s=messages,
+        step_s=seconds,
+        days=days,
     )
 
 
-def best(rows: Sequence[PlannedLayout], memory: int) -> PlannedLayout:
-    """The fastest layout among those that fit into ``memory`` bytes.
+def choose_layout(rows: Sequence[PlannedLayout], memory: int) -> PlannedLayout:
+    """The fastest layout among those that fit into ``memory`` bytes with the planned batch.
+
+    If there are none, the fastest among those that fit with a smaller batch.
 
     Raises:
-        ConfigError: if none fits even with a single image, with the missing memory.
+        ConfigError: if none fits even with a single image. The message names the missing memory.
     """
     fitting = [row for row in rows if row.largest_batch]
     if not fitting:
@@ -211,5 +224,5 @@ def best(rows: Sequence[PlannedLayout], memory: int) -> PlannedLayout:
             f'GiB more than the usable {memory / GIB:.2f}; take GPUs with more memory, more GPUs, '
             'or a smaller model.'
         )
-    now = [row for row in fitting if row.peak <= memory]
-    return min(now or fitting, key=lambda row: row.step_s)
+    fitting_batch = [row for row in fitting if row.peak <= memory]
+    return min(fitting_batch or fitting, key=lambda row: row.step_s)

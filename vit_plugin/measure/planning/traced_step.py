@@ -31,8 +31,8 @@ from vit_plugin.models.layers.recompute import Recompute
 
 from .tracing import END_BLOCKS, Peaks, Work, memory_tracker
 
-# Cost of a step: bytes by kind at the peak of each segment, and the operations and traffic of
-# ('work', ).
+# Cost of a step. By segment, see :class:`~.tracing.Peaks`: the bytes by kind at its peak. By
+# ('work', ): the operations and the traffic of the whole step.
 Cost = dict[tuple, Counter[str]]
 
 
@@ -65,9 +65,10 @@ def pretended_ranks(number: int, rank: int = 0) -> Iterator[None]:
         yield
     finally:
         dist.destroy_process_group()
-        # torch caches sharding decisions by the shape of the mesh. These would be for the pretended
-        # rank.
-        getattr(debug, '_clear_sharding_prop_cache', lambda: None)()
+        # torch caches sharding decisions by the shape of the mesh. Those for the pretended rank
+        # would be used for a real one.
+        if hasattr(debug, '_clear_sharding_prop_cache'):
+            debug._clear_sharding_prop_cache()
 
 
 class TracedStep:
@@ -78,9 +79,12 @@ class TracedStep:
         layout: how the run is laid out. Its ranks must be pretended, see :func:`pretended_ranks`.
         num_layers: number of blocks; None for those of the config.
 
+    Attributes:
+        forwards: number of forwards before an update, more than 1 with gradient accumulation.
+
     Raises:
-        ConfigError: if the model is not a classifier on our backbone, or cannot be sharded like
-            this.
+        ConfigError: if the model is not a classifier on a supported backbone, see
+            :func:`build_classifier`, or cannot be sharded in this layout.
     """
 
     def __init__(self, cfg: Config, layout: Layout, num_layers: int | None = None) -> None:
@@ -93,18 +97,19 @@ class TracedStep:
                 raise ConfigError(
                     'sharding.cpu_offload=True is not planned: leave it out for the plan.'
                 )
-            shard(self.model, Sharding(**options), 'cpu')
+            shard(self.model, Sharding(**options), device_type='cpu')
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
         with self.fake:
             self.model.to_empty(device='cpu').train()
             self.wrapper = build_optim_wrapper(
                 self.model, planned_optim_wrapper(cfg, layout.device)
             )
-        self.wrapper.begin()  # fake tensors have no values to read
-        self.wrapper.initialize_count_status(self.model, 0, 1 << 40)
+        self.wrapper.defer_grad_norm()  # fake tensors have no values to read
+        # The number of iterations only has to be larger than any that is traced.
+        self.wrapper.initialize_count_status(self.model, init_counts=0, max_counts=1 << 40)
         self.forwards = getattr(self.wrapper, '_accumulative_counts', 1)
         self.amp_dtype = getattr(self.wrapper, 'cast_dtype', None)
-        if layout.device == 'cuda' and self.amp_dtype:  # autocast computes norms in float32 there
+        if layout.device == 'cuda' and self.amp_dtype:  # CUDA's autocast has norms in float32
             for module in self.model.modules():
                 if isinstance(module, (nn.LayerNorm, nn.GroupNorm)):
                     module.register_forward_pre_hook(lambda _, args: (args[0].float(), *args[1:]))
@@ -124,14 +129,15 @@ class TracedStep:
     def cost(self, batch: int) -> Cost:
         """The cost of a step with this many images on the rank.
 
-        Raises a ``ConfigError`` if torch's trackers record no memory.
+        Raises:
+            ConfigError: if torch's trackers record no memory.
         """
         work = Work(self.fake, self.layout.gpus_per_node)
         memory = memory_tracker(self.model, self.wrapper.optimizer, num_blocks(self.model))
         with self.fake, memory, work:
-            model, buckets = self.model, 0
+            model, bucket_bytes = self.model, 0
             if self.layout.group == 1 < self.layout.gpus:
-                model, buckets = self._replicated()
+                model, bucket_bytes = self._wrap_in_ddp()
             self._run(model, batch, memory)
         if not memory.peaks:
             raise ConfigError(
@@ -140,15 +146,16 @@ class TracedStep:
             )
         for parameter in self.model.parameters():
             parameter.grad = None
-        averages = any(
-            'EMAHook' in str(hook['type']) for hook in self.cfg.get('custom_hooks') or ()
-        )
-        averaged = averages * sum(map(_bytes, (*self.model.parameters(), *self.model.buffers())))
-        for held in memory.peaks.values():
-            held.update(activations=-buckets, gathered=buckets, ema=averaged)
+        ema_bytes = 0
+        if any('EMAHook' in str(hook['type']) for hook in self.cfg.get('custom_hooks') or ()):
+            ema_bytes = sum(map(_bytes, (*self.model.parameters(), *self.model.buffers())))
+        for sizes in memory.peaks.values():
+            # The trackers count DDP's buckets as activations.
+            sizes.update(activations=-bucket_bytes, gathered=bucket_bytes, ema=ema_bytes)
         return {**memory.peaks, ('work',): Counter(flops=work.flops, **work.traffic)}
 
     def _run(self, model: nn.Module, batch: int, memory: Peaks | None = None) -> None:
+        """Run the forwards, the backwards and the update of one step."""
         backbone = self.model.backbone
         for _ in range(self.forwards):
             if memory:
@@ -160,21 +167,21 @@ class TracedStep:
             # for.
             with (
                 self.wrapper.optim_context(model),
-                torch.autocast('cpu', self.amp_dtype, bool(self.amp_dtype)),
+                torch.autocast('cpu', self.amp_dtype, enabled=bool(self.amp_dtype)),
             ):
                 losses = model(images, [labels], mode='loss')
             loss, _ = self.model.parse_losses(losses)
             del images, losses
-            what = 'sharded parameters' if self.layout.group > 1 else 'fake tensors'
-            kind = type(self.wrapper.optimizer).__name__
+            tensors = 'sharded parameters' if self.layout.group > 1 else 'fake tensors'
+            class_name = type(self.wrapper.optimizer).__name__
             with rejecting(
-                f'optim_wrapper.optimizer: {kind} does not step {what}',
+                f'optim_wrapper.optimizer: {class_name} does not step {tensors}',
                 'leave out fused=True, or plan with AdamW',
                 (DataDependentOutputException, NotImplementedError),
             ):
                 self.wrapper.update_params(loss)
 
-    def _replicated(self) -> tuple[nn.Module, int]:
+    def _wrap_in_ddp(self) -> tuple[nn.Module, int]:
         """The model in DDP, and the bytes of its buckets, which copy the gradients."""
         options = {
             key: value
@@ -187,15 +194,17 @@ class TracedStep:
         model.register_comm_hook(None, _all_reduce)
         if options.get('gradient_as_bucket_view'):
             return model, 0
-        trained = (part for part in self.model.parameters() if part.requires_grad)
+        trained = (parameter for parameter in self.model.parameters() if parameter.requires_grad)
         return model, sum(map(_bytes, trained))
 
 
 def _bytes(tensor: Tensor) -> int:
+    """The size of a tensor on this rank."""
     return (tensor.to_local() if isinstance(tensor, DTensor) else tensor).nbytes
 
 
 def _all_reduce(_: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
+    """DDP's communication hook, in Python, so that the trackers see the collective."""
     dist.all_reduce(bucket.buffer())
     done: torch.futures.Future[Tensor] = torch.futures.Future()
     done.set_result(bucket.buffer())
@@ -224,8 +233,10 @@ def build_classifier(
         )
     backbone = model.get('backbone') or {}
     with MODELS.switch_scope_and_registry(cfg.get('default_scope') or 'mmpretrain') as registry:
-        kind = registry.get(str(backbone.get('type'))) or object
-        if 'head' not in model or not issubclass(kind, (VisionTransformer, WrappedBackbone)):
+        backbone_class = registry.get(str(backbone.get('type'))) or object
+        if 'head' not in model or not issubclass(
+            backbone_class, (VisionTransformer, WrappedBackbone)
+        ):
             raise ConfigError(
                 f'model: {model.get("type")} is not a classifier on a '
                 'vit_plugin.VisionTransformer, TransformersBackbone or TimmBackbone, and only '
@@ -239,13 +250,15 @@ def build_classifier(
     if num_layers is not None:
         blocks = list(built.backbone.blocks)
         built.backbone.blocks = Encoder(
-            blocks[:END_BLOCKS] + blocks[END_BLOCKS - num_layers :], (num_layers - 1,), recompute
+            blocks[:END_BLOCKS] + blocks[END_BLOCKS - num_layers :],
+            out_indices=(num_layers - 1,),
+            with_cp=recompute,
         )
     return built
 
 
 def num_blocks(model: nn.Module) -> int:
-    """The number of blocks of an encoder of one width; 0 for another library's module."""
+    """The number of blocks of an encoder of one width, or 0 for another library's module."""
     return len(getattr(model.backbone, 'blocks', ()))
 
 
@@ -261,23 +274,30 @@ def find_recompute_modes(model: nn.Module) -> tuple[Recompute, ...]:
 
 
 def compute_dtype(cfg: Config) -> str:
-    """The dtype of products: by mixed precision or the gathered parameters, else float32."""
-    amp = str(cfg.optim_wrapper.get('type')).endswith('AmpOptimWrapper')
-    return 'bfloat16' if amp or (cfg.get('sharding') or {}).get('param_dtype') else 'float32'
+    """The dtype of matrix products: bfloat16 by mixed precision or sharding, else float32."""
+    is_mixed = str(cfg.optim_wrapper.get('type')).endswith('AmpOptimWrapper')
+    if is_mixed or (cfg.get('sharding') or {}).get('param_dtype'):
+        return 'bfloat16'
+    return 'float32'
 
 
 def planned_optim_wrapper(cfg: Config, device: str) -> dict:
     """The optimizer wrapper of a config, adapted to act on fake CPU tensors as on the device."""
     wrapper = copy.deepcopy(cfg.optim_wrapper.to_dict())
     register_optimizer(wrapper)
-    amp = str(wrapper.get('type', 'OptimWrapper')).endswith('AmpOptimWrapper')
-    wrapper['type'] = 'vit_plugin.AmpOptimWrapper' if amp else 'vit_plugin.OptimWrapper'
-    if amp:
-        wrapper['dtype'] = 'bfloat16'  # CPUs lack float16; the size is the same
+    if str(wrapper.get('type', 'OptimWrapper')).endswith('AmpOptimWrapper'):
+        wrapper['type'] = 'vit_plugin.AmpOptimWrapper'
+        wrapper['dtype'] = 'bfloat16'  # CPUs lack float16, which has the same size
         wrapper.pop('loss_scale', None)
+    else:
+        wrapper['type'] = 'vit_plugin.OptimWrapper'
     optimizer = wrapper['optimizer']
-    kind = getattr(torch.optim, str(optimizer['type']), None)
-    chosen = any(optimizer.get(name) for name in ('fused', 'differentiable'))
-    if device == 'cuda' and kind and not chosen and 'foreach' in inspect.signature(kind).parameters:
+    optimizer_class = getattr(torch.optim, str(optimizer['type']), None)
+    takes_foreach = (
+        optimizer_class is not None
+        and 'foreach' in inspect.signature(optimizer_class).parameters
+        and not any(optimizer.get(name) for name in ('fused', 'differentiable'))
+    )
+    if device == 'cuda' and takes_foreach:
         optimizer.setdefault('foreach', True)  # torch's own choice on CUDA
     return wrapper

@@ -1,4 +1,4 @@
-"""Time and memory of a step, by torch's trackers.
+"""Operations, traffic and memory of a step, by torch's trackers.
 
 No other file uses ``torch.distributed._tools``.
 """
@@ -32,8 +32,8 @@ except ImportError as error:
         f'lacks them ({error}); install another torch.'
     ) from error
 
-# The trackers' kinds of memory -> the plan's columns.
-KIND = {
+# The trackers' kinds of memory -> the plan's columns, which are MEMORY_KINDS.
+COLUMN_OF_KIND = {
     'Parameter': 'parameters',
     'Sharded Param': 'parameters',
     'Buffer': 'parameters',
@@ -51,18 +51,20 @@ KIND = {
     'Temp': 'activations',
 }
 MEMORY_KINDS = ('parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations')
-block_of = cache(re.compile(r'\.backbone\.blocks\.(\d+)$').search)  # a module's full name
+# A module's full name -> the match of a block, with its number, or None.
+match_block = cache(re.compile(r'\.backbone\.blocks\.(\d+)$').search)
 # Blocks at either end that differ from the others: several, because of FSDP's prefetching.
 END_BLOCKS = 2
-SENDS = collective_ops - sync_ops
-READS = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
+SENDING_OPS = collective_ops - sync_ops
+# Operators that read a value.
+READING_OPS = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
 
 
 class Work(TorchDispatchMode):
     """Counts operations and communication. Within it, reading a value of a fake tensor returns 1.
 
     Args:
-        fake: the fake mode whose tensors count. DTensor infers shapes in another one.
+        fake: the fake mode whose operations count. DTensor infers shapes in another one.
         gpus_per_node: number of ranks on a machine.
 
     Attributes:
@@ -88,21 +90,22 @@ class Work(TorchDispatchMode):
         try:
             out = func(*args, **kwargs)
         except DataDependentOutputException:
-            if func not in READS:
+            if func not in READING_OPS:
                 raise
             return 1.0 if args[0].is_floating_point() else 1
-        counts, sends = func._overloadpacket in flop_registry, func in SENDS
-        if (counts or sends) and active_fake_mode() is self.fake:
-            if counts:
+        has_flops, sends = func._overloadpacket in flop_registry, func in SENDING_OPS
+        if (has_flops or sends) and active_fake_mode() is self.fake:
+            if has_flops:
                 self.flops += flop_registry[func._overloadpacket](*args, **kwargs, out_val=out)
             if sends:
-                self._send(func, out, args, kwargs)
+                self._count_traffic(func, out, args, kwargs)
         return out
 
-    def _send(self, func: Any, out: Any, args: tuple, kwargs: Any) -> None:
+    def _count_traffic(self, func: Any, out: Any, args: tuple, kwargs: Any) -> None:
+        """Add the bytes that this rank receives in a collective."""
         ranks = dist.get_process_group_ranks(CollectiveOp.get_process_group(func, args))
         machines = len({rank // self.gpus_per_node for rank in ranks})
-        # Traffic on the links between the ranks.
+        # An all-reduce is a reduce-scatter and an all-gather.
         crossings = 2 if 'allreduce' in func.__name__.replace('_', '') else 1
         size = crossings * CollectiveOp.get_comm_tensor_size(func, out, args, kwargs)
         self.traffic['between'] += size * (machines - 1) // len(ranks)
@@ -113,10 +116,12 @@ class Work(TorchDispatchMode):
 class Peaks(MemTracker):
     """torch's tracker with a peak for each segment of a step, in place of one for each module.
 
-    Segments are the forward and the backward of the blocks at either end, of those in the middle,
-    and the update. What comes between two blocks belongs to the one before.
+    Segments are the forward and the backward of each block at either end, those of all blocks in
+    the middle, and the update. What runs between two segments counts for the first.
 
-    ``peaks`` are the bytes by kind at the peak of each segment.
+    Attributes:
+        num_layers: number of blocks, set before the step.
+        peaks: the bytes by kind at the peak of each segment.
     """
 
     num_layers = 0
@@ -134,23 +139,27 @@ class Peaks(MemTracker):
         return super()._track_module_params_and_buffers(module, install_grad_hooks)
 
     def _update_peak_stats(self, peak_state: Any) -> None:
+        """Find the current segment, and record the memory in use if it is the segment's peak."""
+        matches = map(match_block, self._mod_tracker.parents)
         if self._in_opt:
             self._segment = ('update',)
-        elif active := next(filter(None, map(block_of, self._mod_tracker.parents)), None):
-            i = int(active[1])
-            position: int | str = i
-            if END_BLOCKS <= i < self.num_layers - END_BLOCKS:
+        elif block := next(filter(None, matches), None):
+            number = int(block[1])
+            # Blocks at the end are counted from it, so that models of two depths share segments.
+            position: int | str = number
+            if END_BLOCKS <= number < self.num_layers - END_BLOCKS:
                 position = 'middle'
-            elif i >= END_BLOCKS:
-                position = i - self.num_layers
+            elif number >= END_BLOCKS:
+                position = number - self.num_layers
             self._segment = ('backward' if self._mod_tracker.is_bw else 'forward', position)
-        now: list[dict[Any, int]] = list(self._curr_mem_snap.values())  # for each device
-        if sum(sizes['Total'] for sizes in now) > self.peaks[self._segment].total():
-            self.peaks[self._segment] = held = Counter(dict.fromkeys(MEMORY_KINDS, 0))
-            for kind, size in (
-                pair for sizes in now for pair in sizes.items() if pair[0] != 'Total'
-            ):
-                held[KIND[kind.value]] += size
+        by_device: list[dict[Any, int]] = list(self._curr_mem_snap.values())
+        if sum(sizes['Total'] for sizes in by_device) > self.peaks[self._segment].total():
+            peak = Counter(dict.fromkeys(MEMORY_KINDS, 0))
+            for sizes in by_device:
+                for kind, size in sizes.items():
+                    if kind != 'Total':
+                        peak[COLUMN_OF_KIND[kind.value]] += size
+            self.peaks[self._segment] = peak
 
 
 class ShardedPeaks(Peaks, FSDPMemTracker):

@@ -13,8 +13,9 @@ from ..stems import Stem
 class LayeredBackbone(LoadableBackbone):
     """Base class of a backbone made of a stem, tokens with positions, blocks and a norm.
 
-    It implements :class:`~vit_plugin.models.protocol.Backbone` for the modules that a subclass has
-    built, and computes nothing itself.
+    It implements :class:`~vit_plugin.models.protocol.Backbone` and computes nothing itself. A
+    subclass sets the attributes below in its constructor, and also ``drop_after_pos``, ``rope`` and
+    ``norm_pre``. Then it calls ``_freeze``.
     """
 
     patch_embed: Stem
@@ -49,7 +50,9 @@ class LayeredBackbone(LoadableBackbone):
     def channels(self) -> tuple[int, ...]:
         """Channels of each output."""
         of_stem = (self.patch_embed.feature_channels[i] for i in self.stem_maps)
-        width = self.embed_dims * (1 + (self.out_type == 'pyramid_cls'))
+        width = self.embed_dims
+        if self.out_type == 'pyramid_cls':  # the class token is appended to each patch
+            width *= 2
         return (*of_stem, *(width for _ in self.out_indices))
 
     @property
@@ -63,20 +66,20 @@ class LayeredBackbone(LoadableBackbone):
 
         timm's models have the same method.
         """
-        inside = (
+        tables = (
             name
             for name, _ in self.named_parameters()
             if name.startswith('rope.') or name.endswith(BIAS_TABLE)
         )
-        return {*self.prefix_tokens, 'pos_embed', *inside}
+        return {*self.prefix_tokens, 'pos_embed', *tables}
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter and the number of depths, for layer-wise decay.
 
         Depth 0 is next to the image. A CNN's root and each of its stages have a depth of their own.
-        The projection to tokens, the class token and the positions share one depth. Each block has
-        its own. The final norm and all parameters outside the backbone are last. For a pure ViT
-        these are MMPretrain's numbers.
+        The projection to tokens, the tokens before the patches, the positions and the norm before
+        the blocks share one depth. Each block has its own. The final norm and all parameters
+        outside the backbone are last. For a pure ViT these are MMPretrain's numbers.
 
         Args:
             param_name: full name of the parameter.
@@ -116,8 +119,8 @@ class LayeredBackbone(LoadableBackbone):
         if self.patch_embed.frozen:
             self.patch_embed.eval()
         if self.frozen_stages >= 0:
-            before = (self.patch_embed, self.drop_after_pos, self.rope, self.norm_pre)
-            for part in (*before, *self.blocks[: self.frozen_stages]):
+            before_blocks = (self.patch_embed, self.drop_after_pos, self.rope, self.norm_pre)
+            for part in (*before_blocks, *self.blocks[: self.frozen_stages]):
                 part.eval()
         return self
 
@@ -128,22 +131,24 @@ class LayeredBackbone(LoadableBackbone):
         stages = self.frozen_stages
         if stages < 0:
             return
-        depths = self.patch_embed.num_depths + stages + (stages == self.num_layers)
+        depths = self.patch_embed.num_depths + stages
+        if stages == self.num_layers:
+            depths += 1  # the final norm
         for name, parameter in self.named_parameters():
             if self.get_layer_depth(name)[0] < depths:
                 parameter.requires_grad = False
 
 
-def read_frozen_stages(frozen_stages: int | str, most: int, model: str = 'this arch') -> int:
+def read_frozen_stages(frozen_stages: int | str, num_stages: int, model: str = 'this arch') -> int:
     """The number of frozen stages, which may be ``'all'``.
 
     Raises:
-        ConfigError: if the number is out of range.
+        ConfigError: if the number is larger than ``num_stages``.
     """
-    number = most if frozen_stages == 'all' else int(frozen_stages)
-    if number > most:
+    number = num_stages if frozen_stages == 'all' else int(frozen_stages)
+    if number > num_stages:
         raise ConfigError(
-            f'frozen_stages={number} is out of range: -1 (none) to {most} (all) for {model}.'
+            f'frozen_stages={number} is out of range: -1 (none) to {num_stages} (all) for {model}.'
         )
     return number
 

@@ -65,8 +65,9 @@ class VisionTransformer(LayeredBackbone):
             positions and the norm before the blocks. k > 0 also freezes the first k blocks. If
             these are all blocks of the arch, the final norm is frozen too; ``'all'`` is the same.
             Frozen parts stay in eval mode.
-        with_cp: True recomputes blocks in the backward pass to save memory. ``'selective'`` keeps
-            the results of matrix products, convolutions and attention, and recomputes the rest.
+        with_cp: activation checkpointing. True recomputes blocks in the backward pass.
+            ``'selective'`` keeps the results of matrix products, convolutions and attention, and
+            recomputes the rest.
         init_cfg: MMEngine's initialization config. By default the weights are initialized as in the
             authors' code. ``dict(type='Pretrained', checkpoint=True)`` loads timm's weights that
             ``arch`` names.
@@ -113,7 +114,7 @@ class VisionTransformer(LayeredBackbone):
     ) -> None:
         super().__init__(init_cfg, arch)
         sizes = parse_arch(arch)
-        self.arguments = given = sizes.complete(
+        self.arguments = arguments = sizes.complete(
             img_size=img_size,
             pos_embed=pos_embed,
             with_cls_token=with_cls_token,
@@ -121,19 +122,19 @@ class VisionTransformer(LayeredBackbone):
             numerics=numerics,
             out_type=out_type,
         )
-        options, block_options = read_options(given.encoder, sizes.num_layers)
+        options, block_options = read_options(arguments.encoder, sizes.num_layers)
         self.embed_dims, self.num_layers = sizes.embed_dims, sizes.num_layers
         self.num_heads = sizes.num_heads
-        self.numerics = get_numerics(given.numerics)
-        self.img_size = to_2tuple(given.img_size)
+        self.numerics = get_numerics(arguments.numerics)
+        self.img_size = to_2tuple(arguments.img_size)
         self.out_indices = read_out_indices(out_indices, self.num_layers)
-        self.out_type = given.out_type
+        self.out_type = arguments.out_type
         self.frozen_stages = read_frozen_stages(frozen_stages, self.num_layers)
-        self._build_prefix(given.with_cls_token, options)
+        self._build_prefix(arguments.with_cls_token, options)
         check_out_type(self.out_type, self.prefix_tokens)
         self.patch_embed = self._build_stem(sizes.patch_embed, patch_embed or {}, with_cp)
         grid = self.patch_embed.native_grid(self.img_size)
-        relative = self._build_positions(given.pos_embed, grid)
+        relative = self._build_positions(arguments.pos_embed, grid)
         self.drop_after_pos = nn.Dropout(drop_rate)
         self.norm_pre, self.norm = (
             build_norm(self.numerics.norm_cfg, self.embed_dims) if has_norm else nn.Identity()
@@ -150,13 +151,13 @@ class VisionTransformer(LayeredBackbone):
             relative=relative,
             rotary_planes=self.rope.planes,
         )
-        built = [TransformerBlock(cfg) for cfg in cfgs[: self.out_indices[-1] + 1]]
-        self.blocks = Encoder(built, self.out_indices, with_cp)
+        blocks = [TransformerBlock(cfg) for cfg in cfgs[: self.out_indices[-1] + 1]]
+        self.blocks = Encoder(blocks, self.out_indices, with_cp)
         self.reset_parameters()
         self._freeze()
 
     def _build_prefix(self, with_cls_token: bool, options: EncoderOptions) -> None:
-        """The learned tokens before the patches, one parameter for each kind."""
+        """Build the learned tokens before the patches, one parameter for each kind."""
         counts = dict(
             cls_token=int(with_cls_token),
             dist_token=options.dist_token,
@@ -171,7 +172,7 @@ class VisionTransformer(LayeredBackbone):
     def _build_stem(
         self, default: Mapping[str, Any], patch_embed: Mapping[str, Any], with_cp: Recompute
     ) -> Stem:
-        """The stem, which must have one grid if the outputs are maps."""
+        """Build the stem. It must have one patch size if the outputs are maps."""
         stem = build_stem(
             default,
             patch_embed,
@@ -185,9 +186,9 @@ class VisionTransformer(LayeredBackbone):
         return stem
 
     def _build_positions(self, pos_embed: Any, grid: Grid) -> RelativePositions | None:
-        """Build the position table, and rotary or shared positions.
+        """Build the position table, and rotary or shared relative positions.
 
-        Returns the positions within each block.
+        Returns the relative positions of the blocks, or None.
         """
         self.position, form, rotary = build_positions(
             pos_embed, grid, self.embed_dims, self.num_prefix_tokens

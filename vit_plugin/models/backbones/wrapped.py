@@ -40,7 +40,7 @@ class WrappedBackbone(LoadableModule):
         """The library's own linear classifier: its config, and its weights by the library's names.
 
         Args:
-            weight, bias: the linear layer (num_classes, C), (num_classes, ).
+            weight, bias: the linear layer (num_classes, C), (num_classes,).
 
         Raises:
             ConfigError: if the library has no such classifier.
@@ -48,7 +48,7 @@ class WrappedBackbone(LoadableModule):
         raise NotImplementedError
 
     def recompute(self, with_cp: bool) -> None:
-        """Recompute activations in the backward pass, or keep them.
+        """Turn activation checkpointing on or off.
 
         Raises:
             ConfigError: if the library does not support that for this model.
@@ -68,22 +68,22 @@ class WrappedBackbone(LoadableModule):
         return self
 
     def check_out_indices(
-        self, out_indices: int | Sequence[int], number: int, what: str
+        self, out_indices: int | Sequence[int], num_outputs: int, description: str
     ) -> set[int]:
         """The requested outputs, counted from 0.
 
         Args:
-            out_indices: their numbers. Negative ones count from the last.
-            number: number of outputs.
-            what: what the outputs are, with the name of the model.
+            out_indices: their indices. Negative ones count from the last.
+            num_outputs: number of outputs.
+            description: what the outputs are, with the name of the model, for the message.
 
         Raises:
-            ConfigError: if one is out of range.
+            ConfigError: if an index is out of range.
         """
-        given = [out_indices] if isinstance(out_indices, int) else out_indices
-        if not all(-number <= index < number for index in given):
+        indices = [out_indices] if isinstance(out_indices, int) else out_indices
+        if not all(-num_outputs <= index < num_outputs for index in indices):
             raise ConfigError(
-                f'{type(self).__name__}: out_indices={out_indices} is out of range: {what}, '
-                f'{-number} to {number - 1}.'
+                f'{type(self).__name__}: out_indices={out_indices} is out of range: '
+                f'{description}, {-num_outputs} to {num_outputs - 1}.'
             )
-        return {index % number for index in given}
+        return {index % num_outputs for index in indices}

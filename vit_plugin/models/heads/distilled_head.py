@@ -36,7 +36,8 @@ class DistilledViTClsHead(ViTClsHead):
     list in MMPretrain's form ends with the two, (B, in_channels) each.
 
     Raises:
-        ConfigError: in the forward, if the features lack one of the two tokens.
+        ConfigError: in the forward, if the features lack one of the two tokens, or have a width
+            other than ``in_channels``.
     """
 
     def __init__(
@@ -89,20 +90,21 @@ class DistilledViTClsHead(ViTClsHead):
         labeled, distilled = self.classify(feats)
         losses = self._get_loss(labeled, data_samples, **kwargs)
         if self.distillation == 'none':
-            second = self._get_loss(distilled, data_samples, **kwargs)['loss']
+            distillation_loss = self._get_loss(distilled, data_samples, **kwargs)['loss']
         elif teacher is None:
             raise ConfigError(
                 f'distillation={self.distillation!r} needs a teacher: train in a '
                 "vit_plugin.Distiller, or set distillation='none'."
             )
         else:
-            second = compare_logits(distilled, teacher, self.tau, self.distillation)
+            distillation_loss = compare_logits(distilled, teacher, self.tau, self.distillation)
         losses['loss'] = (1 - self.alpha) * losses['loss']
-        losses['loss_distillation'] = self.alpha * second
+        losses['loss_distillation'] = self.alpha * distillation_loss
         return losses
 
 
 def _tokens(feats: Features) -> Tensor:
+    """Tokens (B, N, C), of which the first two are the class and the distillation token."""
     last = feats[-1]
     return torch.stack(tuple(last[-2:]), dim=1) if isinstance(last, (list, tuple)) else last
 

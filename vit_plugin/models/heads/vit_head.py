@@ -28,8 +28,8 @@ class ViTClsHead(ClsHead):
         in_channels: width of the feature from the backbone or neck.
         hidden_dim: width of the pre-logits layer, as in pre-training. None means no such layer.
         act_cfg: activation after the pre-logits, tanh in the paper.
-        prior_prob: the probability of each class at the start, for a sigmoid loss
-            (arXiv:1708.02002, Section 3.3). None means that the bias starts at zero.
+        prior_prob: the probability of each class at the start, for a sigmoid loss such as the focal
+            loss (arXiv:1708.02002, Section 3.3). None means that the bias starts at zero.
         init_cfg: MMEngine's initialization config. By default, as in the authors' code, the
             classifier starts at zero and the pre-logits have flax's default initialization.
         **kwargs: ``loss``, ``topk``, ``cal_acc`` of MMPretrain's ``ClsHead``.
@@ -38,8 +38,8 @@ class ViTClsHead(ClsHead):
     entry if it is a list in MMPretrain's format, such as [patch tokens, class token].
 
     Raises:
-        ConfigError: if the loss is for another number of classes. In the forward, if the feature is
-            not ``in_channels`` wide.
+        ConfigError: if the loss is for a different number of classes, or if ``topk`` exceeds it. In
+            the forward, if the feature is not ``in_channels`` wide.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ViTClsHead(ClsHead):
         self.reset_parameters()
 
     def _check_loss(self, num_classes: int) -> None:
-        """Compare the losses, nested ones included, with the number of classes."""
+        """Raise a ``ConfigError`` if a loss, maybe nested, is for a different number of classes."""
         for loss in self.loss_module.modules():
             lengths = dict(
                 num_classes=getattr(loss, 'num_classes', None),

@@ -26,9 +26,8 @@ class Attention(nn.Module):
         self.head_dims = width // cfg.num_heads
         self.attn_drop_rate = cfg.attn_drop_rate
         self.qkv = build_qkv(cfg)
-        self.q_norm, self.k_norm = (
-            build_norm(norm_cfg, self.head_dims) if cfg.qk_norm else nn.Identity() for _ in range(2)
-        )
+        self.q_norm = build_norm(norm_cfg, self.head_dims) if cfg.qk_norm else nn.Identity()
+        self.k_norm = build_norm(norm_cfg, self.head_dims) if cfg.qk_norm else nn.Identity()
         self.norm = build_norm(norm_cfg, width) if cfg.attn_norm else nn.Identity()
         self.proj = nn.Linear(width, width, bias=cfg.proj_bias)
         self.drop = nn.Dropout(cfg.drop_rate)
@@ -37,8 +36,8 @@ class Attention(nn.Module):
     def reset_parameters(self) -> None:
         """Initialize as the authors do, who have separate layers for query, key and value."""
         width = self.proj.in_features
-        others = (len(self.qkv.weight) - width) // 2
-        for weight in (*self.qkv.weight.split((width, others, others)), self.proj.weight):
+        kv_width = (len(self.qkv.weight) - width) // 2
+        for weight in (*self.qkv.weight.split((width, kv_width, kv_width)), self.proj.weight):
             nn.init.xavier_uniform_(weight)
         for bias in (self.qkv.bias, self.proj.bias):
             if bias is not None:
@@ -108,9 +107,9 @@ class Attention(nn.Module):
         masked = F.scaled_dot_product_attention(
             q[:, :, :rows], k, v, attn_mask=mask, dropout_p=drop_rate
         )
-        others = F.scaled_dot_product_attention(q[:, :, rows:], k, v, dropout_p=drop_rate)
-        return torch.cat((masked, others), dim=2)
+        unmasked = F.scaled_dot_product_attention(q[:, :, rows:], k, v, dropout_p=drop_rate)
+        return torch.cat((masked, unmasked), dim=2)
 
     def output(self, x: Tensor) -> Tensor:
-        """Attended values (B, heads, N, head_dims) -> tokens (B, N, embed_dims)."""
+        """Outputs of the heads (B, heads, N, head_dims) -> tokens (B, N, embed_dims)."""
         return self.drop(self.proj(self.norm(x.transpose(1, 2).flatten(2))))

@@ -19,8 +19,8 @@ class AttentionPool(nn.Module):
     Args:
         embed_dims: width of the tokens.
         num_heads: number of heads; must divide the width.
-        feedforward_channels: width of the MLP. The default is four times the width of the tokens. 0
-            for no MLP.
+        feedforward_channels: width of the MLP. 0 for no MLP. Default: four times the width of the
+            tokens.
         numerics: see :func:`~vit_plugin.models.layers.numerics.get_numerics`.
         query_proj: whether to project the learned query.
         qkv_bias: whether queries, keys and values have a bias.

@@ -42,11 +42,10 @@ class TransformerBlock(nn.Module):
         self.attn = build_attention(cfg)
         self.norm2 = build_norm(cfg.numerics.norm_cfg, cfg.embed_dims)
         self.mlp = build_mlp(cfg)
-        value = cfg.layer_scale_init_value
-        self.ls1, self.ls2 = (
-            LayerScale(cfg.embed_dims, value) if value and wanted else nn.Identity()
-            for wanted in (True, cfg.mlp_layer_scale)
-        )
+        scale = cfg.layer_scale_init_value
+        has_mlp_scale = scale and cfg.mlp_layer_scale
+        self.ls1 = LayerScale(cfg.embed_dims, scale) if scale else nn.Identity()
+        self.ls2 = LayerScale(cfg.embed_dims, scale) if has_mlp_scale else nn.Identity()
         self.drop_path = build_drop_path(cfg.drop_path_rate)
 
     def forward(
@@ -63,7 +62,7 @@ class TransformerBlock(nn.Module):
 
 
 def build_attention(cfg: BlockCfg) -> Attention:
-    """The attention of a block: with relative or rotary positions, within windows, or neither."""
+    """The attention of a block, by its kind of positions and by whether it has windows."""
     positions = cfg.relative.form if cfg.relative else ''
     if cfg.rotary_planes:
         positions = 'rotary'
@@ -77,8 +76,8 @@ def build_mlp(cfg: BlockCfg) -> Mlp:
         cfg.embed_dims,
         cfg.feedforward_channels,
         cfg.numerics.act_cfg,
-        cfg.drop_rate,
-        cfg.proj_bias,
-        norm_cfg if cfg.mlp_norm is True else None,
-        norm_cfg if cfg.mlp_norm == 'input' else None,
+        drop_rate=cfg.drop_rate,
+        bias=cfg.proj_bias,
+        norm_cfg=norm_cfg if cfg.mlp_norm is True else None,
+        input_norm_cfg=norm_cfg if cfg.mlp_norm == 'input' else None,
     )

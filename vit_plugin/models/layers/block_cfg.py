@@ -104,7 +104,7 @@ def block_cfgs(
         sizes: the arch.
         options, blocks: see :func:`~vit_plugin.arguments.encoder_options.read_options`.
         drop_path_rate: rate of the last block. It grows linearly from 0 in the first block.
-        num_prefix_tokens: number of tokens that no window may have.
+        num_prefix_tokens: number of tokens before the patches that no window can contain.
         numerics, drop_rate, relative, rotary_planes: see :class:`BlockCfg`. In windows, relative
             positions have the grid of a window.
 

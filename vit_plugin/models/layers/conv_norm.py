@@ -10,7 +10,9 @@ from .numerics import build_activation, build_map_norm
 
 def padded_conv(in_channels: int, out_channels: int, kernel_size: int, stride: int) -> nn.Conv2d:
     """A convolution without a bias that keeps the size of the map if its stride is 1."""
-    return nn.Conv2d(in_channels, out_channels, kernel_size, stride, kernel_size // 2, bias=False)
+    return nn.Conv2d(
+        in_channels, out_channels, kernel_size, stride, padding=kernel_size // 2, bias=False
+    )
 
 
 class ConvNorm(nn.Sequential):

@@ -1,4 +1,4 @@
-"""Deformable attention: each query looks at a few points of several maps (arXiv:2010.04159).
+"""Deformable attention: each query attends to a few points of several maps (arXiv:2010.04159).
 
 It only needs torch's ``grid_sample``, which samples between the elements of a map.
 """
@@ -56,7 +56,7 @@ def deformable_attention(
         (B, queries, heads * d), with the dtype of ``value``.
     """
     batch, _, heads, _ = value.shape
-    # Bfloat16 has exact integers only up to 256.
+    # At least float32, since bfloat16 has exact integers only up to 256.
     dtype = torch.promote_types(value.dtype, torch.float32)
     out = torch.zeros((), dtype=dtype, device=value.device)
     for k, (size, elements) in enumerate(
@@ -64,19 +64,19 @@ def deformable_attention(
     ):
         # (B * heads, d, h, w).
         image = elements.permute(0, 2, 3, 1).flatten(0, 1).unflatten(2, size).to(dtype)
-        # From -1 to 1. Beyond 3 all is zero, and infinite locations would make NaN of it.
+        # -1 to 1 within the map. Samples beyond 3 are zero, and infinite locations would give NaN.
         points = 2 * locations[:, :, :, k].transpose(1, 2).flatten(0, 1).to(dtype) - 1
         # (B * heads, d, queries, points).
         samples = F.grid_sample(image, points.clamp(-3, 3), align_corners=False)
-        share = weights[:, :, :, k].transpose(1, 2).flatten(0, 1)[:, None].to(dtype)
-        out = out + (samples * share).sum(-1)  # (B * heads, d, queries)
+        weight = weights[:, :, :, k].transpose(1, 2).flatten(0, 1)[:, None].to(dtype)
+        out = out + (samples * weight).sum(-1)  # (B * heads, d, queries)
     return out.unflatten(0, (batch, heads)).permute(0, 3, 1, 2).flatten(2).to(value.dtype)
 
 
 class PointAttention(nn.Module):
     """Attention to a few query-chosen points of several maps (arXiv:2010.04159, Section 4.1).
 
-    A subclass sets the points in its ``forward``.
+    A subclass chooses the points in its ``forward``, and calls :meth:`attend`.
 
     Args:
         embed_dims: width of the queries and of the maps.
@@ -114,25 +114,25 @@ class PointAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize as the authors do: head k looks in direction k, point i at distance i + 1."""
+        """Initialize as the authors do: point i of head k is in direction k, at distance i + 1."""
         for layer in (self.value_proj, self.output_proj):
             nn.init.xavier_uniform_(layer.weight)
         for layer in (self.sampling_offsets, self.attention_weights):
             nn.init.zeros_(layer.weight)
         for layer in (self.attention_weights, self.value_proj, self.output_proj):
             nn.init.zeros_(layer.bias)
-        like = self.sampling_offsets.bias
-        angle = torch.arange(self.num_heads, dtype=torch.float32, device=like.device) * (
+        bias = self.sampling_offsets.bias
+        angle = torch.arange(self.num_heads, dtype=torch.float32, device=bias.device) * (
             2 * math.pi / self.num_heads
         )
         direction = torch.stack((angle.cos(), angle.sin()), dim=-1)
         direction = direction / direction.abs().amax(dim=-1, keepdim=True)
-        distance = torch.arange(1, self.num_points + 1, device=like.device)
+        distance = torch.arange(1, self.num_points + 1, device=bias.device)
         offsets = (direction[:, None] * distance[:, None])[:, None].expand(
             -1, self.num_levels, -1, -1
         )
         with torch.no_grad():
-            like.copy_(offsets.flatten())
+            bias.copy_(offsets.flatten())
 
     def offsets(self, query: Tensor) -> Tensor:
         """Queries (B, queries, C) -> offsets (B, queries, heads, maps, points, 2), x before y."""
@@ -186,7 +186,7 @@ class DeformableAttention(PointAttention):
             query: the queries.
             points: their positions in pixels, x before y (queries, 2).
             maps: see :meth:`attend`.
-            levels: these maps.
+            levels: size and stride of each map.
         """
         # Tensor products, since sizes may be dynamic in a graph: (maps, 1, 2).
         one = points.new_ones(())

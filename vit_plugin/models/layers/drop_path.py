@@ -1,4 +1,4 @@
-"""Stochastic depth."""
+"""Stochastic depth (drop path)."""
 
 import torch
 from torch import Tensor, nn
@@ -8,10 +8,11 @@ class DropPath(nn.Module):
     """Drop a residual branch for some samples of a batch (stochastic depth, arXiv:1603.09382).
 
     It computes the same as timm's, but the rate is a tensor. ``torch.compile`` makes a graph for
-    each Python number, and each block of an encoder has another rate.
+    each Python number, and each block of an encoder has a different rate.
 
     Args:
-        drop_prob: probability of dropping the branch. The others are divided by ``1 - drop_prob``.
+        drop_prob: probability of dropping the branch. Kept branches are divided by
+            ``1 - drop_prob``.
 
     Shape: (B, ...) -> the same.
     """

@@ -15,7 +15,7 @@ class Encoder(nn.ModuleList):
     Args:
         blocks: all blocks up to the last output.
         out_indices: the blocks whose output is returned, in ascending order.
-        with_cp: recompute each block in the backward pass, see
+        with_cp: activation checkpointing of each block, see
             :func:`~vit_plugin.models.layers.recompute.recomputed`.
     """
 
@@ -42,18 +42,18 @@ class Encoder(nn.ModuleList):
             grid: rows and columns of patches (h, w).
             num_outputs: number of leading tokens to return; None for all. The last block does not
                 compute the others.
-            rotations: rotary positions, one for each block, see
-                :class:`~vit_plugin.models.layers.rotary.Rotary`.
+            rotations: the ``rotation`` of each block, see
+                :meth:`~vit_plugin.models.layers.attention.Attention.forward`.
         """
         outs, first = [], 0
         for last in self.out_indices:
-            ending = num_outputs if last == self.out_indices[-1] else None
-            x = self.through(x, grid, first, last + 1, ending, rotations)
+            kept = num_outputs if last == self.out_indices[-1] else None
+            x = self.run_blocks(x, grid, first, last + 1, kept, rotations)
             outs.append(x[:, :num_outputs])
             first = last + 1
         return outs
 
-    def through(
+    def run_blocks(
         self,
         x: Tensor,
         grid: Grid,

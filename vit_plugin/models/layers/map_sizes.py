@@ -11,7 +11,7 @@ from torch.func import functional_call
 TRIED_SIDES = ((3, 5), (7, 7))
 
 
-def other_sizes(model: nn.Module, strides: Sequence[int], in_channels: int = 3) -> str:
+def find_size_mismatch(model: nn.Module, strides: Sequence[int], in_channels: int = 3) -> str:
     """Compare a model's maps with its strides, on the meta device, where nothing is computed.
 
     Args:
@@ -28,27 +28,29 @@ def other_sizes(model: nn.Module, strides: Sequence[int], in_channels: int = 3) 
         for feature_map, stride in zip(
             maps_of(model, in_channels, height, width), strides, strict=False
         ):
-            stated = -(-height // stride), -(-width // stride)
+            rounded_down = height // stride, width // stride
+            rounded_up = -(-height // stride), -(-width // stride)
             h, w = feature_map.shape[-2:]
-            if (h, w) not in (stated, (height // stride, width // stride)):
+            if (h, w) not in (rounded_up, rounded_down):
                 return (
                     f'maps of {h} x {w} for images of {height} x {width}, where its stride of '
-                    f'{stride} states {stated[0]} x {stated[1]}'
+                    f'{stride} states {rounded_up[0]} x {rounded_up[1]}'
                 )
     return ''
 
 
 def maps_of(model: nn.Module, *shape: int) -> Sequence[Tensor]:
-    """The maps of two images of this shape (C, H, W) on the meta device; () if rejected."""
+    """The maps of two images of this shape (C, H, W) on the meta device, or () if rejected."""
     tensors = [*model.named_parameters(), *model.named_buffers()]
     state = {name: torch.empty_like(tensor, device='meta') for name, tensor in tensors}
     training = model.training
     model.eval()
     try:
-        # Run within the meta device's context, too: some code creates tensors in the forward.
+        # The CPU also if the caller is in the meta device's context: some models create tensors in
+        # their forward.
         with torch.device('cpu'), torch.no_grad():
             return functional_call(model, state, (torch.empty(2, *shape, device='meta'),))
-    except Exception:  # noqa: BLE001  what timm's models raise at a size that they do not take
+    except Exception:  # noqa: BLE001  timm's models raise various errors for sizes they reject
         return ()
     finally:
         model.train(training)

@@ -24,7 +24,7 @@ class Mlp(nn.Module):
     Shape: (..., embed_dims) -> (..., embed_dims).
     """
 
-    halves = 1  # parts of fc1's output, each ``feedforward_channels`` wide
+    num_hidden_parts = 1  # parts of the output of fc1, each ``feedforward_channels`` wide
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Mlp(nn.Module):
         self.input_norm = (
             build_norm(input_norm_cfg, embed_dims) if input_norm_cfg else nn.Identity()
         )
-        self.fc1 = nn.Linear(embed_dims, self.halves * feedforward_channels, bias=bias)
+        self.fc1 = nn.Linear(embed_dims, self.num_hidden_parts * feedforward_channels, bias=bias)
         self.act = build_activation(act_cfg)
         self.norm = build_norm(norm_cfg, feedforward_channels) if norm_cfg else nn.Identity()
         self.fc2 = nn.Linear(feedforward_channels, embed_dims, bias=bias)
@@ -49,7 +49,7 @@ class Mlp(nn.Module):
 
     def reset_parameters(self) -> None:
         """Initialize as the authors do (`vit_jax/models_vit.py`, `MlpBlock`)."""
-        for weight in (*self.fc1.weight.chunk(self.halves), self.fc2.weight):
+        for weight in (*self.fc1.weight.chunk(self.num_hidden_parts), self.fc2.weight):
             nn.init.xavier_uniform_(weight)
         for layer in (self.fc1, self.fc2):
             if layer.bias is not None:
@@ -70,8 +70,7 @@ class GatedMlp(Mlp):
     With ``SiLU`` this is SwiGLU. ``fc1`` computes both parts. The activation applies to the first.
     """
 
-    # Overrides attributes of Mlp, which describes them.
-    halves = 2
+    num_hidden_parts = 2
 
     def hidden(self, x: Tensor) -> Tensor:
         x, gate = self.fc1(x).chunk(2, dim=-1)  # (..., feedforward_channels) each

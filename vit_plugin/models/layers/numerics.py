@@ -9,7 +9,7 @@ from timm.layers.activations import QuickGELU
 from torch import nn
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import Eps, NormChanges, Open
+from vit_plugin.arguments.fields import Eps, NormChanges, OpenDict
 from vit_plugin.errors import ConfigError, rejecting
 
 from .std_conv import ConvPadding, PoolPadding
@@ -25,8 +25,6 @@ MAP_NORMS: dict[str, Callable[..., nn.Module]] = {
     # Each channel is a group. torch's InstanceNorm2d computes the same, and takes no map of 1 x 1.
     'IN': lambda channels, **kwargs: nn.GroupNorm(channels, channels, **kwargs),
 }
-
-
 ACTIVATION_LAYERS: dict[str, Callable[..., nn.Module]] = {
     name: getattr(nn, name)
     for name in ('GELU', 'ReLU', 'SiLU', 'Tanh', 'LeakyReLU', 'Hardswish', 'Mish', 'Identity')
@@ -95,8 +93,8 @@ NUMERICS = {
 NumericsName = Literal['authors', 'timm', 'transunet']
 
 
-class ActChanges(Open, total=False):
-    """Another activation, or another form of GELU. The other keys are its arguments."""
+class ActChanges(OpenDict, total=False):
+    """A different activation, or form of GELU. Further keys are arguments of the activation."""
 
     type: str | type
     approximate: Literal['none', 'tanh']
@@ -137,7 +135,7 @@ def get_numerics(numerics: 'str | Mapping[str, Any] | Numerics') -> Numerics:
     Args:
         numerics: ``'authors'``, ``'timm'``, ``'transunet'``, or a dict such as ``dict(base='timm',
             norm_cfg=dict(eps=1e-5))``. The entries of the dict are merged into those of the base.
-            An entry with another ``type`` replaces the base's.
+            An entry with a different ``type`` replaces the base's.
     """
     if isinstance(numerics, Numerics):
         return numerics
@@ -146,8 +144,9 @@ def get_numerics(numerics: 'str | Mapping[str, Any] | Numerics') -> Numerics:
     )
     merged = asdict(NUMERICS[changes.pop('base', 'authors')])
     for key, change in changes.items():
-        same_type = change.get('type', merged[key].get('type')) == merged[key].get('type')
-        merged[key] = {**merged[key], **change} if same_type else dict(change)
+        base = merged[key]
+        has_same_type = 'type' not in change or change['type'] == base.get('type')
+        merged[key] = {**base, **change} if has_same_type else dict(change)
     return Numerics(**merged)
 
 
@@ -186,6 +185,15 @@ def _build(
     *args: Any,
     other: Mapping[str, Any] = {},
 ) -> nn.Module:
+    """Build the layer of a config, whose ``type`` is a name in a table, or a class.
+
+    Args:
+        table: the layers by their names.
+        name: the name of the config, for messages.
+        cfg: the config.
+        args: positional arguments of the layer.
+        other: a table of layers that are rejected, because they take inputs of another shape.
+    """
     kwargs = dict(cfg)
     layer = kwargs.pop('type')
     if layer in other.values() or (isinstance(layer, str) and layer not in table):
@@ -193,9 +201,9 @@ def _build(
             f'{name}: type={layer!r} is not one of {", ".join(table)}; a class is accepted too.'
         )
     with rejecting(f'{name}={dict(cfg)} does not fit', 'change it', (TypeError, ValueError)):
-        built = (table[layer] if isinstance(layer, str) else layer)(*args, **kwargs)
-    if not isinstance(built, nn.Module):
+        module = (table[layer] if isinstance(layer, str) else layer)(*args, **kwargs)
+    if not isinstance(module, nn.Module):
         raise ConfigError(
             f'{name}: type={layer!r} is not a layer; choose one of {", ".join(table)}.'
         )
-    return built
+    return module

@@ -18,7 +18,7 @@ def to_map(x: Tensor, prefix: int, grid: Grid) -> Tensor:
 
 
 def to_map_and_class(x: Tensor, prefix: int, grid: Grid) -> Tensor:
-    """The same with the class token appended to the channels of each patch, (B, 2 * C, h, w)."""
+    """The map (B, 2 * C, h, w) of the patches, with the class token appended to each."""
     class_token = x[:, 0, :, None, None].expand(-1, -1, *grid)
     return torch.cat((to_map(x, prefix, grid), class_token), dim=1)
 
@@ -72,10 +72,10 @@ def resample(x: Tensor, stride: int, new_stride: int, shape: torch.Size) -> Tens
         x: the map.
         stride: pixels per element of the map.
         new_stride: pixels per element of the result.
-        shape: shape of the result. The last elements of the map are repeated at the end.
+        shape: shape of the result. If the map is too small for it, its last elements are repeated.
     """
-    needed = [-(-side * new_stride // stride) for side in shape[2:]]
-    bottom, right = (max(need - side, 0) for need, side in zip(needed, x.shape[2:], strict=True))
+    height, width = (-(-side * new_stride // stride) for side in shape[2:])
+    bottom, right = max(height - x.shape[2], 0), max(width - x.shape[3], 0)
     x = F.pad(x, (0, right, 0, bottom), mode='replicate') if right or bottom else x
     x = F.interpolate(x, scale_factor=stride / new_stride, mode='bilinear', align_corners=False)
     return x[:, :, : shape[2], : shape[3]]

@@ -15,7 +15,7 @@ def resize_matrix(old: int, new: int) -> Tensor:
     """
     # An inference tensor could not be trained later.
     with torch.inference_mode(False), torch.no_grad():
-        # torch 2.15 repeats the first row in images with a single column.
+        # The axis is the width: torch 2.15 repeats the first row of images with a single column.
         unit = torch.eye(old, dtype=torch.float64, device='cpu')[:, None, None]
         # (old, 1, 1, new).
         resize = F.interpolate(unit, (1, new), mode='bilinear', align_corners=False, antialias=True)
@@ -36,7 +36,7 @@ def resize_patches(kernel: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def adapt_channels(kernel: Tensor, channels: int) -> Tensor:
-    """Adapt a first convolution (D, C, h, w) to another number of channels.
+    """Adapt a first convolution (D, C, h, w) to a different number of input channels.
 
     The channels are repeated in order and scaled to keep the size of the output, as timm does. For
     one channel they are summed. A gray image then has the same output as before.
@@ -71,24 +71,24 @@ class ResizableConv2d(nn.Conv2d):
             for size in sizes
             if size != self.kernel_size[0]
         }
-        self._move()
+        self._move_matrices()
 
-    def _move(self) -> None:
+    def _move_matrices(self) -> None:
         """Keep the matrices on the kernel's device.
 
         A copy in each forward pass would force a sync.
         """
-        self.moved = {
+        self.device_matrices = {
             size: matrix if self.weight.is_meta else matrix.to(self.weight)
             for size, matrix in self.matrices.items()
         }
 
     def _apply(self, *args: Any, **kwargs: Any) -> 'ResizableConv2d':
         super()._apply(*args, **kwargs)  # called by `to`, `cuda` and `to_empty`
-        self._move()
+        self._move_matrices()
         return self
 
-    # The stem calls it.
+    # The stem passes the patch size.
     def forward(self, x: Tensor, size: int) -> Tensor:  # type: ignore[override]
         return F.conv2d(x, self.kernel(size), self.bias, stride=size)
 
@@ -98,5 +98,5 @@ class ResizableConv2d(nn.Conv2d):
             return self.weight
         with torch.autocast(self.weight.device.type, enabled=False):
             # This is a no-op, except for weights that were on meta.
-            matrix = self.moved[size].to(self.weight)
+            matrix = self.device_matrices[size].to(self.weight)
             return matrix @ self.weight @ matrix.mT

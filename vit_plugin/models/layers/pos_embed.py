@@ -130,7 +130,7 @@ class LearnedPosEmbed(PosEmbed):
         """Do nothing. At this point the loaded table already has the model's own grid."""
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        # Checkpoints of other libraries have none.
+        # Checkpoints of other libraries have no grid.
         state_dict.setdefault(f'{prefix}{EXTRA_STATE}', self.get_extra_state())
         super()._load_from_state_dict(state_dict, prefix, *args)
 
@@ -204,12 +204,12 @@ class SinCos2dPosEmbed(PosEmbed):
     def table(self, weight: None, grid: Grid, device: torch.device | None = None) -> Tensor:
         quarter = self.embed_dims // 4
         steps = torch.arange(quarter, device=device).to(torch.float32)  # (C/4,)
-        omega = 10_000 ** -(steps / (quarter - self.endpoint))
+        omega = 10_000 ** -(steps / (quarter - 1 if self.endpoint else quarter))
         y, x = (torch.arange(size, device=device).to(torch.float32) for size in grid)
         if self.spread:
             y, x = (
-                one * (native - 1) / (size - 1 or 1)
-                for one, native, size in zip((y, x), self.grid, grid, strict=True)
+                axis * (native - 1) / (size - 1 or 1)
+                for axis, native, size in zip((y, x), self.grid, grid, strict=True)
             )
         y, x = torch.meshgrid(y, x, indexing='ij')
         y, x = y.flatten()[:, None] * omega, x.flatten()[:, None] * omega  # (h*w, C/4)
@@ -242,15 +242,15 @@ class PosEmbedCfg(TypedDict, total=False):
 def build_positions(
     pos_embed: Mapping[str, Any], grid: Grid, embed_dims: int, num_prefix_tokens: int
 ) -> tuple[PosEmbed, RelativeForm | None, RotaryCfg | None]:
-    """The positions in a backbone's ``pos_embed``, see :class:`PosEmbed` for the other arguments.
+    """Build the positions in a backbone's ``pos_embed``, see :class:`PosEmbed`.
 
     Returns:
         The positions that are added to the tokens, the form of relative positions in attention or
         None, and the config of its rotary positions or None.
 
     Raises:
-        ConfigError: for an argument of another type of positions, or if the width does not fit the
-            type.
+        ConfigError: for an argument that the type of positions does not have, or if the width does
+            not fit the type.
     """
     cfg = {'type': 'learned', 'relative': False, 'rotary': None, **pos_embed}
     kind, relative, rotary = (cfg.pop(name) for name in ('type', 'relative', 'rotary'))

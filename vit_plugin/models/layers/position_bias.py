@@ -32,7 +32,8 @@ class PositionBias(nn.Module):
 
     def __init__(self, positions: RelativePositions, num_heads: int) -> None:
         super().__init__()
-        self.grid, self.num_token_rows = positions.grid, TOKEN_ROWS * positions.has_tokens
+        self.grid = positions.grid
+        self.num_token_rows = TOKEN_ROWS if positions.has_tokens else 0
         rows = math.prod(count_offsets(self.grid)) + self.num_token_rows
         self.relative_position_bias_table = nn.Parameter(torch.empty(rows, num_heads))
         self.reset_parameters()
@@ -55,8 +56,8 @@ class PositionBias(nn.Module):
         image = of_offsets.t().unflatten(1, count_offsets(grid))  # (heads, 2h-1, 2w-1)
         positions = [torch.arange(side, device=table.device) for side in grid]
         y, x = (
-            one[:, None] - one[None, :] + side - 1
-            for one, side in zip(positions, grid, strict=True)
+            axis[:, None] - axis[None, :] + side - 1
+            for axis, side in zip(positions, grid, strict=True)
         )
         bias = image[:, y[:, None, :, None], x[None, :, None, :]]  # (heads, h, w, h, w)
         bias = bias.flatten(3).flatten(1, 2)  # (heads, h*w, h*w)
@@ -101,15 +102,15 @@ class BiasAttention(Attention):
         """See :meth:`Attention.attend`."""
         bias = self.rel_pos_bias(grid) if self.rel_pos_bias else rotation
         assert bias is not None  # the backbone passes a shared bias
-        more = k.shape[2] - grid[0] * grid[1] - self.has_tokens
-        if more:  # queries of an EoMT, and prefix tokens after the first
-            bias = F.pad(bias, (more, 0, more, 0), 'replicate' if self.has_tokens else 'constant')
+        extra = k.shape[2] - grid[0] * grid[1] - (1 if self.has_tokens else 0)
+        if extra:  # queries of an EoMT, and prefix tokens after the first
+            bias = F.pad(bias, (extra, 0, extra, 0), 'replicate' if self.has_tokens else 'constant')
         bias = bias[:, : q.shape[2]].to(q.dtype)  # (heads, M, N)
         if mask is None:
             return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=drop_rate)
         rows = mask.shape[2]
-        first = bias[:, :rows].masked_fill(~mask, -math.inf)  # (B, heads, rows, N)
-        parts = ((q[:, :, :rows], first), (q[:, :, rows:], bias[:, rows:]))
+        masked = bias[:, :rows].masked_fill(~mask, -math.inf)  # (B, heads, rows, N)
+        parts = ((q[:, :, :rows], masked), (q[:, :, rows:], bias[:, rows:]))
         return torch.cat(
             [
                 F.scaled_dot_product_attention(part, k, v, attn_mask=part_bias, dropout_p=drop_rate)

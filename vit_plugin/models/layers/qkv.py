@@ -26,7 +26,7 @@ class QvBiasProjection(nn.Linear):
 
 
 class GroupedProjection(nn.Linear):
-    """Several heads of queries share a head of keys and values (arXiv:2305.13245).
+    """Grouped-query attention: groups of queries share keys and values (arXiv:2305.13245).
 
     Shape: (B, N, C) -> (B, N, 3 * C). The shared keys and values are repeated, group by group.
     """

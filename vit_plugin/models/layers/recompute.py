@@ -1,4 +1,4 @@
-"""Recompute activations in the backward pass, to save memory."""
+"""Activation checkpointing: recompute activations in the backward pass, to save memory."""
 
 from collections.abc import Callable
 from functools import partial

@@ -13,7 +13,7 @@ from .recompute import recomputed
 # Elements of the bias that are computed at a time: few enough for a CPU's cache, enough to keep a
 # GPU busy.
 PART_ELEMENTS = {'cpu': 2**22, 'cuda': 2**26}
-# Elements that are saved for the backward pass (256 MB in float32). A larger bias is recomputed
+# Elements that are saved for the backward pass (256 MiB in float32). A larger bias is recomputed
 # there, so that memory does not grow with the square of the number of tokens.
 SAVED_ELEMENTS = 2**26
 
@@ -65,19 +65,23 @@ class RelativeAttention(Attention):
         mask: Tensor | None = None,
         rotation: Tensor | None = None,
     ) -> Tensor:
-        """See :meth:`Attention.attend`. All N tokens need a query. Patches have no mask."""
+        """See :meth:`Attention.attend`.
+
+        The queries are those of all N tokens. A mask may only be of tokens before the patches.
+        """
         h, w = grid
         prefix = k.shape[2] - h * w
         rows = self.row_pairs(self.rel_pos_h, h)  # (h, h, d)
         columns = self.column_pairs(self.rel_pos_w, w)  # (w, w, d)
-        row = w * k[..., 0].numel()  # elements of the bias for one row of queries
-        # In an export, batch or grid may be dynamic, and the number of chunks would depend on them.
+        row_elements = w * k[..., 0].numel()  # elements of the bias for one row of queries
+        # In an export, batch or grid may be dynamic, and the number of parts would depend on them.
         step = h
-        if not isinstance(row, torch.SymInt):
-            step = min(h, max(1, PART_ELEMENTS.get(q.device.type, PART_ELEMENTS['cuda']) // row))
-        is_large = step < h and torch.is_grad_enabled() and h * row > SAVED_ELEMENTS
+        if not isinstance(row_elements, torch.SymInt):
+            part_elements = PART_ELEMENTS.get(q.device.type, PART_ELEMENTS['cuda'])
+            step = min(h, max(1, part_elements // row_elements))
+        is_large = step < h and torch.is_grad_enabled() and h * row_elements > SAVED_ELEMENTS
         parts = [super().attend(q[:, :, :prefix], k, v, grid, drop_rate, mask)] if prefix else []
-        for y in range(0, h, step) if step < h else (0,):
+        for y in range(0, h, step) if step < h else (0,):  # no range over a dynamic h
             args = (
                 q[:, :, prefix + y * w : prefix + (y + step) * w],
                 k,

@@ -1,4 +1,4 @@
-"""Rotary positions: queries and keys rotated by position-dependent angles (arXiv:2104.09864).
+"""Rotary positions (RoPE, arXiv:2104.09864): rotate queries and keys by position.
 
 Two channels of a head form a plane. In each plane the vector of a patch is rotated by an angle, so
 that the product of a query and a key depends on the difference of their positions. The tokens
@@ -77,7 +77,7 @@ class RotaryOptions:
         """The coordinates (N, 2) after random shift, jitter and rescaling (arXiv:2508.10104)."""
         if self.shift is not None:
             coordinates = coordinates + coordinates.new_empty(2).uniform_(-self.shift, self.shift)
-        for size, factor in ((2, self.jitter), (1, self.rescale)):
+        for size, factor in ((2, self.jitter), (1, self.rescale)):  # per axis, and for both
             if factor is not None:
                 limit = abs(math.log(factor))
                 factors = coordinates.new_empty(size).uniform_(-limit, limit).exp()
@@ -167,11 +167,10 @@ class Rotary(nn.Module):
 
     def rotation(self, angles: Tensor) -> Tensor:
         """Patch angles ([heads,] h*w, d/2) -> all tokens' rotation ([heads,] prefix + h*w, d)."""
-        parts = [
-            F.pad(part, (0, 0, self.num_prefix_tokens, 0), value=still)
-            for part, still in ((angles.cos(), 1.0), (angles.sin(), 0.0))
-        ]
-        return torch.stack(parts, dim=self.plane_axis).flatten(-2)
+        padding = (0, 0, self.num_prefix_tokens, 0)
+        # The angle of tokens before the patches is 0.
+        cos, sin = F.pad(angles.cos(), padding, value=1.0), F.pad(angles.sin(), padding, value=0.0)
+        return torch.stack((cos, sin), dim=self.plane_axis).flatten(-2)
 
 
 class AxialRotary(Rotary):
@@ -212,11 +211,12 @@ class MixedRotary(Rotary):
             self.freqs.copy_(torch.stack((turns.cos(), turns.sin())) * frequencies.repeat(2))
 
     def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:
-        y, x = self.coordinates(grid, like.device).unbind(-1)  # in the order of the options
+        # Rows and columns, in the order of the options.
+        first, second = self.coordinates(grid, like.device)[..., None].unbind(1)  # (h*w, 1) each
         freqs = self.freqs.float()[..., None, :]  # (2, layers, heads, 1, d/2)
         return [
-            self.rotation(y[:, None] * first + x[:, None] * second)
-            for first, second in zip(*freqs, strict=True)
+            self.rotation(first * first_freqs + second * second_freqs)
+            for first_freqs, second_freqs in zip(*freqs, strict=True)
         ]
 
 

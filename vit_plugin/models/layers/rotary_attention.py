@@ -1,4 +1,4 @@
-"""Attention with rotary positions (arXiv:2104.09864)."""
+"""Attention with rotary positions (RoPE, arXiv:2104.09864)."""
 
 import torch
 from torch import Tensor
@@ -21,8 +21,8 @@ def rotate(x: Tensor, rotation: Tensor, interleaved: bool) -> Tensor:
         rotation: the rotated vector (1, 0) of each plane.
         interleaved: whether channels 2i and 2i + 1 form a plane, instead of i and i + d/2.
     """
-    if (ahead := x.shape[2] - rotation.shape[-2]) > 0:
-        return torch.cat((x[:, :, :ahead], rotate(x[:, :, ahead:], rotation, interleaved)), dim=2)
+    if (prefix := x.shape[2] - rotation.shape[-2]) > 0:
+        return torch.cat((x[:, :, :prefix], rotate(x[:, :, prefix:], rotation, interleaved)), dim=2)
     axis, pair = (-1, (-1, 2)) if interleaved else (-2, (2, -1))
     planes, turns = x.unflatten(-1, pair), rotation.unflatten(-1, pair)
     if interleaved and not (torch.compiler.is_compiling() or torch.jit.is_tracing()):

@@ -30,6 +30,7 @@ def standardize(weight: Tensor, eps: float = 1e-5, eps_inside_root: bool = False
 
 
 def _standardize(weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """The standardized filters, with ``eps`` outside the root, and their standard deviations."""
     centered = weight - weight.mean(_FILTER, keepdim=True)
     # Use the norm, since torch.var is many times slower on a CPU.
     std = torch.linalg.vector_norm(centered, dim=_FILTER, keepdim=True) * weight[0].numel() ** -0.5
@@ -98,9 +99,13 @@ class StdConv2d(nn.Conv2d):
         eps_inside_root: bool = False,
         padding: ConvPadding = 'same',
     ) -> None:
-        both = kernel_size // 2 if padding == 'symmetric' else 0
-        super().__init__(in_channels, out_channels, kernel_size, stride, both, bias=False)
-        self.eps, self.eps_inside_root, self.same = eps, eps_inside_root, padding == 'same'
+        torch_padding = kernel_size // 2 if padding == 'symmetric' else 0
+        super().__init__(in_channels, out_channels, kernel_size, stride, torch_padding, bias=False)
+        self.eps, self.eps_inside_root, self.has_same_padding = (
+            eps,
+            eps_inside_root,
+            padding == 'same',
+        )
 
     def reset_parameters(self) -> None:
         lecun_normal_(self.weight)
@@ -110,7 +115,7 @@ class StdConv2d(nn.Conv2d):
         return standardize(weight, self.eps, self.eps_inside_root)
 
     def forward(self, x: Tensor) -> Tensor:
-        x, padding = self.padded(x) if self.same else (x, self.padding)
+        x, padding = self.padded(x) if self.has_same_padding else (x, self.padding)
         return F.conv2d(x, self.kernel(self.weight), stride=self.stride, padding=padding)
 
     def padded(self, x: Tensor) -> tuple[Tensor, tuple[int, int]]:
@@ -169,8 +174,8 @@ def _max_pool_by_rows(x: Tensor, padding: PoolPadding) -> Tensor:
             out = torch.maximum(lines[::2][:number], lines[1::2][:number])
             third = lines[2::2][:number]
             neighbors = [(out[: len(third)], third)]
-        for maxima, other in neighbors:
-            maxima.clamp_(min=other)  # an in-place maximum
+        for maxima, neighbor in neighbors:
+            maxima.clamp_(min=neighbor)  # an in-place maximum
         x = out.movedim(0, axis)
     return x.contiguous()
 

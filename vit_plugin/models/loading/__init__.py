@@ -1,5 +1,5 @@
 """Load a checkpoint of any format into a model, through hooks of ``load_state_dict``."""
 
-from .loadable import check_kinds, check_start, find_backbone, load_trained, load_weights
+from .loadable import check_floating_point, check_start, find_backbone, load_trained, load_weights
 
-__all__ = ['check_kinds', 'check_start', 'find_backbone', 'load_trained', 'load_weights']
+__all__ = ['check_floating_point', 'check_start', 'find_backbone', 'load_trained', 'load_weights']

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.reading.lazy import Lazy
-from vit_plugin.weights.reading.size_checks import check_weights
+from vit_plugin.weights.reading.size_checks import check_weight_limit
 from vit_plugin.weights.recognition import Recognized
 from vit_plugin.weights.report import shortened_list
 from vit_plugin.weights.rules import GRID
@@ -24,7 +24,7 @@ from ..layers.relative_position import resample_relative
 from ..stems import PatchEmbed, ResNetEmbed
 from .consistency import check_heads, check_tables, note_numerics
 from .plan import Plan
-from .position_table import TOKENS_WITH_ROWS, PositionTable, by, saved_grid
+from .position_table import TOKENS_WITH_ROWS, PositionTable, saved_grid, size_text
 
 
 class AdaptedWeights(Mapping[str, Tensor]):
@@ -33,7 +33,7 @@ class AdaptedWeights(Mapping[str, Tensor]):
     Args:
         backbone: the model's backbone. Weights are adapted to its grid, patches and channels.
         targets: the weights to load, by our names.
-        weights: the checkpoint's.
+        weights: the checkpoint's weights.
         skip, source_grid: see :func:`~vit_plugin.models.load_weights`.
         complete: see :class:`~vit_plugin.models.loading.plan.Plan`.
         pool: the attention pooling after the backbone, if known.
@@ -84,21 +84,24 @@ class AdaptedWeights(Mapping[str, Tensor]):
         return len([*self])
 
     def _check_shapes(self, adapt: 'Adapter') -> None:
+        """Compare the adapted tensors with the model, and report how they were adapted."""
         for ours in self.report.matched:
             target = self.targets[ours]
-            value, how = adapt(ours, target.shape)
+            value, change = adapt(ours, target.shape)
             self._compare(ours, 'shape', tuple(target.shape), tuple(value.shape))
-            self._compare(ours, 'kind of values', _kind(target), _kind(value))
-            if how:
-                self.report.adapted[ours] = how
-        if 'pos_embed' in self.report.matched and adapt.table.learned:
-            note = adapt.table.assumed(adapt.weights['pos_embed'])
-            self.report.notes += [note] if note else []
+            self._compare(ours, 'kind of values', _number_kind(target), _number_kind(value))
+            if change:
+                self.report.adapted[ours] = change
+        if 'pos_embed' in self.report.matched and adapt.table.is_learned:
+            note = adapt.table.grid_assumption(adapt.weights['pos_embed'])
+            if note:
+                self.report.notes.append(note)
 
-    def _compare(self, ours: str, what: str, wanted: object, given: object) -> None:
-        if wanted != given:
+    def _compare(self, ours: str, what: str, expected: object, actual: object) -> None:
+        """Raise a ``ConfigError`` if a property of the model's tensor differs in the checkpoint."""
+        if expected != actual:
             raise ConfigError(
-                f'{ours} has the {what} {wanted} in the model and {given} in the checkpoint '
+                f'{ours} has the {what} {expected} in the model and {actual} in the checkpoint '
                 f'({shortened_list(self.weights.steps[ours].theirs)}); build the model that the '
                 'checkpoint is of, or leave it at its initialization with skip=(...).'
             )
@@ -120,7 +123,7 @@ class Adapter:
 
     Args:
         backbone: the model's backbone.
-        weights: the checkpoint's.
+        weights: the checkpoint's weights.
         grid: see :class:`~vit_plugin.models.loading.position_table.PositionTable`.
     """
 
@@ -135,7 +138,7 @@ class Adapter:
         value = self.weights[ours]
         if value.ndim != len(shape) or not value.numel():
             return value, ''
-        if ours == 'pos_embed' and self.table.learned:
+        if ours == 'pos_embed' and self.table.is_learned:
             return self.table.fitted(value)
         if value.shape == shape:
             return self.table.with_row(ours, value) if ours in TOKENS_WITH_ROWS else (value, '')
@@ -154,27 +157,30 @@ class Adapter:
         side = (math.isqrt(max(len(table) - module.num_token_rows, 0)) + 1) // 2
         if math.prod(count_offsets((side, side))) + module.num_token_rows != len(table):
             return table, ''  # not a square grid, or without rows for prefix tokens
-        change = f'relative positions of {side} x {side} patches to {by(module.grid)}'
+        change = f'relative positions of {side} x {side} patches to {size_text(module.grid)}'
         return resample_bias(table, (side, side), module.grid), change
 
     def _kernel(self, ours: str, value: Tensor, shape: torch.Size) -> tuple[Tensor, str]:
+        """Adapt the kernel of the first convolution to the channels and patches of the model."""
         changes = []
-        root = isinstance(self.stem, ResNetEmbed) and ours.endswith('stem.conv.weight')
-        if root and value.shape[1] != shape[1] == 1:
+        is_root = isinstance(self.stem, ResNetEmbed) and ours.endswith('stem.conv.weight')
+        if is_root and shape[1] == 1 and value.shape[1] != 1:
             raise ConfigError(
                 f'{ours}: summing its {value.shape[1]} input channels is not exact, since the '
                 f'kernel is standardized afterward; keep in_channels={value.shape[1]}, and the '
                 'stem repeats a gray image itself.'
             )
-        if value.shape[1] != shape[1] and (root or isinstance(self.stem, PatchEmbed)):
+        if value.shape[1] != shape[1] and (is_root or isinstance(self.stem, PatchEmbed)):
             changes.append(f'{value.shape[1]} input channels to {shape[1]}')
             value = adapt_channels(value, shape[1])
         if value.shape[2:] != shape[2:] and ours == 'patch_embed.proj.weight':
-            check_weights('The checkpoint', 'pixels of a patch at a side', max(value.shape[2:]))
-            changes.append(f'patches of {by(value.shape[2:])} to {by(shape[2:])}')
+            check_weight_limit(
+                'The checkpoint', 'pixels of a patch at a side', max(value.shape[2:])
+            )
+            changes.append(f'patches of {size_text(value.shape[2:])} to {size_text(shape[2:])}')
             value = resize_patches(value, (shape[2], shape[3]))
         return value, ', '.join(changes)
 
 
-def _kind(tensor: Tensor) -> str:
+def _number_kind(tensor: Tensor) -> str:
     return 'floating-point' if tensor.is_floating_point() else 'integer'

@@ -55,9 +55,9 @@ def compare_named_model(backbone: nn.Module, source: str) -> Fields:
     except ConfigError:  # not a ViT, or not fully known; the tensors decide
         return {}
     arguments = named_arch.complete()
-    wanted = _structure(named_arch.num_heads, arguments)
+    expected = _structure(named_arch.num_heads, arguments)
     actual = _structure(backbone.num_heads, backbone.arguments)
-    for field, value in wanted.items():
+    for field, value in expected.items():
         if actual[field] != value:
             raise ConfigError(
                 f'{source} has weights of a model with {field}={value!r}, but this backbone has '
@@ -84,27 +84,28 @@ def check_heads(
 
     Args:
         backbone: the backbone.
-        weights: the checkpoint's.
+        weights: the checkpoint's weights.
         matched: our names of the weights to load.
         pool: the attention pooling after the backbone. If unknown, the number of heads of the
             encoder is assumed.
 
     Raises:
-        ConfigError: if they differ.
+        ConfigError: if the numbers differ.
     """
     modules = dict(backbone.named_modules())
     for ours in matched:
         step = weights.steps[ours]
-        shown = step.heads(weights.theirs)
-        if shown is None:
+        num_heads = step.heads(weights.theirs)
+        if num_heads is None:
             continue
         attention = modules.get('.'.join(ours.split('.')[:-2]))
         if not isinstance(attention, Attention):
             attention = pool or backbone.blocks[0].attn
-        if shown != attention.num_heads:
+        if num_heads != attention.num_heads:
             raise ConfigError(
-                f'{ours}: the checkpoint has {shown} attention heads ({step.theirs[0]}), the model '
-                f'{attention.num_heads}; set num_heads={shown} in arch, or in map_cfg of the neck.'
+                f'{ours}: the checkpoint has {num_heads} attention heads ({step.theirs[0]}), the '
+                f'model {attention.num_heads}; set num_heads={num_heads} in arch, or in map_cfg of '
+                'the neck.'
             )
 
 
@@ -113,27 +114,27 @@ def check_tables(backbone: nn.Module, weights: Recognized, ignored: Mapping[str,
 
     Args:
         backbone: the backbone.
-        weights: the checkpoint's.
-        ignored: their keys that are not loaded, and the reason.
+        weights: the checkpoint's weights.
+        ignored: the keys of weights that are not loaded -> the reason.
 
     Raises:
         ConfigError: if the tables differ.
     """
-    other = [
+    different = [
         key
         for key, reason in ignored.items()
-        if reason == COMPUTED and not _computes(backbone, key, weights.theirs[key])
+        if reason == COMPUTED and not _computes_table(backbone, key, weights.theirs[key])
     ]
-    if other:
-        skip = sorted({re.sub(r'\.\d+\.', '.{i}.', key) for key in other})
+    if different:
+        skip = sorted({re.sub(r'\.\d+\.', '.{i}.', key) for key in different})
         raise ConfigError(
-            f'{shortened_list(other)}: the model computes other rotary positions than the '
+            f'{shortened_list(different)}: the model computes other rotary positions than the '
             'checkpoint was trained with; set rotary in pos_embed to those, or leave the tables '
             f'out with skip={skip} in load_weights or init_cfg, and fine-tune.'
         )
 
 
-def _computes(backbone: nn.Module, key: str, value: Tensor) -> bool:
+def _computes_table(backbone: nn.Module, key: str, value: Tensor) -> bool:
     """True if the model computes this table of a checkpoint.
 
     A table of coordinates belongs to a square grid, or to the model's. The model's table is
@@ -147,12 +148,12 @@ def _computes(backbone: nn.Module, key: str, value: Tensor) -> bool:
     ours = _table(backbone.rope, key.rpartition('.')[2], grid)
     value = value.detach().to('cpu', torch.float32)
     return value.numel() == ours.numel() and torch.allclose(
-        value.reshape(ours.shape), ours, TABLE_TOLERANCE, TABLE_TOLERANCE
+        value.reshape(ours.shape), ours, rtol=TABLE_TOLERANCE, atol=TABLE_TOLERANCE
     )
 
 
 def _table(rope: AxialRotary, name: str, grid: tuple[int, int]) -> Tensor:
-    """The model's table under a checkpoint's name."""
+    """The model's own table, by the last part of the checkpoint's key."""
     if name in ('periods', 'inv_freq'):  # DINOv3, by its authors and transformers (d/4,)
         periods = rope.periods('cpu')
         return periods if name == 'periods' else 1.0 / periods
@@ -162,15 +163,15 @@ def _table(rope: AxialRotary, name: str, grid: tuple[int, int]) -> Tensor:
 
 
 def note_numerics(
-    backbone: nn.Module, weights: Recognized, report: Report, named: Mapping[str, Any]
+    backbone: nn.Module, weights: Recognized, report: Report, named_numerics: Mapping[str, Any]
 ) -> None:
     """Note numerics that certainly differ, and other facts about the checkpoint's code.
 
     Args:
         backbone: the backbone.
-        weights: the checkpoint's.
+        weights: the checkpoint's weights.
         report: receives the notes.
-        named: numerics of the model that the weights are of, if its name is known, see
+        named_numerics: numerics of the model that the weights belong to, if its name is known, see
             :func:`compare_named_model`.
     """
     report.notes += [note for applies, note in weights.format.notes if applies(weights)]
@@ -180,14 +181,14 @@ def note_numerics(
         for known in weights.format.known_numerics
         if known.having <= weight_traits and not known.lacking & weight_traits
     ]
-    hybrid = isinstance(backbone.patch_embed, ResNetEmbed)
+    is_hybrid = isinstance(backbone.patch_embed, ResNetEmbed)
     facts = {
         field: change
-        for known in (*of_format, named)
+        for known in (*of_format, named_numerics)
         for field, change in known.items()
-        if hybrid or not field.startswith('stem')
+        if is_hybrid or not field.startswith('stem')
     }
-    # A row is only recommended if everything in it is certain.
+    # Recommend a row only if the activation is certain, and no certain detail contradicts the row.
     rows = [
         name
         for name, row in NUMERICS.items()
@@ -203,5 +204,6 @@ def note_numerics(
 
 
 def _agrees(numerics: Numerics, field: str, change: Mapping[str, Any]) -> bool:
+    """True if a field of the numerics has these entries."""
     settings = {'approximate': 'none', **getattr(numerics, field)}  # torch's default GELU
     return all(settings.get(key) == value for key, value in change.items())

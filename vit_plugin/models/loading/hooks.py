@@ -36,7 +36,8 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
     if not entries:
         return
     targets = backbone.state_dict(keep_vars=True)
-    if _is_stated(backbone, entries, targets) and all(
+    # Weights with our names and this model's shapes need no conversion.
+    if _has_certain_grid(backbone, entries, targets) and all(
         _fits(backbone, key, value, targets.get(key)) for key, value in entries.items()
     ):
         keep_shards(backbone, state, prefix)
@@ -45,17 +46,18 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
         return
     weights = recognize(entries, targets)
     has_our_names = weights.is_own
-    wanted = {key: value for key, value in targets.items() if not has_our_names or key in weights}
-    adapted = AdaptedWeights(backbone, wanted, weights, complete=not has_our_names)
+    if has_our_names:  # torch reports the missing ones
+        targets = {key: value for key, value in targets.items() if key in weights}
+    adapted = AdaptedWeights(backbone, targets, weights, complete=not has_our_names)
     report = adapted.report
     if report.adapted or report.ignored or report.notes or not has_our_names:
         print_log(f'{report}', 'current')
-    left = {
+    for_torch_to_report = {
         key
         for key in report.ignored
         if has_our_names and not adapted.plan.why_unused(key.removeprefix(weights.prefix))
     }
-    for key in entries.keys() - left:
+    for key in entries.keys() - for_torch_to_report:
         del state[f'{prefix}{key}']
     state.update({f'{prefix}{ours}': value for ours, value in adapted.items()})
     keep_shards(backbone, state, prefix)
@@ -67,14 +69,17 @@ def _fits(backbone: nn.Module, key: str, value: Any, target: Any) -> bool:
         return False
     if key == GRID:
         return saved_grid(value) == backbone.position.grid
-    floating = value.is_floating_point() == target.is_floating_point()
-    return floating and value.shape == target.shape
+    has_same_kind = value.is_floating_point() == target.is_floating_point()
+    return has_same_kind and value.shape == target.shape
 
 
-def _is_stated(backbone: nn.Module, entries: Mapping[str, Any], targets: Mapping[str, Any]) -> bool:
-    """True if the grid of a position table is certain.
+def _has_certain_grid(
+    backbone: nn.Module, entries: Mapping[str, Any], targets: Mapping[str, Any]
+) -> bool:
+    """True if the entries have no position table whose grid may differ from the model's.
 
-    Weights of timm, MAE and DINO without a head have our names, and square tables.
+    A table without a stated grid is taken as a square. Weights of timm, MAE and DINO without a head
+    have our names and such tables.
     """
     if GRID in entries or GRID not in targets or 'pos_embed' not in entries:
         return True
@@ -106,27 +111,30 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
         raise
     # The backbone does not know the shapes of neck and head, so their weights are passed on
     # unchanged.
-    others = {ours: value for ours, value in weights.items() if ours.startswith(('neck.', 'head.'))}
-    adapted = AdaptedWeights(backbone, targets | others, weights)
-    if others:
+    outside = {
+        ours: value for ours, value in weights.items() if ours.startswith(('neck.', 'head.'))
+    }
+    adapted = AdaptedWeights(backbone, targets | outside, weights)
+    if outside:
         adapted.report.notes.append(
-            f'{shortened_list(others)} are for the neck and head, and unused if the model has none'
+            f'{shortened_list(outside)} are for the neck and head, and unused if the model has none'
         )
     print_log(f'{adapted.report}', 'current')
     for key in entries:
         del state[f'{prefix}{key}']
     for ours, value in adapted.items():
-        state[f'{prefix}{ours if ours in others else f"backbone.{ours}"}'] = value
+        name = ours if ours in outside else f'backbone.{ours}'
+        state[f'{prefix}{name}'] = value
 
 
-def _fit_stem(backbone: nn.Module, state: dict[str, Any], prefix: str, ours: str) -> bool:
+def _fit_stem(backbone: nn.Module, state: dict[str, Any], prefix: str, our_prefix: str) -> bool:
     """Convert a state that has only the stem's CNN, in place. False for any other state.
 
     Args:
         backbone: the model's backbone.
         state: the state, whose entries with the prefix are converted.
         prefix: prefix of the entries.
-        ours: the prefix that the backbone's names get.
+        our_prefix: the prefix that the backbone's names get.
     """
     entries = without_prefix(state, prefix)
     stem = stem_weights(backbone, backbone.state_dict(keep_vars=True), entries)
@@ -135,14 +143,14 @@ def _fit_stem(backbone: nn.Module, state: dict[str, Any], prefix: str, ours: str
         print_log(f'{report}', 'current')
         for key in entries:
             del state[f'{prefix}{key}']
-        state.update({f'{ours}{name}': value for name, value in tensors.items()})
-        keep_shards(backbone, state, ours)
+        state.update({f'{our_prefix}{name}': value for name, value in tensors.items()})
+        keep_shards(backbone, state, our_prefix)
     return bool(stem)
 
 
 def without_prefix(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """The entries with this prefix, without extra state, which modules read themselves."""
-    if all(isinstance(key, str) for key in state):
+    if all(isinstance(key, str) for key in state):  # reading rejects other keys
         state = {key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)}
     return {
         key: value

@@ -89,16 +89,18 @@ def load_weights(
     """
     prefix, backbone = find_backbone(model, Backbone)
     if not isinstance(backbone, LoadableBackbone):  # a timm model, which has its own names
-        of_backbone = [pattern for pattern in skip if not pattern.startswith('head.')]
-        return backbone.load(source, of_backbone, source_grid)
-    origin, given = read_source(source)
-    around = prefix.removesuffix('backbone.')
+        backbone_skip = [pattern for pattern in skip if not pattern.startswith('head.')]
+        return backbone.load(source, backbone_skip, source_grid)
+    origin, source_weights = read_source(source)
+    # The prefix of a classifier around the backbone.
+    model_prefix = prefix.removesuffix('backbone.')
     state = model.state_dict(keep_vars=True)
-    names = {
-        name.removeprefix(prefix if name.startswith(prefix) else around): name for name in state
+    names = {  # our name -> the model's
+        name.removeprefix(prefix if name.startswith(prefix) else model_prefix): name
+        for name in state
     }
     targets = {ours: state[name] for ours, name in names.items()}
-    if of_stem := stem_weights(backbone, targets, given):
+    if of_stem := stem_weights(backbone, targets, source_weights):
         if skip or source_grid:
             raise ConfigError(
                 'The checkpoint is of the CNN of the stem alone, for which there is no skip or '
@@ -107,16 +109,16 @@ def load_weights(
         tensors, report = of_stem
         check_finite(tensors.items(), origin)
         is_meta = any(targets[ours].is_meta for ours in tensors)
-        parts = {
+        loaded = {
             names[ours]: shard_like(value, targets[ours], copy=is_meta)
             for ours, value in tensors.items()
         }
-        model.load_state_dict(parts, strict=False, assign=is_meta)
+        model.load_state_dict(loaded, strict=False, assign=is_meta)
         _note_empty(report, targets)
         return report
     numerics = compare_named_model(backbone, origin)
     pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
-    weights = recognize(given, targets)
+    weights = recognize(source_weights, targets)
     adapted = AdaptedWeights(
         backbone, targets, weights, skip, source_grid, pool=pool, numerics=numerics
     )
@@ -125,13 +127,14 @@ def load_weights(
     check_finite(((ours, weights.theirs[key]) for ours, keys in used for key in keys), origin)
     # Load one block at a time, so that the complete file is never in memory. Meta tensors can only
     # be replaced.
-    parts = groupby(report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
+    groups = groupby(report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
+    # Without its grid, the hook would take a position table as that of a square.
     grid = {names[GRID]: adapted[GRID]} if GRID in adapted else {}
-    for (_, is_meta), part in parts:
-        tensors = grid | {
-            names[ours]: shard_like(adapted[ours], targets[ours], copy=is_meta) for ours in part
+    for (_, is_meta), group in groups:
+        loaded = grid | {
+            names[ours]: shard_like(adapted[ours], targets[ours], copy=is_meta) for ours in group
         }
-        model.load_state_dict(tensors, strict=False, assign=is_meta)
+        model.load_state_dict(loaded, strict=False, assign=is_meta)
     _note_empty(report, targets)
     return report
 
@@ -149,26 +152,26 @@ def load_trained(model: nn.Module, checkpoint: Checkpoint) -> None:
     """Load a checkpoint of the same complete model, to predict with it.
 
     Raises:
-        ConfigError: if a tensor of the model is missing in the checkpoint or has another shape
-            there, or if a value is infinite or NaN.
+        ConfigError: if a tensor of the model is missing in the checkpoint, or has a different shape
+            or kind of values there. Also if a value is infinite or NaN.
     """
     source, weights = checkpoint.source, checkpoint.weights
-    check_kinds(model, weights)
-    not_of_it = f'The checkpoint {source!r} is not of this model: '
+    check_floating_point(model, weights)
+    mismatch = f'The checkpoint {source!r} is not of this model: '
     try:
         with naming(source):
             incompatible = model.load_state_dict(dict(weights), strict=False)
-    except RuntimeError as error:  # a wrong shape
-        raise ConfigError(not_of_it + str(error).splitlines()[1].strip()) from error
+    except RuntimeError as error:  # wrong shapes, one per line after the first
+        raise ConfigError(mismatch + str(error).splitlines()[1].strip()) from error
     if incompatible.missing_keys:
         raise ConfigError(
-            f'{not_of_it}it lacks {len(incompatible.missing_keys)} of its '
+            f'{mismatch}it lacks {len(incompatible.missing_keys)} of its '
             f'{len(model.state_dict())} tensors, such as {incompatible.missing_keys[0]!r}.'
         )
     check_finite(model.state_dict().items(), source)
 
 
-def too_large(dtype: str | None) -> str:
+def overflow_remedy(dtype: str | None) -> str:
     """The remedy if values have overflowed in a dtype."""
     return f'--dtype {dtype} cannot hold its values: give bfloat16 or float32'
 
@@ -178,7 +181,13 @@ def check_finite(
     source: str,
     remedy: str = 'give one that was saved before its training failed',
 ) -> None:
-    """Reject weights that would predict NaN."""
+    """Raise a ``ConfigError`` for weights that are infinite or NaN.
+
+    Args:
+        weights: names and tensors.
+        source: their source, for the message.
+        remedy: the end of the message.
+    """
     for name, value in weights:
         value = value.to_local() if isinstance(value, DTensor) else value
         # Check the sum first, which is faster.
@@ -197,10 +206,10 @@ def check_start(model: nn.Module, weights: Weights) -> None:
     Modules outside our backbones, such as a head, may be missing.
 
     Raises:
-        ConfigError: if the weights lack a tensor of one of our backbones, see :func:`load_weights`,
-            or see :func:`check_kinds`.
+        ConfigError: if the weights do not fit one of our backbones, see :func:`load_weights` and
+            :func:`check_floating_point`.
     """
-    check_kinds(model, weights)
+    check_floating_point(model, weights)
     for prefix, backbone in innermost(model, LoadableBackbone).items():
         targets, entries = backbone.state_dict(keep_vars=True), without_prefix(weights, prefix)
         if entries and not targets.keys() <= entries.keys():
@@ -209,11 +218,11 @@ def check_start(model: nn.Module, weights: Weights) -> None:
                 AdaptedWeights(backbone, targets, recognized, complete=False)
 
 
-def check_kinds(model: nn.Module, weights: Weights) -> None:
+def check_floating_point(model: nn.Module, weights: Weights) -> None:
     """Check that weights with the model's own names are floating point where the model's are.
 
     Raises:
-        ConfigError: for the first that is not.
+        ConfigError: if one is not.
     """
     for name, target in model.state_dict().items():
         value = weights.get(name)

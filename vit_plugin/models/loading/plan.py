@@ -5,9 +5,9 @@ from typing import Any
 
 from torch import nn
 
-from vit_plugin.arguments.encoder_options import CREATES
+from vit_plugin.arguments.encoder_options import CREATING_OPTIONS
 from vit_plugin.errors import ConfigError
-from vit_plugin.project import declared
+from vit_plugin.project import declared_rows
 from vit_plugin.suggestions import closest
 from vit_plugin.weights.patterns import Pattern
 from vit_plugin.weights.recognition import Recognized
@@ -17,10 +17,10 @@ from vit_plugin.weights.rules import GRID
 from ..layers.position_bias import BIAS_TABLE
 
 # Our names in encoder and stem -> the argument of the backbone that creates the parameter.
-ARGUMENTS = {
+CREATING_ARGUMENTS = {
     Pattern(name): argument
     for name, argument in {
-        **CREATES,
+        **CREATING_OPTIONS,
         'cls_token': 'with_cls_token=True',
         'pos_embed': "pos_embed='learned'",
         'blocks.{i}.attn.rel_pos_(h|w)': "pos_embed=dict(type='learned', relative=True)",
@@ -31,7 +31,7 @@ ARGUMENTS = {
         'patch_embed.norm.{rest}': 'patch_embed=dict(norm_cfg=...)',
         'patch_embed.backbone.stem.{rest}': 'the arch of a hybrid',
         'patch_embed.backbone.stages.{rest}': 'the arch of a hybrid with these stages',
-        **declared('hints'),
+        **declared_rows('hints'),
     }.items()
 }
 BLOCK_KEY = Pattern('blocks.{i}.{rest}')
@@ -50,7 +50,7 @@ ENCODER_MODULES = (
 )
 CLASSIFIER_PREFIXES = ('head.', 'decode_head.conv_seg.')
 # Tables of relative positions, which have no effect while they are zero.
-RELATIVE = ('.rel_pos_h', '.rel_pos_w', BIAS_TABLE)
+RELATIVE_TABLES = ('.rel_pos_h', '.rel_pos_w', BIAS_TABLE)
 
 
 class Plan:
@@ -59,12 +59,12 @@ class Plan:
     Args:
         backbone: the model's backbone.
         targets: the weights to load, by our names.
-        weights: the checkpoint's.
+        weights: the checkpoint's weights.
         skip: see :func:`~vit_plugin.models.load_weights`.
         complete: whether keys that match no rule are an error too. Otherwise torch reports them.
 
     Attributes:
-        report: on every key.
+        report: the report on every key.
 
     Raises:
         ConfigError: if a target is missing, or if the model's encoder or stem lacks a weight.
@@ -85,7 +85,7 @@ class Plan:
         self._account_for_ours()
         if surplus:
             self._reject(surplus)
-        self._leave_other_classifiers()
+        self._skip_other_classifiers()
 
     def why_unused(self, ours: str) -> str:
         """The reason why the model has no parameter with this name, or ''."""
@@ -106,19 +106,19 @@ class Plan:
     def _account_for_theirs(self, complete: bool) -> dict[str, str]:
         """Record unused keys and why. Return those that the model's encoder or stem lacks."""
         form, prefix = self.weights.format, self.weights.prefix
-        makes = {key: ours for ours, step in self.weights.steps.items() for key in step.theirs}
+        our_names = {key: ours for ours, step in self.weights.steps.items() for key in step.theirs}
         surplus = {}
         for key in self.weights.theirs:
-            ours = makes.get(key, '')
+            ours = our_names.get(key, '')
             if ours in self.targets:
                 continue
             reason = self._why_ignored(key, ours)
             self.report.ignored[key] = reason or 'the model has no such parameter'
             part = ours.partition('.')[0]
-            is_of_encoder = key.startswith(prefix) and not key.startswith(form.outside or '\0')
-            # The key may belong to the encoder.
+            # A key that matches no rule may belong to the encoder. ('\0' begins no key.)
+            may_be_encoder = key.startswith(prefix) and not key.startswith(form.outside or '\0')
             if not reason and (
-                part in ENCODER_MODULES or (complete and not part and is_of_encoder)
+                part in ENCODER_MODULES or (complete and not part and may_be_encoder)
             ):
                 surplus[key] = ours
         return surplus
@@ -138,9 +138,14 @@ class Plan:
         return reason or ''
 
     def _account_for_ours(self) -> None:
-        given = {ours.partition('.')[0] for ours in self.weights}
+        """Record the targets that are loaded, and why others keep their initialization.
+
+        Raises:
+            ConfigError: if any other target is missing.
+        """
+        present_parts = {ours.partition('.')[0] for ours in self.weights}
         outside = self.targets.keys() - self.backbone.state_dict().keys()
-        without_backbone = not self.weights.format.has_backbone and given.isdisjoint(
+        without_backbone = not self.weights.format.has_backbone and present_parts.isdisjoint(
             ENCODER_MODULES
         )
         missing = []
@@ -152,16 +157,16 @@ class Plan:
                 self.report.initialized[ours] = 'skipped'
             elif ours in self.weights:
                 self.report.matched[ours] = self.weights.steps[ours].theirs
-            elif ours.endswith(RELATIVE):
+            elif ours.endswith(RELATIVE_TABLES):
                 self.report.initialized[ours] = f'relative positions start at zero, {HARMLESS}'
-            elif part not in given and (
+            elif part not in present_parts and (
                 ours in outside or part in self.backbone.added_parts or without_backbone
             ):
                 self.report.initialized[ours] = f'the checkpoint has no {part}'
             else:
                 missing.append(ours)
         if missing:
-            near = closest(missing[0], self.report.ignored, most=3, cutoff=0.4)
+            near = closest(missing[0], self.report.ignored, max_names=3, cutoff=0.4)
             left_over = f'; left over in it are {", ".join(near)}' if near else ''
             raise ConfigError(
                 f'The checkpoint (format {self.report.format}) lacks '
@@ -171,10 +176,11 @@ class Plan:
             )
 
     def _reject(self, surplus: Mapping[str, str]) -> None:
+        """Raise a ``ConfigError`` for keys that the model's encoder or stem lacks."""
         groups: dict[str, list[str]] = {}
         for key, ours in surplus.items():
-            groups.setdefault(self._taken(ours), []).append(key)
-        listed = '; '.join(f'{shortened_list(keys)} ({taken})' for taken, keys in groups.items())
+            groups.setdefault(self._how_to_take(ours), []).append(key)
+        listed = '; '.join(f'{shortened_list(keys)} ({how})' for how, keys in groups.items())
         raise ConfigError(
             f'The checkpoint (format {self.report.format}) has weights that the model lacks, and '
             f'without which it computes something else: {listed}. Build the model that the '
@@ -182,17 +188,17 @@ class Plan:
             'init_cfg.'
         )
 
-    def _taken(self, ours: str) -> str:
+    def _how_to_take(self, ours: str) -> str:
         """Describe how to build a model with this weight."""
         if _block(ours) >= self.backbone.num_layers:
             return 'taken with an arch with more blocks'
-        for pattern, argument in ARGUMENTS.items():
+        for pattern, argument in CREATING_ARGUMENTS.items():
             if pattern.match(ours) is not None:
                 return f'taken with {argument}'
         return 'taken by no argument'
 
-    def _leave_other_classifiers(self) -> None:
-        """Skip a classifier with another number of classes, and report one of all zeros."""
+    def _skip_other_classifiers(self) -> None:
+        """Skip classifiers with a different number of classes, and report those of all zeros."""
         classifiers = CLASSIFIER_PREFIXES + self.backbone.added_classifiers
         for ours in [ours for ours in self.report.matched if ours.startswith(classifiers)]:
             value, target = self.weights[ours], self.targets[ours]

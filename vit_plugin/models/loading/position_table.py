@@ -14,6 +14,7 @@ from vit_plugin.weights.rules import GRID
 from ..layers.pos_embed import LearnedPosEmbed
 
 TOKENS_WITH_ROWS = ('cls_token', 'dist_token')
+MAX_GRID_SIDE = 2**20  # patches; a larger number comes from a damaged file
 
 
 class PositionTable:
@@ -21,7 +22,7 @@ class PositionTable:
 
     Args:
         backbone: the model's backbone.
-        weights: the checkpoint's.
+        weights: the checkpoint's weights.
         grid: grid (h, w) of the table, if the checkpoint or the user states it. Our own checkpoints
             do. Otherwise a square is assumed, even if the number of rows equals the model's.
     """
@@ -31,16 +32,18 @@ class PositionTable:
     ) -> None:
         self.position, self.weights = backbone.position, weights
         self.has_tokens = bool(backbone.prefix_tokens)
-        self.learned = isinstance(self.position, LearnedPosEmbed)
+        self.is_learned = isinstance(self.position, LearnedPosEmbed)
         self.grid = grid
 
     def fitted(self, value: Tensor) -> tuple[Tensor, str]:
         """The table with the model's grid and prefix rows, and a description of the changes."""
         rows, old = self.layout(value)
-        wanted, new = self.position.num_prefix_rows, self.position.grid
+        model_rows, new = self.position.num_prefix_rows, self.position.grid
         extra, patches = value[:, :rows], value[:, rows:]
-        changes = [] if old == new else [f'positions of {by(old)} patches to {by(new)}']
-        if rows > wanted:
+        changes = []
+        if old != new:
+            changes.append(f'positions of {size_text(old)} patches to {size_text(new)}')
+        if rows > model_rows:
             changes.append(
                 'the rows of the tokens before the patches are '
                 + (
@@ -50,25 +53,26 @@ class PositionTable:
                 )
             )
             extra = extra[:, :0]
-        elif rows < wanted:
+        elif rows < model_rows:
             changes.append('zeros for the tokens before the patches that have no row')
-            extra = F.pad(extra, (0, 0, 0, wanted - rows))
+            extra = F.pad(extra, (0, 0, 0, model_rows - rows))
         patches = self.position.resample(patches, old, new)
         return torch.cat((extra, patches), dim=1), ', '.join(changes)
 
-    def assumed(self, table: Tensor) -> str:
-        """The assumption about a table whose grid is not stated. Empty for a square."""
+    def grid_assumption(self, table: Tensor) -> str:
+        """The assumption about a table's grid. Empty if the grid is stated or a square."""
         grid = self.layout(table)[1]
         if self.grid or self.position.source_grid or grid[0] == grid[1]:
             return ''
         return (
             f'pos_embed: {grid[0] * grid[1]} positions do not form a square, and are taken for the '
-            f"{by(grid)} patches of the model; give source_grid=(rows, columns) if they aren't"
+            f'{size_text(grid)} patches of the model; give source_grid=(rows, columns) if they '
+            "aren't"
         )
 
     def with_row(self, token: str, value: Tensor) -> tuple[Tensor, str]:
         """Add a token's row of the table to the token, if the model's table has no such row."""
-        if self.position.num_prefix_rows or 'pos_embed' not in self.weights or not self.learned:
+        if self.position.num_prefix_rows or 'pos_embed' not in self.weights or not self.is_learned:
             return value, ''
         table = self.weights['pos_embed']
         if table.ndim != 3 or table.shape[2] != value.shape[2] or not self.layout(table)[0]:
@@ -91,7 +95,7 @@ class PositionTable:
         if GRID in self.weights:
             raise ConfigError(
                 f'pos_embed: the checkpoint has {table.shape[1]} positions, and its own grid of '
-                f'{by(self.grid or ())} does not fit them: it is damaged.'
+                f'{size_text(self.grid or ())} does not fit them: it is damaged.'
             )
         raise ConfigError(
             f'pos_embed: the checkpoint has {table.shape[1]} positions, which form no square of '
@@ -107,9 +111,13 @@ class PositionTable:
         stated = self.grid or self.position.source_grid
         if stated:
             return [(rows, stated), (tokens, stated), (0, stated)]
-        # Try the model's own grid only if no square fits; `assumed` reports that.
+        # Squares come before the model's own grid, which `grid_assumption` reports. A table without
+        # prefix rows comes last.
         return [
-            *((count, grid) for grid in (None, native) for count in (rows, tokens)),
+            (rows, None),
+            (tokens, None),
+            (rows, native),
+            (tokens, native),
             (0, None),
             (0, native),
         ]
@@ -124,13 +132,13 @@ def saved_grid(value: Tensor) -> tuple[int, int]:
     if (
         value.shape != (2,)
         or value.is_floating_point()
-        or not 0 < min(value.tolist()) <= max(value.tolist()) < 2**20
+        or not 0 < min(value.tolist()) <= max(value.tolist()) < MAX_GRID_SIDE
     ):
         raise ConfigError(f'{GRID} in the checkpoint is not a grid (rows, columns): it is damaged.')
     h, w = value.tolist()
     return h, w
 
 
-def by(size: Sequence[int]) -> str:
+def size_text(size: Sequence[int]) -> str:
     """A size as text, such as ``'14 x 14'``."""
     return f'{size[0]} x {size[1]}'

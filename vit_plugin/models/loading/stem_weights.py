@@ -10,25 +10,25 @@ from vit_plugin.weights.report import Report
 
 
 def stem_weights(
-    backbone: nn.Module, targets: Mapping[str, Any], given: Weights
+    backbone: nn.Module, targets: Mapping[str, Any], weights: Weights
 ) -> tuple[dict[str, Tensor], Report] | None:
     """The weights of the stem, by our names, from a file with only its CNN, and a report.
 
     Args:
         backbone: the model's backbone.
         targets: the tensors of the backbone or of the whole model, by our names.
-        given: the weights of the file.
+        weights: the weights of the file.
 
     Returns:
         None if the file has anything else.
 
     Raises:
-        ConfigError: if a tensor of the CNN is missing or has another shape.
+        ConfigError: if a tensor of the CNN is missing or has a different shape.
     """
-    if not backbone.patch_embed.is_alone_in(given):
+    if not backbone.patch_embed.is_alone_in(weights):
         return None
-    fitted, report = backbone.patch_embed.fit(given)
-    report = report.under('patch_embed.')
-    others = sorted(targets.keys() - report.matched.keys() - report.initialized.keys())
-    report.initialized |= dict.fromkeys(others, 'the checkpoint is of the CNN of the stem alone')
+    fitted, report = backbone.patch_embed.fit(weights)
+    report = report.with_prefix('patch_embed.')
+    unloaded = sorted(targets.keys() - report.matched.keys() - report.initialized.keys())
+    report.initialized |= dict.fromkeys(unloaded, 'the checkpoint is of the CNN of the stem alone')
     return {f'patch_embed.{name}': value for name, value in fitted.items()}, report

@@ -17,14 +17,14 @@ from ..layers.numerics import build_map_norm
 from ..loading.hooks import keep_shards
 
 
-def power_of_two(scale: float) -> float:
+def check_power_of_two(scale: float) -> float:
     """Validate a scale: doublings or halvings of a size."""
     if math.log2(scale) % 1:
         raise ValueError('Input should be a power of two')
     return scale
 
 
-Scale = Annotated[float, Field(ge=1 / 32, le=32), AfterValidator(power_of_two)]
+Scale = Annotated[float, Field(ge=1 / 32, le=32), AfterValidator(check_power_of_two)]
 Scales = Annotated[Sequence[Scale], Field(min_length=1)]
 
 
@@ -44,11 +44,13 @@ class PyramidScale(nn.Module):
         for i in range(doublings):
             if i:
                 layers += [build_map_norm(norm_cfg, in_channels), nn.GELU()]
-            layers.append(nn.ConvTranspose2d(in_channels, in_channels // 2, 2, 2))
+            layers.append(
+                nn.ConvTranspose2d(in_channels, in_channels // 2, kernel_size=2, stride=2)
+            )
             in_channels //= 2
         self.resize = nn.Sequential(*layers)
-        self.lateral = ConvNorm(in_channels, out_channels, 1, norm_cfg)
-        self.output = ConvNorm(out_channels, out_channels, 3, norm_cfg)
+        self.lateral = ConvNorm(in_channels, out_channels, kernel_size=1, norm_cfg=norm_cfg)
+        self.output = ConvNorm(out_channels, out_channels, kernel_size=3, norm_cfg=norm_cfg)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.output(self.lateral(self.resize(x)))
@@ -110,9 +112,9 @@ class SimpleFPN(BaseModule):
         )
         self.extra_levels = nn.ModuleList()
         for i in range(num_outs - len(scales)):
-            level: nn.Module = nn.MaxPool2d(1, 2)
+            level: nn.Module = nn.MaxPool2d(kernel_size=1, stride=2)
             if add_extra_convs:
-                conv = nn.Conv2d(out_channels, out_channels, 3, 2, padding=1)
+                conv = nn.Conv2d(out_channels, out_channels, kernel_size=3, stride=2, padding=1)
                 level = nn.Sequential(nn.ReLU() if i else nn.Identity(), conv)
             self.extra_levels.append(level)
         self.register_load_state_dict_pre_hook(keep_shards)

@@ -65,9 +65,10 @@ class TokenPooling(BaseModule):
         * C) in the mode ``'cls_avg'``.
 
     Raises:
-        ConfigError: if ``'cls'``, ``'cls_avg'`` or ``'prefix'`` has no class token, or if
-            ``'map'`` lacks ``in_channels``, or ``num_heads`` for a width outside the table. In the
-            forward, if ``'avg'`` of tokens lacks ``num_prefix_tokens``, or there are no patches.
+        ConfigError: if ``'cls'``, ``'cls_avg'`` or ``'prefix'`` has no class token; if ``'map'`` or
+            ``norm_cfg`` lacks ``in_channels``; if ``map_cfg`` is given for another mode, or lacks
+            ``num_heads`` for a width outside the table. In the forward, if the input does not have
+            the tokens that the mode needs, or if their number is unknown.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class TokenPooling(BaseModule):
                 f"TokenPooling: map_cfg is for mode='map', but this is mode={mode!r}; leave it out."
             )
         self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
-        width = in_channels or 0  # set if it is needed
+        width = in_channels or 0  # not 0 where it is used
         self.attn_pool = (
             self._build_attention_pool(width, dict(map_cfg or {})) if mode == 'map' else None
         )
@@ -118,6 +119,7 @@ class TokenPooling(BaseModule):
         return tuple(self.norm(self._pool(feat)) for feat in feats)
 
     def _pool(self, x: Tensor) -> Tensor:
+        """Tokens (B, prefix + N, C) or a map (B, C, h, w) -> the vector, before the norm."""
         prefix = self.num_prefix_tokens
         if x.ndim == 4:
             if self.mode in CLASS_TOKEN_MODES:
@@ -140,7 +142,6 @@ class TokenPooling(BaseModule):
         if self.mode in COUNTED_MODES and x.shape[1] <= (prefix or 0):
             raise ConfigError(
                 f'TokenPooling: mode={self.mode!r} leaves out num_prefix_tokens={prefix} tokens, '
-                'but '
-                f'there are only {x.shape[1]}; set it to the num_prefix_tokens of the backbone.'
+                f'but there are only {x.shape[1]}; set it to the num_prefix_tokens of the backbone.'
             )
         return POOLINGS[self.mode](x, prefix) if self.attn_pool is None else self.attn_pool(x)

@@ -14,14 +14,14 @@ def build_stem(default: Mapping[str, Any], patch_embed: Mapping[str, Any], **com
 
     Args:
         default: the config that the arch names.
-        patch_embed: changes of it, or the config of a stem of another type.
+        patch_embed: changes of ``default``, or the config of a stem of a different type.
         **common: arguments of every stem.
 
     Raises:
         ConfigError: if the type is missing, or if the width differs from that of the blocks.
     """
-    same = patch_embed.get('type', default.get('type')) == default.get('type')
-    cfg = {**(default if same else {}), **patch_embed}
+    has_same_type = 'type' not in patch_embed or patch_embed['type'] == default.get('type')
+    cfg = {**default, **patch_embed} if has_same_type else dict(patch_embed)
     if 'type' not in cfg:
         raise ConfigError(
             "This arch names no patch size: write 'B/16' for 'B', or give "

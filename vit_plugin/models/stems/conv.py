@@ -85,6 +85,7 @@ class ConvEmbed(Stem):
             act_layer=type(build_activation(dict(type=conv_act))),
         )
         self.backbone = LayerMaps(layers, self.with_cp)
+        # Without a projection, the convolutions have the depth of the tokens.
         self.depths = ['backbone.'] if kwargs['projection'] else []
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:

@@ -30,7 +30,7 @@ class FlexiPatchEmbed(PatchEmbed):
         patch_size: side of the patches. :meth:`set_patch_size` changes it later.
         kernel_size: side of the kernel. The authors use 32, timm's checkpoints 16.
         sizes: the patch sizes of training. Each batch has a random one, all equally likely.
-            ``'paper'`` means ``PAPER_SIZES``. None: training uses ``patch_size``, too.
+            ``'paper'`` means ``PAPER_SIZES``. None: training and inference use ``patch_size``.
         **kwargs: see :class:`Stem`.
     """
 
@@ -43,11 +43,9 @@ class FlexiPatchEmbed(PatchEmbed):
         sizes: PositiveInts | Literal['paper'] | None = None,
         **kwargs: Unpack[StemOptions],
     ) -> None:
-        # before the parent's constructor, which builds the projection
-        self.kernel_size, self.sizes = (
-            kernel_size,
-            PAPER_SIZES if sizes == 'paper' else tuple(sizes or ()),
-        )
+        # Set these before the parent's constructor, which builds the projection.
+        self.kernel_size = kernel_size
+        self.sizes = PAPER_SIZES if sizes == 'paper' else tuple(sizes or ())
         super().__init__(in_channels, embed_dims, patch_size, **kwargs)
 
     def build_projection(self, channels: int, bias: bool) -> ResizableConv2d:
@@ -67,12 +65,12 @@ class FlexiPatchEmbed(PatchEmbed):
         self.patch_size = patch_size
 
     @property
-    def varies(self) -> bool:
-        """See :attr:`Stem.varies`."""
+    def patch_size_varies(self) -> bool:
+        """See :attr:`Stem.patch_size_varies`."""
         return bool(self.sizes)
 
     def native_grid(self, image_size: tuple[int, int]) -> tuple[int, int]:
-        """See :meth:`Stem.native_grid`. It is the grid of patches of the size of the kernel.
+        """See :meth:`Stem.native_grid`. The grid is that of patches as large as the kernel.
 
         Raises:
             ConfigError: if the image is smaller than the kernel.
@@ -80,13 +78,14 @@ class FlexiPatchEmbed(PatchEmbed):
         if min(image_size) < self.kernel_size:
             raise ConfigError(
                 f'patch_embed: img_size={image_size[0]} x {image_size[1]} is smaller than the '
-                f'kernel of {self.kernel_size} x {self.kernel_size}, whose grid the position '
-                'table has; take a larger img_size or a smaller kernel_size.'
+                f'kernel of {self.kernel_size} x {self.kernel_size}, and the position table has '
+                'one entry per kernel-sized patch; take a larger img_size or a smaller kernel_size.'
             )
         return self.patches(image_size, self.kernel_size)
 
     def project(self, x: Tensor) -> Tensor:
         """See :meth:`Stem.project`."""
+        # SeedHook seeds this choice before each step.
         size = random.choice(self.sizes) if self.training and self.sizes else self.patch_size
         return self.proj(self.padded(x, size), size)
 

@@ -34,10 +34,8 @@ class MbConvMaps(MbConvStages):
 class MBConvEmbed(Stem):
     """The stem of ViTamin (arXiv:2404.02132): convolutions and two stages of inverted bottlenecks.
 
-    Two convolutions precede the stages, and a strided convolution follows them.
-
-    The layers are timm's `MbConvStages`. The maps have the strides 4, 8 and 16. The last one holds
-    the tokens.
+    Two convolutions precede the stages, and a strided convolution follows them. The layers are
+    timm's `MbConvStages`. The maps have the strides 4, 8 and 16. The last one holds the tokens.
 
     Args:
         channels: channels of the two stages. The first convolutions have as many as the first
@@ -59,15 +57,17 @@ class MBConvEmbed(Stem):
         with_root: bool = False,
         **kwargs: Unpack[StemOptions],
     ) -> None:
-        root = (2,) if with_root else ()
+        strides, widths = [4, 8, 16], [*channels, embed_dims]
+        if with_root:
+            strides, widths = [2, *strides], [channels[0], *widths]
         kwargs.setdefault('projection', False)
         super().__init__(
             in_channels,
             embed_dims,
             patch_size,
             **kwargs,
-            feature_strides=(*root, 4, 8, 16),
-            feature_channels=(*channels[: len(root)], *channels, embed_dims),
+            feature_strides=strides,
+            feature_channels=widths,
         )
         self.with_root = with_root
         cfg = VitCfg(

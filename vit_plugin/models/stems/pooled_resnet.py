@@ -33,10 +33,11 @@ class WhitenedRoot(nn.Module):
     """Fixed filters that decorrelate the colors of 2 x 2 pixels.
 
     They are the cosine transform of channels, rows and columns, which is close to the principal
-    components of natural images. A BatchNorm without weights gives each the variance 1. Both signs
-    of each go through the activation. This is the whitened first convolution of K. Jordan
-    (arXiv:2404.00498, Section 3.2), with batch statistics instead of statistics gathered before
-    training. The last row and column are repeated, so that the map keeps its size.
+    components of natural images. A BatchNorm without weights gives each output the variance 1. Each
+    output and its negative go through the activation. This is the whitened first convolution of K.
+    Jordan (arXiv:2404.00498, Section 3.2), with batch statistics instead of statistics gathered
+    before training. The last row and column of the image are repeated, so that the map keeps its
+    size.
 
     Shape: (B, C, H, W) -> (B, 8 C, H, W).
     """
@@ -63,11 +64,11 @@ class WhitenedRoot(nn.Module):
 class PooledStage(nn.Module):
     """A 3 x 3 convolution, a max-pool by 2, and another 3 x 3 convolution.
 
-    The first one sees the map at full size. An odd side is padded at its end.
+    The first convolution is at full resolution. An odd side is padded at its end.
 
     Args:
-        skip: whether the second convolution is added to its input. If not, both begin as
-            identities.
+        skip: whether the second convolution is added to its input. If not, both start near an
+            identity: a Dirac kernel, up to the mean and scale of the standardization.
 
     Shape: (B, C_in, H, W) -> (B, C_out, ceil(H/2), ceil(W/2)).
     """
@@ -83,13 +84,16 @@ class PooledStage(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Without a skip connection, start as an identity: each first filter passes one channel."""
+        """Without a skip connection, start near an identity.
+
+        Filter i passes channel i, for the first ``in_channels`` filters.
+        """
         if not self.skip:
             for conv in (self.conv1, self.conv2):
                 nn.init.dirac_(conv.weight[: conv.in_channels].data)
 
     def forward(self, x: Tensor) -> Tensor:
-        # Pool before the norm, which then has only a quarter to compute.
+        # Pool before the norm, which then gets only a quarter of the elements.
         x = F.max_pool2d(self.conv1(x), 2, ceil_mode=True)
         x = self.act(self.norm1(x))
         y = self.act(self.norm2(self.conv2(x)))
@@ -106,17 +110,18 @@ class PooledResNetEmbed(Stem):
 
     Args:
         in_channels, embed_dims, patch_size, **kwargs: see :class:`Stem`.
-        channels: channels of the root, a 3 x 3 convolution of the entire image, and of each stage
-            after it. A whitened root has eight times ``in_channels``.
-        skip: whether the second convolution of each stage is residual. If not, all convolutions
-            begin as identities (arXiv:2404.00498, Section 3.3).
+        channels: channels of the root, a 3 x 3 convolution at full resolution, and of each stage
+            after it. A whitened root has ``8 * in_channels``.
+        skip: whether the second convolution of each stage is residual. If not, the convolutions of
+            the stages start near an identity (arXiv:2404.00498, Section 3.3), see
+            :class:`PooledStage`.
         whitened: whether the root is a fixed :class:`WhitenedRoot` instead of a convolution.
         channels_last: whether the maps have this memory format. On a CPU it makes max-pools several
             times faster, and GroupNorm several times slower: take it with BatchNorm.
         with_root: whether the map of the root, of stride 1, comes before those of the stages.
 
     Raises:
-        ConfigError: if a whitened root has another number of channels.
+        ConfigError: if a whitened root has another number of channels than ``8 * in_channels``.
     """
 
     def __init__(
@@ -158,7 +163,7 @@ class PooledResNetEmbed(Stem):
         self.backbone = LayerMaps([first, *stages], self.with_cp)
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
         # A whitened root has no parameters, and so no depth.
-        self.depths = [f'backbone.{i}.' for i in range(whitened, len(channels))]
+        self.depths = [f'backbone.{i}.' for i in range(1 if whitened else 0, len(channels))]
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         return self.backbone(images.to(memory_format=self.memory_format))[self.first_map :]

@@ -144,9 +144,9 @@ class ResNet(nn.Module):
 
 @MODELS.register_module()
 class ResNetEmbed(Stem):
-    """The authors' ResNet, then patches of its last map (arXiv:2010.11929, Section 3.1).
+    """The authors' ResNet, then patches of its last map.
 
-    The paragraph "Hybrid Architecture" there describes it.
+    See arXiv:2010.11929, Section 3.1, "Hybrid Architecture".
 
     Args:
         in_channels, embed_dims, patch_size, **kwargs: see :class:`Stem`.
@@ -171,9 +171,11 @@ class ResNetEmbed(Stem):
         **kwargs: Unpack[StemOptions],
     ) -> None:
         stages = range(len(stage_depths))
-        root = [(ROOTS[root_stride][1], width)] if with_root else []
-        maps = [(root_stride * 2**i, EXPANSION * width * 2**i) for i in stages]
-        strides, channels = zip(*root, *(maps or [(root_stride, width)]), strict=True)
+        strides = [root_stride * 2**i for i in stages] or [root_stride]
+        channels = [EXPANSION * width * 2**i for i in stages] or [width]
+        if with_root:
+            _, conv_stride, _ = ROOTS[root_stride]
+            strides, channels = [conv_stride, *strides], [width, *channels]
         super().__init__(
             in_channels,
             embed_dims,
@@ -191,8 +193,8 @@ class ResNetEmbed(Stem):
         maps = self.backbone(images)
         if self.numerics.stem_pool_cfg['padding'] == 'same':
             return maps
-        # The max-pool makes maps a row and a column short. As in TransUNet, returned maps are
-        # padded with zeros, and the CNN itself continues without padding.
+        # Without padding, the max-pool's maps lack a row and a column. As in TransUNet, the
+        # returned maps are padded with zeros, but not the maps within the CNN.
         return tuple(
             pad_to(x, [-(-side // stride) for side in images.shape[2:]])
             for x, stride in zip(maps, self.feature_strides, strict=True)

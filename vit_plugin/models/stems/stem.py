@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import InitConfig, NormConfig, Open, PositiveInt, Typed
+from vit_plugin.arguments.fields import InitConfig, NormConfig, OpenDict, PositiveInt, Typed
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.weights.opening import Source, read_source
 from vit_plugin.weights.reading.lazy import Weights
@@ -18,13 +18,12 @@ from ..layers.recompute import Recompute, recomputed
 from ..layers.std_conv import has_dynamic_size, lecun_normal_
 from ..loadable_module import LoadableModule
 
-# Padding -> number of patches along a side, from the sizes of the map and of a patch.
 Padding = Literal['same', 'valid']
+# Padding -> number of patches along a side, from the sizes of the map and of a patch.
 PADDINGS: dict[str, Callable[[int, int], int]] = {
     'same': lambda size, patch: -(-size // patch),
     'valid': lambda size, patch: size // patch,
 }
-
 
 STEM_PREFIXES = ('', 'patch_embed.', 'backbone.patch_embed.')  # prefixes in a complete model
 
@@ -43,8 +42,8 @@ class StemOptions(TypedDict, total=False):
     init_cfg: InitConfig
 
 
-class StemCfg(Open, total=False):
-    """The config of a stem; its own constructor checks the rest."""
+class StemCfg(OpenDict, total=False):
+    """The entries that the configs of all stems have. The constructor of each checks the others."""
 
     type: str | type
     in_channels: PositiveInt
@@ -84,7 +83,7 @@ class Stem(LoadableModule):
         embed_dims: width of the tokens.
         patch_size: side of the square patches of the last map, or of the image if there is no CNN.
         numerics: see :func:`~vit_plugin.models.layers.numerics.get_numerics`.
-        with_cp: recompute the CNN's blocks in the backward pass to save memory.
+        with_cp: activation checkpointing: recompute the CNN's blocks in the backward pass.
         norm_cfg: norm after the projection. The papers have none (None).
         act_cfg: activation after this norm. The papers have none (None).
         bias: whether the projection has a bias. CLIP's has none.
@@ -158,19 +157,20 @@ class Stem(LoadableModule):
             skip, source_grid: not supported for a stem.
 
         Raises:
-            ConfigError: if a tensor is missing or has another shape. The stem is then unchanged.
+            ConfigError: if a tensor is missing or has a different shape. The stem is then
+                unchanged.
         """
         if skip or source_grid:
             raise ConfigError(
                 'patch_embed: init_cfg takes no skip or source_grid for a stem; leave them out.'
             )
-        where, given = read_source(source)
-        with naming(where):
-            fitted, report = self.fit(given)
+        origin, weights = read_source(source)
+        with naming(origin):
+            fitted, report = self.fit(weights)
         self.load_state_dict(fitted, strict=False)
         return report
 
-    def fit(self, given: Weights) -> tuple[dict[str, Tensor], Report]:
+    def fit(self, weights: Weights) -> tuple[dict[str, Tensor], Report]:
         """The tensors that :meth:`load` loads, by the names of the stem, and its report.
 
         Raises:
@@ -178,12 +178,12 @@ class Stem(LoadableModule):
         """
         targets = self.state_dict()
         prefix = max(
-            STEM_PREFIXES, key=lambda prefix: sum(f'{prefix}{ours}' in given for ours in targets)
+            STEM_PREFIXES, key=lambda prefix: sum(f'{prefix}{ours}' in weights for ours in targets)
         )
         wrong = [
             ours
             for ours, value in targets.items()
-            if (key := f'{prefix}{ours}') not in given or given[key].shape != value.shape
+            if (key := f'{prefix}{ours}') not in weights or weights[key].shape != value.shape
         ]
         if wrong:
             raise ConfigError(
@@ -191,11 +191,11 @@ class Stem(LoadableModule):
                 'another shape; give the file of a model with the same stem.'
             )
         matched: dict[str, tuple[str, ...]] = {ours: (f'{prefix}{ours}',) for ours in targets}
-        others = given.keys() - {f'{prefix}{ours}' for ours in targets}
+        others = weights.keys() - {f'{prefix}{ours}' for ours in targets}
         report = Report('vit_plugin', matched, ignored=dict.fromkeys(others, 'not of the stem'))
-        return {ours: given[f'{prefix}{ours}'] for ours in targets}, report
+        return {ours: weights[f'{prefix}{ours}'] for ours in targets}, report
 
-    def is_alone_in(self, given: Weights) -> bool:
+    def is_alone_in(self, weights: Weights) -> bool:
         """True if a file has only the stem's CNN, as published elsewhere."""
         return False
 
@@ -211,13 +211,13 @@ class Stem(LoadableModule):
         return nn.Conv2d(channels, self.embed_dims, self.patch_size, self.patch_size, bias=bias)
 
     @property
-    def varies(self) -> bool:
-        """True if the stride varies between training batches."""
+    def patch_size_varies(self) -> bool:
+        """True if the patch size, and so the stride, varies between training batches."""
         return False
 
     def check_one_size(self, whose: str) -> None:
-        """Raise a ``ConfigError`` about ``whose`` patches if their size varies."""
-        if self.varies:
+        """Raise a ``ConfigError`` with the subject ``whose`` if the patch size varies."""
+        if self.patch_size_varies:
             raise ConfigError(
                 f'{whose}: the patches must have a fixed size, not one for each batch; leave out '
                 'sizes in patch_embed.'
@@ -230,7 +230,7 @@ class Stem(LoadableModule):
 
     @property
     def cnn_stride(self) -> int:
-        """Pixels per element of the map that becomes tokens; 1 without a CNN."""
+        """Pixels per element of the map that becomes tokens, or 1 without a CNN."""
         return self.feature_strides[-1] if self.feature_strides else 1
 
     def grid(self, image_size: tuple[int, int]) -> tuple[int, int]:
@@ -270,8 +270,8 @@ class Stem(LoadableModule):
         The channel of gray images is repeated ``in_channels`` times.
 
         Raises:
-            ConfigError: if the images have another number of channels, or are smaller than one
-                patch.
+            ConfigError: if the images have neither one channel nor ``in_channels``, or are smaller
+                than one patch.
         """
         self.check_images(images)
         images = images.expand(-1, self.in_channels, -1, -1)
@@ -316,5 +316,5 @@ def pad_to_multiple(x: Tensor, size: int) -> Tensor:
 
 def pad_to(x: Tensor, size: Sequence[int]) -> Tensor:
     """Pad a map (B, C, H, W) with zeros at the right and bottom to this height and width."""
-    bottom, right = (want - side for want, side in zip(size, x.shape[2:], strict=True))
+    bottom, right = size[0] - x.shape[2], size[1] - x.shape[3]
     return F.pad(x, (0, right, 0, bottom)) if has_dynamic_size(x) or right or bottom else x

@@ -14,13 +14,13 @@ from vit_plugin.registry import MODELS
 from vit_plugin.weights.reading.lazy import Weights
 from vit_plugin.weights.report import Report
 
-from ..layers.map_sizes import other_sizes
+from ..layers.map_sizes import find_size_mismatch
 from ..layers.recompute import Recompute
 from ..timm_weights import fit_timm, is_of_timm
 from .stem import Stem, StemOptions, pad_to_multiple
 
 # Errors that timm raises for a model or an option that it does not have.
-WRONG = (RuntimeError, AttributeError, AssertionError, IndexError, TypeError, ValueError)
+TIMM_ERRORS = (RuntimeError, AttributeError, AssertionError, IndexError, TypeError, ValueError)
 
 
 @MODELS.register_module()
@@ -60,16 +60,17 @@ class TimmEmbed(Stem):
         **kwargs: Unpack[StemOptions],
     ) -> None:
         self.model_name = model_name = model_name.removeprefix('timm://')
+        # The parent's constructor reads it.
         self.published_as = f'timm://{model_name}'
         options: dict[str, Any] = dict(pretrained=pretrained, in_chans=in_channels)
         if out_indices is not None:
             options['out_indices'] = tuple(sorted(out_indices))
         backbone = _build_cnn(model_name, options, model_kwargs or {}, kwargs.get('with_cp'))
         info = backbone.feature_info
-        if other := other_sizes(backbone, info.reduction(), in_channels):
+        if difference := find_size_mismatch(backbone, info.reduction(), in_channels):
             raise ConfigError(
-                f'patch_embed: {model_name} returns {other}, and a stem counts its tokens by the '
-                'stride; take another model_name.'
+                f'patch_embed: {model_name} returns {difference}, and a stem counts its tokens by '
+                'the stride; take another model_name.'
             )
         super().__init__(
             in_channels,
@@ -83,19 +84,18 @@ class TimmEmbed(Stem):
         # Keeps MMEngine from overwriting pretrained weights by timm's initialization.
         self.backbone.is_init = True
 
-    def fit(self, given: Weights) -> tuple[dict[str, Tensor], Report]:
+    def fit(self, weights: Weights) -> tuple[dict[str, Tensor], Report]:
         """The weights of the CNN, from a file of timm's whole model or of a hybrid with this CNN.
 
         The projection to tokens keeps its values. See :func:`~vit_plugin.models.fit_timm`.
         """
-        fitted, report = fit_timm(self.backbone, self.model_name, given)
-        return {f'backbone.{key}': value for key, value in fitted.items()}, report.under(
-            'backbone.'
-        )
+        fitted, report = fit_timm(self.backbone, self.model_name, weights)
+        tensors = {f'backbone.{key}': value for key, value in fitted.items()}
+        return tensors, report.with_prefix('backbone.')
 
-    def is_alone_in(self, given: Weights) -> bool:
+    def is_alone_in(self, weights: Weights) -> bool:
         """True if a file has only the CNN, without blocks of an encoder."""
-        return is_of_timm(self.model_name, given)
+        return is_of_timm(self.model_name, weights)
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         return tuple(self.backbone(pad_to_multiple(images, self.feature_strides[-1])))
@@ -104,16 +104,16 @@ class TimmEmbed(Stem):
 def _build_cnn(
     model_name: str, options: dict, model_kwargs: dict, with_cp: Recompute | None
 ) -> nn.Module:
-    """timm's model that returns feature maps.
+    """Build timm's model that returns feature maps.
 
     Raises:
-        ConfigError: if timm has no such model, or if it has no such maps.
+        ConfigError: if timm has no such model, or if the model has no such maps.
     """
     try:
         backbone = timm.create_model(model_name, features_only=True, **options, **model_kwargs)
         if with_cp:
             backbone.set_grad_checkpointing(True)
-    except WRONG as error:
+    except TIMM_ERRORS as error:
         near = timm.list_models(f'*{model_name[:6]}*')[:5]
         raise ConfigError(
             f'patch_embed: timm returns no feature maps for model_name={model_name!r} '

@@ -1,4 +1,4 @@
-"""D-FINE, a real-time detector, and what DEIMv2 and RT-DETR share with it (arXiv:2410.13842)."""
+"""D-FINE (arXiv:2410.13842) and RT-DETR (arXiv:2304.08069), and what DEIMv2 and ECDet share."""
 
 from vit_plugin.project import Project
 

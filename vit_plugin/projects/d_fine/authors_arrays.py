@@ -1,4 +1,4 @@
-"""What the arrays and the name of an authors' file say of its model, for all of these detectors."""
+"""Settings of these detectors, inferred from the arrays and the name of an authors' file."""
 
 import re
 from pathlib import PurePosixPath
@@ -10,35 +10,36 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.published import Published
 
-SCALES = 'decoder.decoder.layers.0.cross_attn.num_points_scale'  # the reciprocals of points
+# Key of an array with a value for each sampling point: 1 / n in a map with n points.
+POINT_SCALES = 'decoder.decoder.layers.0.cross_attn.num_points_scale'
 ENCODER_HEADS = 8  # attention heads of the hybrid encoder
-USUAL_QUERIES, USUAL_SIZE = 300, 640
+USUAL_QUERIES, USUAL_SIZE = 300, 640  # number of queries, and sides of the images in pixels
 
 
 def read_hgnet(published: Published) -> tuple[Section, list[int]]:
-    """HGNetV2 with the widths of its arrays."""
+    """HGNetV2 with the widths of its arrays, and the channels of the maps that it returns."""
 
-    def side(name: str, axis: int = 0) -> int:
+    def axis_size(name: str, axis: int = 0) -> int:
         return published.shape(f'backbone.{name}.weight')[axis]
 
     ours, rows = published.ours, []
     for i in range(published.count('backbone.stages.')):
         stage = f'stages.{i}'
         layers = published.count(f'backbone.{stage}.blocks.0.layers.')
-        is_light = f'backbone.{stage}.blocks.0.layers.0.conv1.conv.weight' in ours
+        first_layer = f'{stage}.blocks.0.layers.0'
+        is_light = f'backbone.{first_layer}.conv1.conv.weight' in ours
         halved = f'backbone.{stage}.downsample.conv.weight' in ours
-        first = f'{stage}.blocks.0.layers.0'
-        last = f'{first}.conv2.conv' if is_light else f'{first}.conv'
-        before = f'{first}.conv1.conv' if is_light else last
-        rows.append(
+        inner_conv = f'{first_layer}.conv2.conv' if is_light else f'{first_layer}.conv'
+        input_conv = f'{first_layer}.conv1.conv' if is_light else inner_conv
+        rows.append(  # the columns of `hgnet_v2.ARCHS`
             (
-                side(before, 1),
-                side(last),
-                side(f'{stage}.blocks.0.aggregation.1.conv'),
+                axis_size(input_conv, 1),
+                axis_size(inner_conv),
+                axis_size(f'{stage}.blocks.0.aggregation.1.conv'),
                 published.count(f'backbone.{stage}.blocks.'),
                 halved,
                 is_light,
-                side(last, -1),
+                axis_size(inner_conv, -1),
                 layers,
             )
         )
@@ -46,7 +47,7 @@ def read_hgnet(published: Published) -> tuple[Section, list[int]]:
     indices = range(len(rows) - inputs, len(rows))
     backbone = dict(
         type='vit_plugin.HGNetV2',
-        arch=dict(stem=[side('stem.stem1.conv'), side('stem.stem4.conv')], stages=rows),
+        arch=dict(stem=[axis_size('stem.stem1.conv'), axis_size('stem.stem4.conv')], stages=rows),
         learnable_affine='backbone.stem.stem1.lab.scale' in ours,
         out_indices=list(indices),
     )
@@ -54,32 +55,37 @@ def read_hgnet(published: Published) -> tuple[Section, list[int]]:
 
 
 def read_points(published: Published) -> list[int]:
-    """The number of points in each map. The file stores its reciprocal for each point."""
-    if SCALES not in published.weights:
-        raise ConfigError(f'it lacks {SCALES}; give the complete file')
-    shares = published.weights[SCALES].double()
-    counts, points = shares.reciprocal().round().long().tolist(), []
-    while counts:
-        number = counts[0]
-        if number < 1 or counts[:number] != [number] * number:
+    """The number of points in each map.
+
+    Raises:
+        ConfigError: if the tensor with their reciprocals is missing, or has other values.
+    """
+    if POINT_SCALES not in published.weights:
+        raise ConfigError(f'it lacks {POINT_SCALES}; give the complete file')
+    reciprocals = published.weights[POINT_SCALES].double()
+    remaining, points = reciprocals.reciprocal().round().long().tolist(), []
+    while remaining:
+        number = remaining[0]
+        if number < 1 or remaining[:number] != [number] * number:
             break
         points.append(number)
-        counts = counts[number:]
-    wanted = torch.tensor([1 / number for number in points for _ in range(number)]).double()
-    if counts or not torch.allclose(shares, wanted, atol=1e-3):
-        raise ConfigError(f'its {SCALES} are not reciprocals of numbers of points')
+        remaining = remaining[number:]
+    expected = torch.tensor([1 / number for number in points for _ in range(number)]).double()
+    if remaining or not torch.allclose(reciprocals, expected, atol=1e-3):
+        raise ConfigError(f'its {POINT_SCALES} are not reciprocals of numbers of points')
     return points
 
 
-def is_named(published: Published, word: str, usual: str, title: str) -> bool:
+def is_rarer_model(published: Published, word: str, usual: str, title: str) -> bool:
     """Whether a file is of the rarer of two models that have the same tensors.
 
-    A word of its name decides. A name that indicates neither is logged.
+    A word of its name decides. A name that indicates neither counts as the other model, and is
+    logged.
 
     Args:
         published: the file.
         word: beginning of a word in names of the rarer model.
-        usual: part of names of the other model, without separators.
+        usual: part of the other model's names, without separators.
         title: name of the rarer model.
     """
     words = re.findall('[a-z0-9]+', PurePosixPath(published.source).name.lower())

@@ -11,7 +11,7 @@ from vit_plugin.weights.rules import COMPUTED, CONSTANT, Format, Rule
 
 from .d_fine_names import CSP
 
-# An attention layer in the encoder or the decoder.
+# Names in the attention layers of both the encoder and the decoder.
 ATTENTION_LAYER_NAMES = {'linear1': 'mlp.0', 'linear2': 'mlp.3', 'swish_ffn.w12': 'mlp.gate_up'}
 ENCODER_LAYER = {
     **ATTENTION_LAYER_NAMES,
@@ -43,7 +43,7 @@ HEAD_NAMES = {
     'input_proj.{i}': 'projections.{i}',
     'decoder.segmentation_head': 'masks',
 }
-# A fusion block. Its two CSP blocks have our names.
+# A fusion block, whose two CSP blocks have the same names as ours.
 FUSING = {'cv1': 'conv1', 'cv4': 'conv2', 'cv{k+1}.0': 'csp{k}.0'}
 ENCODER_NAMES = {
     'input_proj.{i}': 'projections.{i}',
@@ -76,38 +76,41 @@ ADAPTER_NAMES = {
 }
 
 
-def _moved(
+def _prefixed(
     theirs: str,
     ours: str,
-    parts: Mapping[str, str],
+    names: Mapping[str, str],
     written: bool | Callable[..., bool] = True,
 ) -> Iterator[Rule]:
-    """One rule per module, with these prefixes."""
-    for name, own in parts.items():
-        yield Rule(f'{theirs}{name}.{{rest}}', f'{ours}{own}.{{rest}}', written=written)
+    """A rule for each module in ``names``, with the prefixes ``theirs`` and ``ours``."""
+    for their_name, our_name in names.items():
+        yield Rule(f'{theirs}{their_name}.{{rest}}', f'{ours}{our_name}.{{rest}}', written=written)
 
 
 def _encoder() -> Iterator[Rule]:
     layer, ours = 'encoder.encoder.{i}.layers.{j}.', 'neck.attentions.{i}.{j}.'
     yield Rule(f'{layer}self_attn.in_proj_{{rest}}', f'{ours}attn.in_proj_{{rest}}')
-    yield from _moved(layer, ours, ENCODER_LAYER)
-    yield from _moved('encoder.', 'neck.', FIRST_ENCODER_NAMES, written=False)
-    yield from _moved('encoder.', 'neck.', ENCODER_NAMES)
-    for name, own in (('fpn_block', 'top_down'), ('pan_block', 'bottom_up')):
-        for theirs, ours in ((f'{name}s.{{i}}.', f'{own}.{{i}}.'), (f'{name}.', f'{own}.')):
-            yield from _fusing(f'encoder.{theirs}', f'neck.{ours}')
+    yield from _prefixed(layer, ours, ENCODER_LAYER)
+    yield from _prefixed('encoder.', 'neck.', FIRST_ENCODER_NAMES, written=False)
+    yield from _prefixed('encoder.', 'neck.', ENCODER_NAMES)
+    for theirs, ours in (('fpn_block', 'top_down'), ('pan_block', 'bottom_up')):
+        yield from _fusion_block(f'encoder.{theirs}s.{{i}}.', f'neck.{ours}.{{i}}.')
+        yield from _fusion_block(f'encoder.{theirs}.', f'neck.{ours}.')  # DEIMv2's lite encoder
 
 
-def _fusing(theirs: str, ours: str) -> Iterator[Rule]:
-    """A fusion block. Its 3 x 3 convolutions are inside DEIMv2's CSP blocks, and after others."""
-    elan = '.cv2.0.conv2.'
+def _fusion_block(theirs: str, ours: str) -> Iterator[Rule]:
+    """Rules for a fusion block.
+
+    Our 3 x 3 convolutions are inside DEIMv2's CSP blocks, and after those of the other models.
+    """
+    elan = '.cv2.0.conv2.'  # not in files of DEIMv2, whose CSP blocks lack `conv2`
     for part in ('conv', 'norm'):
         name = f'{theirs}cv{{k+1}}.1.{part}.{{rest}}'
         yield Rule(name, f'{ours}csp{{k}}.1.{part}.{{rest}}', when=elan)
         inside = f'{ours}csp{{k}}.0.conv2.{part}.{{rest}}'
         yield Rule(name, inside, unless=elan, written=_is_not_elan)
-    yield from _moved(theirs, ours, FUSING, _is_not_csp)
-    yield from _moved(theirs, ours, CSP, _is_csp)
+    yield from _prefixed(theirs, ours, FUSING, _is_not_csp)
+    yield from _prefixed(theirs, ours, CSP, _is_csp)
 
 
 def _is_csp(state: Mapping[str, Tensor]) -> bool:
@@ -130,11 +133,11 @@ def _is_not_ecdet(state: Mapping[str, Tensor]) -> bool:
     return not _is_ecdet(state)
 
 
-def _projects_last(state: Mapping[str, Tensor]) -> bool:
+def _projects_only_last(state: Mapping[str, Tensor]) -> bool:
     return 'projections.0.conv.weight' not in state
 
 
-def _has_rms(state: Mapping[str, Tensor]) -> bool:
+def _has_rms_norm(state: Mapping[str, Tensor]) -> bool:
     return any('.mlp.gate_up.' in name for name in state)
 
 
@@ -143,37 +146,39 @@ def _decoder() -> Iterator[Rule]:
         yield Rule(f'decoder.{theirs}', f'bbox_head.{own}', CONSTANT)
     layer, ours = 'decoder.decoder.layers.{i}.', 'bbox_head.layers.{i}.'
     yield Rule(f'{layer}self_attn.in_proj_{{rest}}', f'{ours}self_attn.in_proj_{{rest}}')
-    yield from _moved(layer, ours, DECODER_LAYER_NAMES)
-    third = '.layers.0.norm3.'
-    kinds: tuple[tuple[str, str, Any], ...] = (
-        ('scale', 'weight', _has_rms),  # RMSNorm
+    yield from _prefixed(layer, ours, DECODER_LAYER_NAMES)
+    third_norm = '.layers.0.norm3.'
+    parameters: tuple[tuple[str, str, Any], ...] = (
+        ('scale', 'weight', _has_rms_norm),
         ('{rest}', '{rest}', True),
     )
-    for kind, weight, written in kinds:
-        for name, own in (('norm1', 'norms.0'), ('gateway.norm', 'gate.norm')):
-            yield Rule(f'{layer}{name}.{kind}', f'{ours}{own}.{weight}', written=written)
-        name = f'{layer}norm2.{kind}'
-        yield Rule(name, f'{ours}norms.2.{weight}', when=third, written=written)
-    # The norm after the MLP is ECDet's second of two, and the third in the others.
-    yield Rule(f'{layer}norm3.scale', f'{ours}norms.1.weight', written=_has_rms)
+    for theirs, own, written in parameters:
+        yield Rule(f'{layer}norm1.{theirs}', f'{ours}norms.0.{own}', written=written)
+        yield Rule(f'{layer}gateway.norm.{theirs}', f'{ours}gate.norm.{own}', written=written)
+        name = f'{layer}norm2.{theirs}'
+        yield Rule(name, f'{ours}norms.2.{own}', when=third_norm, written=written)
+    # The norm after the MLP is norm2 in ECDet's files, and norm3 in the others.
+    yield Rule(f'{layer}norm3.scale', f'{ours}norms.1.weight', written=_has_rms_norm)
     yield Rule(f'{layer}norm3.{{rest}}', f'{ours}norms.1.{{rest}}', written=_is_not_ecdet)
-    yield Rule(f'{layer}norm2.{{rest}}', f'{ours}norms.1.{{rest}}', unless=third)
-    yield from _moved('decoder.', 'bbox_head.', HEAD_NAMES)
-    yield from _moved('decoder.', 'bbox_head.', FIRST_HEAD_NAMES, written=False)
+    yield Rule(f'{layer}norm2.{{rest}}', f'{ours}norms.1.{{rest}}', unless=third_norm)
+    yield from _prefixed('decoder.', 'bbox_head.', HEAD_NAMES)
+    yield from _prefixed('decoder.', 'bbox_head.', FIRST_HEAD_NAMES, written=False)
 
 
 def _resnet() -> Iterator[Rule]:
     """RT-DETR's ResNet, whose shortcuts are pooled where they halve a map."""
-    stage, own = 'backbone.res_layers.{i}.blocks.{j}.', 'backbone.layer{i+1}.{j}.'
+    block, our_block = 'backbone.res_layers.{i}.blocks.{j}.', 'backbone.layer{i+1}.{j}.'
     for k, (theirs, ours) in enumerate((('conv', 'conv'), ('norm', 'bn'))):
         for i in range(3):
             stem = f'backbone.conv1.conv1_{i + 1}.{theirs}.{{rest}}'
             yield Rule(stem, f'backbone.stem.{3 * i + k}.{{rest}}')
         for i, letter in enumerate('abc', 1):
-            yield Rule(f'{stage}branch2{letter}.{theirs}.{{rest}}', f'{own}{ours}{i}.{{rest}}')
-        first = f'backbone.res_layers.0.blocks.{{j}}.short.{theirs}.{{rest}}'
-        yield Rule(first, f'backbone.layer1.{{j}}.downsample.{k + 1}.{{rest}}')
-        yield Rule(f'{stage}short.conv.{theirs}.{{rest}}', f'{own}downsample.{k + 1}.{{rest}}')
+            name = f'{block}branch2{letter}.{theirs}.{{rest}}'
+            yield Rule(name, f'{our_block}{ours}{i}.{{rest}}')
+        first_shortcut = f'backbone.res_layers.0.blocks.{{j}}.short.{theirs}.{{rest}}'
+        yield Rule(first_shortcut, f'backbone.layer1.{{j}}.downsample.{k + 1}.{{rest}}')
+        name = f'{block}short.conv.{theirs}.{{rest}}'
+        yield Rule(name, f'{our_block}downsample.{k + 1}.{{rest}}')
 
 
 def _backbones() -> Iterator[Rule]:
@@ -183,7 +188,7 @@ def _backbones() -> Iterator[Rule]:
         yield Rule(f'backbone.{theirs}.{{rest}}', f'backbone.{own}.{{rest}}', written=False)
     for part in ('stem', 'stages'):
         yield Rule(f'backbone.{part}.{{rest}}', f'backbone.{part}.{{rest}}')
-    yield from _moved('backbone.', '', ADAPTER_NAMES)
+    yield from _prefixed('backbone.', '', ADAPTER_NAMES)
     start = 'backbone.backbone.'
     name = f'{start}patch_embed.proj.{{rest}}'
     yield Rule(name, 'patch_embed.backbone.3.conv.{rest}', when='.patch_embed.convs.')
@@ -191,15 +196,15 @@ def _backbones() -> Iterator[Rule]:
         name = f'{start}patch_embed.convs.{{i}}.{theirs}.{{rest}}'
         yield Rule(name, f'patch_embed.backbone.{{i}}.{ours}.{{rest}}')
     yield Rule(f'{start}register_token', 'reg_token')
-    name, every = 'backbone.projector', '.projector.1.'
-    last = f'{name}.0.{{rest}}', 'projections.2.{rest}'
-    yield Rule(*last, unless=every, written=_projects_last)
-    yield Rule(f'{name}.{{i}}.{{rest}}', 'projections.{i}.{rest}', when=every)
+    projects_all = '.projector.1.'  # otherwise ECViT projects only its last map
+    only, last = 'backbone.projector.0.{rest}', 'projections.2.{rest}'
+    yield Rule(only, last, unless=projects_all, written=_projects_only_last)
+    yield Rule('backbone.projector.{i}.{rest}', 'projections.{i}.{rest}', when=projects_all)
     yield Rule(f'{start}blocks.{{rest}}', 'blocks.{rest}')
     for rule in TIMM.rules:
         names = (rule.theirs,) if isinstance(rule.theirs, str) else rule.theirs
-        within = tuple(f'backbone.dinov3.(_model.|){name}' for name in names)
-        yield replace(rule, theirs=within, written=False)
+        prefixed = tuple(f'backbone.dinov3.(_model.|){name}' for name in names)
+        yield replace(rule, theirs=prefixed, written=False)
 
 
 AUTHORS = Format(

@@ -13,10 +13,10 @@ from vit_plugin.weights.published_settings import detector_settings
 
 from .authors_arrays import (
     ENCODER_HEADS,
-    SCALES,
+    POINT_SCALES,
     USUAL_QUERIES,
     USUAL_SIZE,
-    is_named,
+    is_rarer_model,
     read_hgnet,
     read_points,
 )
@@ -25,7 +25,7 @@ from .published_rt_detr import RESNET_LAYERS
 
 # No other decoder of these authors has this tensor.
 RT_DETR_MARK = 'decoder.decoder.layers.0.cross_attn.value_proj.weight'
-DECODER_HEADS = 8  # attention heads of the decoder, where a file does not show its points
+DECODER_HEADS = 8  # attention heads of the decoder, if a file does not show its points
 
 
 def rt_detr_authors(published: Published) -> tuple[Section, list[str]] | None:
@@ -50,8 +50,8 @@ def _backbone(published: Published) -> tuple[Section, list[int]]:
     if 'backbone.stem.stem1.conv.weight' in published.ours:
         return read_hgnet(published)
     depths = tuple(published.count(f'backbone.layer{i}.') for i in range(1, 5))
-    wide = 'backbone.layer1.0.conv3.weight' in published.ours
-    if (depths, wide) not in RESNET_LAYERS:
+    is_bottleneck = 'backbone.layer1.0.conv3.weight' in published.ours
+    if (depths, is_bottleneck) not in RESNET_LAYERS:
         raise ConfigError(
             'its backbone is neither HGNetV2 nor a ResNet-D of '
             f'{", ".join(map(str, sorted(RESNET_LAYERS.values())))} layers; give such a file'
@@ -60,11 +60,11 @@ def _backbone(published: Published) -> tuple[Section, list[int]]:
     indices = range(len(depths) - inputs, len(depths))
     backbone = dict(
         type='vit_plugin.ResNetD',
-        depth=RESNET_LAYERS[depths, wide],
+        depth=RESNET_LAYERS[depths, is_bottleneck],
         out_indices=list(indices),
         frozen_norms='backbone.stem.1.num_batches_tracked' not in published.ours,
     )
-    return backbone, [(256 if wide else 64) * 2**i for i in indices]
+    return backbone, [(256 if is_bottleneck else 64) * 2**i for i in indices]
 
 
 def _csp_encoder(published: Published, channels: Sequence[int]) -> Section:
@@ -90,13 +90,15 @@ def _head(published: Published, channels: Sequence[int]) -> tuple[Section, list[
             'its elements propose boxes without classes (query_select_method=agnostic), which is '
             'not built here; give another file'
         )
-    # DEIM makes positions as boxes are made, and has SiLU in place of ReLU.
+    # DEIM's MLP of positions has three layers, as those of boxes have, and SiLU instead of ReLU.
     by_deim = published.count('bbox_head.position.layers.') > 2
     offsets = published.shape('bbox_head.layers.0.cross_attn.sampling_offsets.weight')[0]
-    if SCALES in published.weights:
+    if POINT_SCALES in published.weights:
         points = read_points(published)
         title = 'RT-DETRv2 with discrete sampling'
-        discrete = not by_deim and is_named(published, 'dsp', 'rtdetr', title)
+        discrete = not by_deim and is_rarer_model(
+            published, word='dsp', usual='rtdetr', title=title
+        )
     else:  # RT-DETR
         points, discrete = [offsets // (2 * DECODER_HEADS * len(channels))] * len(channels), False
     head = dict(

@@ -14,7 +14,7 @@ from vit_plugin.importable import make_importable
 from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory
 from vit_plugin.registry import MODELS
 
-from .fine_boxes import bin_values, decoded, distances, encoded
+from .fine_boxes import bin_values, decode_boxes, encode_boxes, expected_distances
 from .fine_decoder import LocationQuality
 from .fine_losses import distillation_loss, localization_loss
 
@@ -22,7 +22,7 @@ with needed_by('DFINEHead'):
     make_importable()
     from mmdet.models.layers import inverse_sigmoid
 
-    from .noised_detr_head import Matched, QueryOutputs, layer_of
+    from .noised_detr_head import Matched, QueryOutputs, layer_outputs
     from .proposing_head import ProposingHead, VariantName
 
 
@@ -31,8 +31,9 @@ class Distributions(TypedDict, total=False):
 
     Attributes:
         bins: number of bins of a distribution minus one. Default: 32.
-        up, scale: reach and curvature of the bins. Default: 0.5 and 4.
-        top, quality_channels, quality_layers: of :class:`LocationQuality`. Default: 4, 64 and 2.
+        up, scale: see :func:`~.fine_boxes.bin_values`. Default: 0.5 and 4.
+        top, quality_channels, quality_layers: options of :class:`LocationQuality`. Default: 4, 64
+            and 2.
         shared: whether all layers have the same distributions' MLP. Default: False.
         localization, distillation: weights of the two losses. Default: 0.15 and 1.5.
     """
@@ -61,7 +62,7 @@ class DFINEHead(ProposingHead):
             those of the first boxes.
 
     Raises:
-        ConfigError: see :class:`ProposingHead`, and if there are no such distributions.
+        ConfigError: see :class:`ProposingHead`, and if ``bins`` or ``top`` do not fit.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class DFINEHead(ProposingHead):
     ) -> None:
         super().__init__(num_classes, variant=variant, joint_matching=joint_matching, **kwargs)
         options: Section = dict(distributions or {})
-        self.weights = options.pop('localization', 0.15), options.pop('distillation', 1.5)
+        self.side_loss_weights = options.pop('localization', 0.15), options.pop('distillation', 1.5)
         self._build_distributions(**options)
 
     def _build_distributions(
@@ -95,9 +96,10 @@ class DFINEHead(ProposingHead):
         self.bins, outputs = bins, 4 * (bins + 1)
         self.register_buffer('up', torch.tensor([float(up)]))
         self.register_buffer('scale', torch.tensor([float(scale)]))
-        self.fc_first, one = self.box_mlp(), self.box_mlp(outputs)
+        self.fc_first, first_reg = self.box_mlp(), self.box_mlp(outputs)
         self.fc_reg = nn.ModuleList(
-            one if shared or not i else self.box_mlp(outputs) for i in range(len(self.layers))
+            first_reg if shared or i == 0 else self.box_mlp(outputs)
+            for i in range(len(self.layers))
         )
         if shared:
             self.register_load_state_dict_pre_hook(_fill_shared)
@@ -116,8 +118,8 @@ class DFINEHead(ProposingHead):
         content: Tensor,
         references: Tensor,
         memory: DecoderMemory,
-        hidden: Tensor | None,
-        padded: bool,
+        attn_mask: Tensor | None,
+        is_padded: bool,
     ) -> dict[str, Tensor]:
         """See the base class.
 
@@ -125,21 +127,22 @@ class DFINEHead(ProposingHead):
         """
         values = bin_values(self.bins, self.up, self.scale).to(references)
         ratios = memory.ratios.repeat(1, 1, 2)[:, None]  # (B, 1, levels, 4)
-        query, boxes, before = content, references, torch.zeros_like(content)
+        query, boxes, previous_query = content, references, torch.zeros_like(content)
         sides = references.new_zeros(())
         outs: list[tuple[Tensor, ...]] = []
         last = len(self.layers) - 1
         for i, layer in enumerate(self.layers):
-            if not i or self.variant.moves:
+            if i == 0 or self.variant.position_follows_boxes:
                 position = self.position(boxes.to(content)).clamp(-10, 10)
-            query = layer(query, position, boxes[:, :, None] * ratios, memory, hidden, padded)
-            if not i:
-                moves = self.fc_first(query).to(boxes)
-                first = (moves + inverse_sigmoid(boxes, eps=1e-5)).sigmoid()
+            query = layer(query, position, boxes[:, :, None] * ratios, memory, attn_mask, is_padded)
+            if i == 0:
+                deltas = self.fc_first(query).to(boxes)
+                first_boxes = (deltas + inverse_sigmoid(boxes, eps=1e-5)).sigmoid()
                 first_logits = self.fc_cls[0](query)
-            sides = self.fc_reg[i](query + before).to(boxes) + sides
-            moved = decoded(first.detach(), distances(sides, values), self.scale.to(boxes))
-            boxes, before = moved.detach(), query.detach()
+            sides = self.fc_reg[i](query + previous_query).to(boxes) + sides
+            distances = expected_distances(sides, values)
+            moved = decode_boxes(first_boxes.detach(), distances, self.scale.to(boxes))
+            boxes, previous_query = moved.detach(), query.detach()
             if self.training or i == last:
                 logits = self.quality[i](self.fc_cls[i](query), sides.to(content))
                 outs.append((logits, moved, query, sides))
@@ -147,24 +150,26 @@ class DFINEHead(ProposingHead):
         return dict(
             zip(('logits', 'boxes', 'features', 'sides'), stacked, strict=True),
             first_logits=first_logits,
-            first_boxes=first,
+            first_boxes=first_boxes,
         )
 
-    def _layers_of(self, outputs: QueryOutputs, part: slice) -> dict[str, InstanceData]:
-        """See the base class. ``first_`` are the boxes before the distributions."""
-        layers = super()._layers_of(outputs, part)
+    def _layers_of(self, outputs: QueryOutputs, queries: slice) -> dict[str, InstanceData]:
+        """See the base class. The prefix ``first_`` is for the boxes before the distributions."""
+        layers = super()._layers_of(outputs, queries)
         sides: Any = outputs.sides
         first_logits: Any = outputs.first_logits
         first: Any = outputs.first_boxes
-        taught = dict(
-            last_sides=sides[-1][:, part].detach(),
-            confidence=outputs.logits[-1][:, part].detach().sigmoid().amax(-1),
+        distilled = dict(  # the other layers learn these from the last one
+            last_sides=sides[-1][:, queries].detach(),
+            confidence=outputs.logits[-1][:, queries].detach().sigmoid().amax(-1),
         )
         for i, (name, layer) in enumerate(layers.items()):
-            more = dict(sides=sides[i][:, part], first=first[:, part].detach())
-            for field, value in {**more, **(taught if name else {})}.items():
+            fields = dict(sides=sides[i][:, queries], first=first[:, queries].detach())
+            if name:  # the last layer has the prefix ''
+                fields |= distilled
+            for field, value in fields.items():
                 layer.set_field(value.to(layer.boxes.dtype), field)
-        return layers | {'first_': layer_of(first_logits[:, part], first[:, part])}
+        return layers | {'first_': layer_outputs(first_logits[:, queries], first[:, queries])}
 
     def _side_losses(
         self, layer: InstanceData, goal: Tensor, overlaps: Tensor, matched: Matched
@@ -172,18 +177,18 @@ class DFINEHead(ProposingHead):
         """The losses of the distributions: localization, and distillation from the last layer."""
         if 'sides' not in layer:
             return {}
-        (rows, _), count, numbers, _ = matched
+        (queries, _), count, numbers, _ = matched
         sides, first = layer.sides.flatten(0, 1), layer.first.flatten(0, 1)
         values = bin_values(self.bins, self.up, self.scale).to(sides)
-        bins = encoded(first[rows], goal, values, self.scale.to(sides))
-        localization, distillation = self.weights
-        losses = dict(fgl=localization * localization_loss(sides[rows], bins, overlaps) / count)
+        bins = encode_boxes(first[queries], goal, values, self.scale.to(sides))
+        localization, distillation = self.side_loss_weights
+        losses = dict(fgl=localization * localization_loss(sides[queries], bins, overlaps) / count)
         if 'last_sides' in layer:
             losses['ddf'] = distillation * distillation_loss(
                 sides,
                 layer.last_sides.flatten(0, 1),
                 layer.confidence.flatten(),
-                rows,
+                queries,
                 overlaps,
                 numbers,
             )
@@ -191,9 +196,11 @@ class DFINEHead(ProposingHead):
 
 
 def _fill_shared(head: nn.Module, state: dict[str, Tensor], prefix: str, *_: Any) -> None:
-    """Copy shared parameters, which files store once, to every layer."""
-    for name in [name for name in head.state_dict() if name.startswith('fc_reg.0.')]:
-        names = [f'{prefix}fc_reg.{i}.{name[len("fc_reg.0.") :]}' for i in range(len(head.layers))]
-        stored = [state[name_of_layer] for name_of_layer in names if name_of_layer in state]
-        for name_of_layer in names if stored else ():
-            state.setdefault(name_of_layer, stored[0])
+    """Copy the parameters of the shared MLP, which some files store once, to every layer."""
+    first = 'fc_reg.0.'
+    parameters = [key.removeprefix(first) for key in head.state_dict() if key.startswith(first)]
+    for parameter in parameters:
+        names = [f'{prefix}fc_reg.{i}.{parameter}' for i in range(len(head.layers))]
+        stored = [state[name] for name in names if name in state]
+        for name in names if stored else ():
+            state.setdefault(name, stored[0])

@@ -7,11 +7,11 @@
 from typing import Any
 
 from vit_plugin.weights.transformers_config import (
+    BACKBONE_UNUSED,
     FOR_DROPOUT,
+    FOR_INITIALIZATION,
     FOR_LOSSES,
-    INITIAL,
     NAMED_BACKBONE,
-    OF_BACKBONE,
     STAGE_FIELDS,
     transformers_kind,
 )
@@ -57,13 +57,13 @@ _SHARED: dict[str, Any] = dict(
     decoder_offset_scale=0.5,
     decoder_method='default',
     up=0.5,
-    tie_word_embeddings=True,  # for files without the layers' heads
+    tie_word_embeddings=True,  # whether files may lack class_embed, next to decoder.class_embed
     head_dim=None,  # derived from the width and the heads
     **NAMED_BACKBONE,
 )
 _UNUSED = {
-    **OF_BACKBONE,
-    INITIAL: 'initializer_range initializer_bias_prior_prob',
+    **BACKBONE_UNUSED,
+    FOR_INITIALIZATION: 'initializer_range initializer_bias_prior_prob',
     FOR_DROPOUT: 'dropout activation_dropout attention_dropout',
     FOR_LOSSES: 'matcher_alpha matcher_gamma matcher_class_cost matcher_bbox_cost '
     'matcher_giou_cost use_focal_loss auxiliary_loss focal_loss_alpha focal_loss_gamma '
@@ -73,18 +73,18 @@ _UNUSED = {
     'what no code reads, or follows from the maps': 'feat_strides with_box_refine',
 }
 _ALIASES = dict(hidden_size='d_model', num_attention_heads='encoder_attention_heads')
-D_FINE_KIND = transformers_kind(_SHARED, _UNUSED, _ALIASES)
-_OF_D_FINE = {
+D_FINE_KIND = transformers_kind(_SHARED, unused=_UNUSED, aliases=_ALIASES)
+_NOT_IN_RT_DETR = {
     *('eval_idx', 'layer_scale', 'max_num_bins', 'reg_scale', 'depth_mult', 'top_prob_values'),
     *('lqe_hidden_dim', 'lqe_layers', 'decoder_offset_scale', 'decoder_method', 'up', 'head_dim'),
 }
-_RT_DETR = {name: value for name, value in _SHARED.items() if name not in _OF_D_FINE}
-_UNUSED_THERE = {**_UNUSED, 'kernels of GPUs': 'disable_custom_kernels'}
-RT_DETR_KIND = transformers_kind(_RT_DETR, _UNUSED_THERE, _ALIASES)
+_RT_DETR = {name: value for name, value in _SHARED.items() if name not in _NOT_IN_RT_DETR}
+_UNUSED_BY_RT_DETR = {**_UNUSED, 'kernels of GPUs': 'disable_custom_kernels'}
+RT_DETR_KIND = transformers_kind(_RT_DETR, unused=_UNUSED_BY_RT_DETR, aliases=_ALIASES)
 RT_DETR_V2_KIND = transformers_kind(
     dict(_RT_DETR, decoder_n_levels=3, decoder_offset_scale=0.5, decoder_method='default'),
-    _UNUSED_THERE,
-    _ALIASES,
+    unused=_UNUSED_BY_RT_DETR,
+    aliases=_ALIASES,
 )
 RESNET_D_KIND = transformers_kind(
     dict(
@@ -98,9 +98,9 @@ RESNET_D_KIND = transformers_kind(
         downsample_in_bottleneck=False,
         **STAGE_FIELDS,
     ),
-    {INITIAL: 'initializer_range'},
+    unused={FOR_INITIALIZATION: 'initializer_range'},
 )
-# The backbone where a config has none.
+# The default `backbone_config`: what differs from RESNET_D_KIND.
 RESNET_D50 = dict(model_type='rt_detr_resnet', out_indices=[2, 3, 4])
 DEIMV2_KIND = transformers_kind(
     dict(
@@ -112,8 +112,8 @@ DEIMV2_KIND = transformers_kind(
         share_bbox_head=False,
         encoder_has_trailing_conv=True,
     ),
-    _UNUSED,
-    _ALIASES,
+    unused=_UNUSED,
+    aliases=_ALIASES,
 )
 HGNET_V2_KIND = transformers_kind(
     dict(
@@ -135,7 +135,7 @@ HGNET_V2_KIND = transformers_kind(
         use_learnable_affine_block=False,
         **STAGE_FIELDS,
     ),
-    {INITIAL: 'initializer_range', 'of a classifier alone': 'embedding_size'},
+    unused={FOR_INITIALIZATION: 'initializer_range', 'of a classifier alone': 'embedding_size'},
 )
-# The backbone where a config has none.
+# The default `backbone_config`: what differs from HGNET_V2_KIND.
 HGNET_L = dict(model_type='hgnet_v2', out_indices=[2, 3, 4])

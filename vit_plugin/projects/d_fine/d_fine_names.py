@@ -23,7 +23,7 @@ ATTENTION = {
     'self_attn_layer_norm': 'norms.0',
     'final_layer_norm': 'norms.1',
 }
-# The MLP of a layer: names of D-FINE and DEIMv2, and of RT-DETR, then those before 5.x.
+# The MLP of a layer, in D-FINE and DEIMv2, and in RT-DETR: names of 5.x, of earlier versions, ours.
 MLP_OF_FINE = {'(mlp.layers.0|fc1)': 'mlp.0', '(mlp.layers.1|fc2)': 'mlp.3'}
 MLP_OF_RT_DETR = {'(mlp.fc1|fc1)': 'mlp.0', '(mlp.fc2|fc2)': 'mlp.3'}
 HF_DECODER_LAYER_NAMES = {
@@ -56,6 +56,10 @@ ELAN = {
 }
 CSP = {name: name for name in ('conv1', 'conv2', 'conv3', 'bottlenecks')}
 SPLIT = {'conv1': 'conv1', 'csp_rep{k}': 'csp{k}.0', 'conv2': 'conv2'}
+LITE_ENCODER = {
+    'input_proj.{i}': 'projections.{i}',
+    **{name: name for name in ('down_conv1', 'down_conv2', 'bi_fusion_conv')},
+}
 HEADS_OF_LAYERS = ('class_embed.', 'bbox_embed.')
 UNUSED_NAMES = {
     'decoder.layers.{i}.encoder_attn.(num|n)_points_scale': 'it follows from the points',
@@ -63,22 +67,22 @@ UNUSED_NAMES = {
 }
 
 
-def _moved(theirs: str, ours: str, parts: Mapping[str, str]) -> Iterator[Rule]:
-    """One rule per module, with these prefixes."""
-    for name, own in parts.items():
-        yield Rule(f'{theirs}{name}.{{rest}}', f'{ours}{own}.{{rest}}')
+def _prefixed(theirs: str, ours: str, names: Mapping[str, str]) -> Iterator[Rule]:
+    """A rule for each module in ``names``, with the prefixes ``theirs`` and ``ours``."""
+    for their_name, our_name in names.items():
+        yield Rule(f'{theirs}{their_name}.{{rest}}', f'{ours}{our_name}.{{rest}}')
 
 
 def _self_attention(theirs: str, ours: str) -> Iterator[Rule]:
     """Rules for separate queries, keys and values, which are one array in torch's attention."""
-    for kind in ('weight', 'bias'):
-        names = tuple(f'{theirs}self_attn.{part}_proj.{kind}' for part in 'qkv')
-        yield Rule(names, f'{ours}in_proj_{kind}')
+    for parameter in ('weight', 'bias'):
+        names = tuple(f'{theirs}self_attn.{part}_proj.{parameter}' for part in 'qkv')
+        yield Rule(names, f'{ours}in_proj_{parameter}')
 
 
 def _cnn(start: str) -> Iterator[Rule]:
     for theirs, ours in HGNET.items():
-        yield from _moved(f'{start}{theirs}.', f'backbone.{ours}.', LAYER_OF_CNN)
+        yield from _prefixed(f'{start}{theirs}.', f'backbone.{ours}.', LAYER_OF_CNN)
 
 
 def _resnet(start: str) -> Iterator[Rule]:
@@ -88,50 +92,54 @@ def _resnet(start: str) -> Iterator[Rule]:
         for i in range(3):
             name = f'{start}embedder.embedder.{i}.{theirs}.{{rest}}'
             yield Rule(name, f'backbone.stem.{3 * i + k}.{{rest}}')
-        stage, own = f'{start}encoder.stages.{{i}}.layers.{{j}}.', 'backbone.layer{i+1}.{j}.'
-        yield Rule(f'{stage}layer.{{m}}.{theirs}.{{rest}}', f'{own}{ours}{{m+1}}.{{rest}}')
-        first = f'{start}encoder.stages.0.layers.{{j}}.shortcut.{theirs}.{{rest}}'
-        yield Rule(first, f'backbone.layer1.{{j}}.downsample.{k + 1}.{{rest}}')
-        shortcut = f'{stage}shortcut.1.{theirs}.{{rest}}'
-        yield Rule(shortcut, f'{own}downsample.{k + 1}.{{rest}}')
+        block = f'{start}encoder.stages.{{i}}.layers.{{j}}.'
+        our_block = 'backbone.layer{i+1}.{j}.'
+        name = f'{block}layer.{{m}}.{theirs}.{{rest}}'
+        yield Rule(name, f'{our_block}{ours}{{m+1}}.{{rest}}')
+        first_shortcut = f'{start}encoder.stages.0.layers.{{j}}.shortcut.{theirs}.{{rest}}'
+        yield Rule(first_shortcut, f'backbone.layer1.{{j}}.downsample.{k + 1}.{{rest}}')
+        shortcut = f'{block}shortcut.1.{theirs}.{{rest}}'
+        yield Rule(shortcut, f'{our_block}downsample.{k + 1}.{{rest}}')
 
 
 def _encoder(
     projections: str,
-    fusing: Mapping[str, str],
-    split: bool,
+    fusion: Mapping[str, str],
+    is_deimv2: bool,
     mlp: Mapping[str, str] = MLP_OF_FINE,
 ) -> Iterator[Rule]:
-    """The hybrid encoder, or DEIMv2's lite one."""
+    """Rules for the hybrid encoder, and for DEIMv2's lite one.
+
+    Args:
+        projections: pattern of the projections of the backbone's maps.
+        fusion: names in a fusion block.
+        is_deimv2: whether it is DEIMv2's, which may be lite.
+        mlp: names in the MLP of an attention layer.
+    """
     start = 'encoder.'
     layer, own = f'{start}(aifi|encoder).{{i}}.layers.{{j}}.', 'neck.attentions.{i}.{j}.'
     yield from _self_attention(layer, f'{own}attn.')
-    yield from _moved(layer, own, {**ATTENTION, **mlp})
-    yield from _projection(projections, 'neck.projections.{i}', split, _is_not_lite)
+    yield from _prefixed(layer, own, {**ATTENTION, **mlp})
+    yield from _projection(projections, 'neck.projections.{i}', is_deimv2, _is_not_lite)
     yield Rule(f'{start}lateral_convs.{{i}}.{{rest}}', 'neck.laterals.{i}.{rest}')
     yield Rule(f'{start}downsample_convs.{{i}}.conv{{k+1}}.{{rest}}', 'neck.downs.{i}.{k}.{rest}')
     for part in ('conv', 'norm'):  # RT-DETR's names
         down = f'downsample_convs.{{i}}.{part}.{{rest}}'
         yield Rule(f'{start}{down}', f'neck.downs.{{i}}.{part}.{{rest}}')
     for theirs, ours in (('fpn_blocks', 'top_down'), ('pan_blocks', 'bottom_up')):
-        yield from _moved(f'{start}{theirs}.{{i}}.', f'neck.{ours}.{{i}}.', fusing)
-    if split:
-        lite = ('input_proj.{i}', 'projections.{i}'), *((name, name) for name in LITE_ENCODER_PARTS)
-        yield from _moved(start, 'neck.', dict(lite))
+        yield from _prefixed(f'{start}{theirs}.{{i}}.', f'neck.{ours}.{{i}}.', fusion)
+    if is_deimv2:
+        yield from _prefixed(start, 'neck.', LITE_ENCODER)
         for theirs, ours in (('fpn_block', 'top_down'), ('pan_block', 'bottom_up')):
-            yield from _moved(f'{start}{theirs}.', f'neck.{ours}.', fusing)
-
-
-LITE_ENCODER_PARTS = ('down_conv1', 'down_conv2', 'bi_fusion_conv')
+            yield from _prefixed(f'{start}{theirs}.', f'neck.{ours}.', fusion)
 
 
 def _projection(
-    theirs: str, ours: str, named: bool, written: bool | Callable[..., bool] = True
+    theirs: str, ours: str, is_deimv2: bool, written: bool | Callable[..., bool] = True
 ) -> Iterator[Rule]:
-    """A convolution and its norm, which some files name instead of number."""
-    parts = ('conv', 'norm')
-    for k, part in enumerate(parts):
-        name = f'{theirs}.{part if named else k}.{{rest}}'
+    """A convolution and its norm. DEIMv2's files name them, and the others number them."""
+    for k, part in enumerate(('conv', 'norm')):
+        name = f'{theirs}.{part if is_deimv2 else k}.{{rest}}'
         yield Rule(name, f'{ours}.{part}.{{rest}}', written=written)
 
 
@@ -139,10 +147,10 @@ def _is_not_lite(state: Mapping[str, Tensor]) -> bool:
     return 'neck.bi_fusion_conv.conv.weight' not in state
 
 
-def _head(named: bool, mlp: Mapping[str, str] = MLP_OF_FINE) -> Iterator[Rule]:
-    start, own = '', 'bbox_head.'
-    yield from _moved(start, own, HF_HEAD_NAMES)
-    yield from _projection('decoder_input_proj.{i}', f'{own}projections.{{i}}', named)
+def _head(is_deimv2: bool, mlp: Mapping[str, str] = MLP_OF_FINE) -> Iterator[Rule]:
+    own = 'bbox_head.'
+    yield from _prefixed('', own, HF_HEAD_NAMES)
+    yield from _projection('decoder_input_proj.{i}', f'{own}projections.{{i}}', is_deimv2)
     yield Rule('decoder.up', f'{own}up')
     yield Rule('decoder.reg_scale', f'{own}scale')
     for theirs, ours in (('class_embed', 'fc_cls'), ('bbox_embed', 'fc_reg')):
@@ -152,7 +160,7 @@ def _head(named: bool, mlp: Mapping[str, str] = MLP_OF_FINE) -> Iterator[Rule]:
     yield from _self_attention(layer, f'{ours}self_attn.')
     gated = tuple(f'{layer}mlp.{name}_proj.{{rest}}' for name in ('gate', 'up'))
     yield Rule(gated, f'{ours}mlp.gate_up.{{rest}}')
-    yield from _moved(layer, ours, {**HF_DECODER_LAYER_NAMES, **mlp})
+    yield from _prefixed(layer, ours, {**HF_DECODER_LAYER_NAMES, **mlp})
 
 
 def _adapter() -> Iterator[Rule]:
@@ -175,33 +183,33 @@ HF_D_FINE = Format(
     'hf_d_fine',
     (
         *_cnn('backbone.model.'),
-        *_encoder('encoder_input_proj.{i}', ELAN, split=False),
-        *_head(named=False),
+        *_encoder('encoder_input_proj.{i}', ELAN, is_deimv2=False),
+        *_head(is_deimv2=False),
     ),
-    ('model.', ''),  # a file without parts outside is read without the first
-    HEADS_OF_LAYERS,
+    prefixes=('model.', ''),  # without a prefix: files of the model without its heads
+    outside=HEADS_OF_LAYERS,
     ignored=UNUSED_NAMES,
 )
 HF_RT_DETR = Format(
     'hf_rt_detr',
     (
         *_resnet('backbone.model.'),
-        *_encoder('encoder_input_proj.{i}', CSP, split=False, mlp=MLP_OF_RT_DETR),
-        *_head(named=False, mlp=MLP_OF_RT_DETR),
+        *_encoder('encoder_input_proj.{i}', CSP, is_deimv2=False, mlp=MLP_OF_RT_DETR),
+        *_head(is_deimv2=False, mlp=MLP_OF_RT_DETR),
     ),
-    ('model.', ''),
-    HEADS_OF_LAYERS,
+    prefixes=('model.', ''),  # without a prefix: files of the model without its heads
+    outside=HEADS_OF_LAYERS,
     ignored=UNUSED_NAMES,
 )
 HF_DEIMV2_CNN = Format(
     'hf_deimv2_cnn',
     (
         *_cnn('conv_encoder.model.'),
-        *_encoder('conv_encoder.encoder_input_proj.{i}', SPLIT, split=True),
-        *_head(named=True),
+        *_encoder('conv_encoder.encoder_input_proj.{i}', SPLIT, is_deimv2=True),
+        *_head(is_deimv2=True),
     ),
-    ('model.', ''),  # a file without parts outside is read without the first
-    HEADS_OF_LAYERS,
+    prefixes=('model.', ''),  # without a prefix: files of the model without its heads
+    outside=HEADS_OF_LAYERS,
     ignored=UNUSED_NAMES,
 )
 HF_DEIMV2 = Format(
@@ -209,11 +217,11 @@ HF_DEIMV2 = Format(
     (
         *HF_DINOV3.rules,
         *_adapter(),
-        *_encoder('conv_encoder.encoder_input_proj.{i}', SPLIT, split=True),
-        *_head(named=True),
+        *_encoder('conv_encoder.encoder_input_proj.{i}', SPLIT, is_deimv2=True),
+        *_head(is_deimv2=True),
     ),
-    ('conv_encoder.backbone.',),
-    DETECTOR_PREFIXES,
+    prefixes=('conv_encoder.backbone.',),
+    outside=DETECTOR_PREFIXES,
     known_numerics=HF_DINOV3.known_numerics,
     ignored={**HF_DINOV3.ignored, **UNUSED_NAMES},
 )

@@ -9,15 +9,16 @@ from vit_plugin.models.layers.block_cfg import Grid
 def discrete_samples(value: Tensor, size: Grid, points: Tensor, weights: Tensor) -> Tensor:
     """The weighted sum of elements of a map.
 
-    A point takes the element at its coordinates in elements, rounded, as in the authors' code. The
-    center of an element ends in .5, so it takes the next one to the right and below.
+    A point takes the element at its coordinates in elements, rounded, as in the authors' code.
+    Centers of elements have coordinates that end in .5, so a point at a center takes the next
+    element to the right and below.
 
     Args:
         value: the elements of the map (B, h*w, heads, d).
         size: its rows and columns (h, w).
         points: x and y as fractions of the map's size (B, queries, heads, points, 2). Those outside
             take elements of the border.
-        weights: of each point (B, queries, heads, points).
+        weights: the weight of each point (B, queries, heads, points).
 
     Returns:
         (B, queries, heads * d).

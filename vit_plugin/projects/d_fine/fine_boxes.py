@@ -1,6 +1,6 @@
 """Boxes as distributions of side distances (D-FINE, arXiv:2410.13842, Section 4.1).
 
-Bin n moves a side by ``W(n)`` times the width or height of the box.
+Bin n moves a side by ``W(n)`` times the width or height of the box, divided by the scale.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ def bin_values(bins: int, up: Tensor, scale: Tensor) -> Tensor:
 
     Args:
         bins: an even number.
-        up: where the outermost bins begin, as a fraction of the scale (1,).
+        up: ``W`` of the last bin but one, as a fraction of the scale (1,). The last has twice that.
         scale: curvature (1,).
 
     Returns:
@@ -29,13 +29,16 @@ def bin_values(bins: int, up: Tensor, scale: Tensor) -> Tensor:
     return torch.cat((-2 * bound, -right.flip(0), zero, right, 2 * bound))
 
 
-def distances(logits: Tensor, values: Tensor) -> Tensor:
+def expected_distances(logits: Tensor, values: Tensor) -> Tensor:
     """Logits (..., 4 * (bins + 1)) -> expected distances of the four sides (..., 4)."""
     return logits.unflatten(-1, (4, -1)).softmax(-1) @ values
 
 
-def decoded(boxes: Tensor, moves: Tensor, scale: Tensor) -> Tensor:
-    """Boxes (..., 4) as (x, y, w, h) whose left, top, right and bottom sides are moved (..., 4)."""
+def decode_boxes(boxes: Tensor, moves: Tensor, scale: Tensor) -> Tensor:
+    """Boxes (..., 4) as (x, y, w, h), with left, top, right and bottom sides moved outward.
+
+    ``moves`` (..., 4) are in units of the width or height divided by ``scale``.
+    """
     scale = scale.abs()
     reach = (0.5 * scale + moves) * (boxes[..., 2:] / scale).tile(2)
     corners = torch.cat((boxes[..., :2] - reach[..., :2], boxes[..., :2] + reach[..., 2:]), dim=-1)
@@ -56,19 +59,19 @@ class Bins(NamedTuple):
 
 
 @torch.no_grad()
-def encoded(boxes: Tensor, wanted: Tensor, values: Tensor, scale: Tensor) -> Bins:
+def encode_boxes(boxes: Tensor, target: Tensor, values: Tensor, scale: Tensor) -> Bins:
     """The bins that move the sides of boxes (N, 4) to those of other boxes (N, 4)."""
     scale = scale.abs()
-    corners = box_convert(wanted, 'cxcywh', 'xyxy')
-    sides = boxes[:, 2:] / scale + 1e-16
-    moves = torch.cat(
-        ((boxes[:, :2] - corners[:, :2]) / sides, (corners[:, 2:] - boxes[:, :2]) / sides), dim=1
+    corners = box_convert(target, 'cxcywh', 'xyxy')
+    unit = boxes[:, 2:] / scale + 1e-16
+    from_center = torch.cat(
+        ((boxes[:, :2] - corners[:, :2]) / unit, (corners[:, 2:] - boxes[:, :2]) / unit), dim=1
     )
-    moves = (moves - 0.5 * scale).flatten()
-    last = len(values) - 2  # the lower one of the last two bins
-    number = torch.searchsorted(values, moves, right=True) - 1
-    left = number.clamp(0, last)
-    before, after = (moves - values[left]).abs(), (values[left + 1] - moves).abs()
-    right_share = before / (before + after)
-    right_share = torch.where(number < 0, 0.0, torch.where(number > last, 1.0, right_share))
+    moves = (from_center - 0.5 * scale).flatten()
+    last_left = len(values) - 2  # the last bin that has a right neighbor
+    below = torch.searchsorted(values, moves, right=True) - 1  # the bin at or below each move
+    left = below.clamp(0, last_left)
+    to_left, to_right = (moves - values[left]).abs(), (values[left + 1] - moves).abs()
+    right_share = to_left / (to_left + to_right)
+    right_share = torch.where(below < 0, 0.0, torch.where(below > last_left, 1.0, right_share))
     return Bins(left, 1 - right_share, right_share)

@@ -23,41 +23,47 @@ class Variant(NamedTuple):
     """The differences between the decoders of these papers.
 
     Attributes:
-        rms: whether layers have RMSNorm and SwiGLU in place of LayerNorm and an MLP.
+        rms_norm: whether layers have RMSNorm and SwiGLU in place of LayerNorm and an MLP.
         position_layers: layers of the MLP from boxes to position embeddings.
         position_width: its width, relative to the queries.
-        moves: whether position embeddings follow the boxes of each layer, instead of staying at the
-            proposals.
-        proposes: whether map elements are projected and normed before they propose boxes.
-        projects: whether cross-attention projects its values and outputs, and whether maps are
+        position_follows_boxes: whether position embeddings follow the boxes of each layer, instead
+            of staying at the proposals.
+        projects_proposals: whether map elements are projected and normed before they propose boxes.
+        projects_maps: whether cross-attention projects its values and outputs, and whether maps are
             projected even if they have the width of the queries.
-        gated: default of :class:`FineDecoderCfg`.
+        gated: default of ``gated`` in :class:`FineDecoderCfg`.
         act: type of the activations of MLPs.
     """
 
-    rms: bool = False
+    rms_norm: bool = False
     position_layers: int = 2
     position_width: int = 2
-    moves: bool = True
-    proposes: bool = True
-    projects: bool = False
+    position_follows_boxes: bool = True
+    projects_proposals: bool = True
+    projects_maps: bool = False
     gated: bool = True
     act: str = 'ReLU'
 
 
-_ECDET = Variant(position_layers=3, position_width=1, moves=False, proposes=False, act='SiLU')
+_ECDET = Variant(
+    position_layers=3,
+    position_width=1,
+    position_follows_boxes=False,
+    projects_proposals=False,
+    act='SiLU',
+)
 DECODER_VARIANTS = {
-    'rt_detr': Variant(projects=True, gated=False),  # arXiv:2304.08069
+    'rt_detr': Variant(projects_maps=True, gated=False),  # arXiv:2304.08069
     'd_fine': Variant(),  # arXiv:2410.13842, as transformers has it
-    # The same, trained by DEIM (arXiv:2412.04234).
+    # RT-DETRv2 and D-FINE, trained by DEIM (arXiv:2412.04234).
     'rt_detr_deim': Variant(
-        position_layers=3, position_width=1, projects=True, gated=False, act='SiLU'
+        position_layers=3, position_width=1, projects_maps=True, gated=False, act='SiLU'
     ),
     'd_fine_deim': Variant(act='SiLU'),
     'ecdet': _ECDET,  # arXiv:2603.18739
-    'deimv2': _ECDET._replace(rms=True),  # arXiv:2509.20787
-    # transformers moves positions and projects elements, with other activations.
-    'deimv2_transformers': Variant(rms=True, position_layers=3, position_width=1),
+    'deimv2': _ECDET._replace(rms_norm=True),  # arXiv:2509.20787
+    # In transformers, positions follow the boxes, elements are projected, and MLPs have ReLU.
+    'deimv2_transformers': Variant(rms_norm=True, position_layers=3, position_width=1),
 }
 
 
@@ -73,9 +79,9 @@ class FineDecoderCfg(TypedDict, total=False):
         offset_scale: distance of points from the center of a box, relative to its sides. Default:
             0.5.
         gated: whether a gate weighs the output of cross-attention, instead of a norm after it.
-            Default: as in the paper.
+            Default: that of the variant.
         discrete: whether points take an element each, without interpolation (RT-DETRv2,
-            arXiv:2407.17140). Their offsets do not learn then. Default: False.
+            arXiv:2407.17140). Their offsets are not trained then. Default: False.
     """
 
     num_layers: Depth
@@ -111,7 +117,7 @@ class FineBoxAttention(nn.Module):
         num_heads: number of heads.
         num_points: points of each head in each map.
         offset_scale: see :class:`FineDecoderCfg`.
-        projects: see :class:`Variant`.
+        projects_maps: see :class:`Variant`.
         discrete: see :class:`FineDecoderCfg`.
     """
 
@@ -121,15 +127,14 @@ class FineBoxAttention(nn.Module):
         num_heads: int,
         num_points: Sequence[int],
         offset_scale: float,
-        projects: bool = False,
+        projects_maps: bool = False,
         discrete: bool = False,
     ) -> None:
         super().__init__()
         if dims % num_heads:
             raise ConfigError(f'decoder: num_heads={num_heads} must divide {dims} channels.')
-        self.value_proj, self.output_proj = (
-            nn.Linear(dims, dims) if projects else nn.Identity() for _ in range(2)
-        )
+        self.value_proj = nn.Linear(dims, dims) if projects_maps else nn.Identity()
+        self.output_proj = nn.Linear(dims, dims) if projects_maps else nn.Identity()
         self.num_heads, self.num_points = num_heads, tuple(num_points)
         self.offset_scale, self.discrete = offset_scale, discrete
         samples = num_heads * sum(num_points)
@@ -140,7 +145,7 @@ class FineBoxAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Head k looks in direction k, point i at distance i + 1, all with one weight."""
+        """Point i of head k starts at distance i + 1 in direction k; all points weigh the same."""
         for layer in (self.sampling_offsets, self.attention_weights):
             nn.init.zeros_(layer.weight)
         nn.init.zeros_(self.attention_weights.bias)
@@ -171,7 +176,8 @@ class FineBoxAttention(nn.Module):
             boxes: the boxes (B, Q, maps, 4), which are (x, y, w, h) as fractions of each map.
             maps: the elements of all maps (B, N, C), one map after the other.
             sizes: rows and columns of each map.
-            padding: the elements without an image (B, N), whose values are zero; None without.
+            padding: the elements outside of the image (B, N), whose values become zero. None: no
+                padding.
         """
         value = self.value_proj(maps)
         if padding is not None:
@@ -180,7 +186,7 @@ class FineBoxAttention(nn.Module):
         offsets = self.sampling_offsets(query).unflatten(-1, (self.num_heads, -1, 2))
         weights = self.attention_weights(query).unflatten(-1, (self.num_heads, -1)).softmax(-1)
         out = torch.zeros_like(query)
-        parts = zip(
+        levels = zip(
             sizes,
             value.split([h * w for h, w in sizes], dim=1),
             offsets.split(self.num_points, dim=3),
@@ -189,7 +195,7 @@ class FineBoxAttention(nn.Module):
             self.num_points,
             strict=True,
         )
-        for size, elements, offset, weight, box, points in parts:
+        for size, elements, offset, weight, box, points in levels:
             locations = box[..., :2] + offset * (self.offset_scale / points) * box[..., 2:]
             out = out + (
                 discrete_samples(elements, size, locations, weight)
@@ -210,9 +216,9 @@ class QueryGate(nn.Module):
         nn.init.zeros_(self.gate.weight)
         nn.init.zeros_(self.gate.bias)
 
-    def forward(self, x: Tensor, more: Tensor) -> Tensor:
-        first, second = self.gate(torch.cat((x, more), dim=-1)).sigmoid().chunk(2, dim=-1)
-        return self.norm(first * x + second * more)
+    def forward(self, x: Tensor, other: Tensor) -> Tensor:
+        first, second = self.gate(torch.cat((x, other), dim=-1)).sigmoid().chunk(2, dim=-1)
+        return self.norm(first * x + second * other)
 
 
 class GatedMLP(nn.Module):
@@ -229,7 +235,7 @@ class GatedMLP(nn.Module):
 
 
 class RMSNorm(nn.RMSNorm):
-    """torch's, with the eps of the published models."""
+    """torch's RMSNorm with the eps of the published models."""
 
     def __init__(self, dims: int) -> None:
         super().__init__(dims, eps=1e-6)
@@ -239,8 +245,8 @@ class LocationQuality(nn.Module):
     """Adds the certainty of a box's distributions to its class logits (GFLv2, arXiv:2011.12885).
 
     Args:
-        top: number of largest probabilities per side to use, besides their mean.
-        channels, num_layers, act: of the MLP.
+        top: number of largest probabilities per side to use, in addition to their mean.
+        channels, num_layers, act: width, layers and activation of the MLP.
     """
 
     def __init__(
@@ -264,7 +270,7 @@ class FineDecoderLayer(nn.Module):
 
     Args:
         dims: channels of the queries and of the maps.
-        variant: the paper.
+        variant: the paper's variant.
         num_points, num_heads, feedforward_channels, drop_rate, offset_scale, gated, discrete: see
             :class:`FineDecoderCfg`.
     """
@@ -283,15 +289,15 @@ class FineDecoderLayer(nn.Module):
     ) -> None:
         super().__init__()
         gated = variant.gated if gated is None else gated
-        norm: type[nn.Module] = RMSNorm if variant.rms else nn.LayerNorm
+        norm: type[nn.Module] = RMSNorm if variant.rms_norm else nn.LayerNorm
         self.self_attn = nn.MultiheadAttention(dims, num_heads, batch_first=True)
         self.cross_attn = FineBoxAttention(
-            dims, num_heads, num_points, offset_scale, variant.projects, discrete
+            dims, num_heads, num_points, offset_scale, variant.projects_maps, discrete
         )
         self.gate = QueryGate(dims, norm) if gated else None
         self.mlp: nn.Module = (
             GatedMLP(dims, feedforward_channels)
-            if variant.rms
+            if variant.rms_norm
             else nn.Sequential(
                 nn.Linear(dims, feedforward_channels),
                 build_activation(dict(type=variant.act)),
@@ -299,6 +305,7 @@ class FineDecoderLayer(nn.Module):
                 nn.Linear(feedforward_channels, dims),
             )
         )
+        # After self-attention, after the MLP, and, without a gate, after cross-attention.
         self.norms = nn.ModuleList(norm(dims) for _ in range(2 if gated else 3))
         self.drop = nn.Dropout(drop_rate)
 
@@ -308,24 +315,27 @@ class FineDecoderLayer(nn.Module):
         position: Tensor,
         boxes: Tensor,
         memory: DecoderMemory,
-        hidden: Tensor | None,
-        padded: bool,
+        attn_mask: Tensor | None,
+        is_padded: bool,
     ) -> Tensor:
-        """Queries and positions (B, Q, C), boxes (B, Q, levels, 4) -> queries (B, Q, C).
+        """Queries (B, Q, C) -> queries (B, Q, C).
 
         Args:
-            query, position, boxes: see above.
+            query, position: the queries and their position embeddings (B, Q, C).
+            boxes: the boxes (B, Q, levels, 4), see :class:`FineBoxAttention`.
             memory: the maps.
-            hidden: attention mask, True for queries that a query must not see (Q, Q), or None.
-            padded: whether the maps are padded.
+            attn_mask: attention mask, True for queries that a query must not see (Q, Q), or None.
+            is_padded: whether the maps are padded.
         """
-        placed = query + position
-        more = self.self_attn(placed, placed, query, attn_mask=hidden, need_weights=False)[0]
-        x = self.norms[0](query + self.drop(more))
-        padding = memory.padding if padded else None
-        more = self.cross_attn(x + position, boxes, memory.elements, memory.grids, padding)
-        more = self.drop(more)
-        x = self.gate(x, more) if self.gate is not None else self.norms[2](x + more)
+        positioned = query + position
+        update = self.self_attn(
+            positioned, positioned, query, attn_mask=attn_mask, need_weights=False
+        )[0]
+        x = self.norms[0](query + self.drop(update))
+        padding = memory.padding if is_padded else None
+        update = self.cross_attn(x + position, boxes, memory.elements, memory.grids, padding)
+        update = self.drop(update)
+        x = self.gate(x, update) if self.gate is not None else self.norms[2](x + update)
         return self.norms[1](x + self.drop(self.mlp(x)))
 
 

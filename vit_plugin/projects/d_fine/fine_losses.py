@@ -21,9 +21,9 @@ DISTILLATION_TEMPERATURE = 5.0
 
 @MODELS.register_module()
 class OverlapVarifocalLoss(QualityFocalLoss):
-    """RT-DETR's varifocal loss (arXiv:2304.08069; from arXiv:2008.13367).
+    """RT-DETR's loss (arXiv:2304.08069), after the varifocal loss of arXiv:2008.13367.
 
-    With the score s and the overlap u of a matched box, the loss of its class is u times the
+    With the score s and the overlap (IoU) u of a matched box, the loss of its class is u times the
     cross-entropy of s and u. For any other class it is alpha s^gamma times the cross-entropy of s
     and 0.
 
@@ -47,19 +47,19 @@ class OverlapVarifocalLoss(QualityFocalLoss):
     ) -> Tensor:
         """Logits (N, C), classes (N,) and overlaps (N,) -> the sum divided by ``avg_factor``.
 
-        Class C is not an object.
+        Class C stands for no object.
         """
         labels, overlaps = target
         matched = labels[:, None] == torch.arange(pred.shape[1], device=pred.device)
-        wanted, share = self.wanted(matched, overlaps[:, None])
-        others = self.alpha * pred.detach().sigmoid() ** self.beta
-        weights = torch.where(matched, share, others)
+        targets, matched_weights = self.score_targets(matched, overlaps[:, None])
+        other_weights = self.alpha * pred.detach().sigmoid() ** self.beta
+        weights = torch.where(matched, matched_weights, other_weights)
         if weight is not None:
             weights = weights * weight[:, None]
-        loss = F.binary_cross_entropy_with_logits(pred, wanted, weights, reduction='sum')
+        loss = F.binary_cross_entropy_with_logits(pred, targets, weights, reduction='sum')
         return self.loss_weight * loss / avg_factor
 
-    def wanted(self, matched: Tensor, overlaps: Tensor) -> tuple[Tensor, Tensor]:
+    def score_targets(self, matched: Tensor, overlaps: Tensor) -> tuple[Tensor, Tensor]:
         """The target scores, and the weights of matched classes."""
         return matched * overlaps, overlaps
 
@@ -81,7 +81,7 @@ class MatchabilityAwareLoss(OverlapVarifocalLoss):
     ) -> None:
         super().__init__(alpha, gamma, loss_weight)
 
-    def wanted(self, matched: Tensor, overlaps: Tensor) -> tuple[Tensor, Tensor]:
+    def score_targets(self, matched: Tensor, overlaps: Tensor) -> tuple[Tensor, Tensor]:
         """See the base class."""
         return matched * overlaps**self.beta, torch.ones_like(overlaps)
 
@@ -104,32 +104,33 @@ def distillation_loss(
     sides: Tensor,
     last_sides: Tensor,
     confidence: Tensor,
-    rows: Tensor,
+    queries: Tensor,
     overlaps: Tensor,
     numbers: tuple[int, int],
 ) -> Tensor:
     """Decoupled distillation of the last layer's distributions (D-FINE, Equation 6).
 
-    Matched and unmatched queries are averaged separately, and weighted by the square roots of
+    The averages over matched and over other queries are weighted by the square roots of
     ``numbers``.
 
     Args:
         sides: logits of all sides (N, 4 * (bins + 1)).
         last_sides: the same logits of the last layer.
         confidence: the best score of each query in the last layer (N).
-        rows: the matched queries (M), each once.
-        overlaps: of their boxes with their objects (M).
-        numbers: see above.
+        queries: the matched queries (M), each once.
+        overlaps: overlaps of their boxes with their objects (M).
+        numbers: the numbers of matched and of other queries.
     """
     shape = (4, -1)
     with torch.no_grad():
         teacher = (last_sides.unflatten(-1, shape) / DISTILLATION_TEMPERATURE).softmax(-1)
-        weights = confidence.index_copy(0, rows, overlaps.to(confidence))
+        weights = confidence.index_copy(0, queries, overlaps.to(confidence))
     student = (sides.unflatten(-1, shape) / DISTILLATION_TEMPERATURE).log_softmax(-1)
-    apart = F.kl_div(student, teacher, reduction='none').sum(-1).sum(-1)  # a value for each query
-    per_query = weights * DISTILLATION_TEMPERATURE**2 * apart
-    matched = per_query[rows].sum()
-    first, second = (number**0.5 for number in numbers)
-    of_matched = matched / (4 * max(len(rows), 1))
-    of_others = (per_query.sum() - matched) / (4 * max(len(sides) - len(rows), 1))
-    return (of_matched * first + of_others * second) / max(first + second, 1.0)
+    divergence = F.kl_div(student, teacher, reduction='none').sum(-1).sum(-1)  # (N,)
+    per_query = weights * DISTILLATION_TEMPERATURE**2 * divergence
+    matched = per_query[queries].sum()
+    matched_weight, other_weight = (number**0.5 for number in numbers)
+    matched_mean = matched / (4 * max(len(queries), 1))
+    other_mean = (per_query.sum() - matched) / (4 * max(len(sides) - len(queries), 1))
+    total = matched_mean * matched_weight + other_mean * other_weight
+    return total / max(matched_weight + other_weight, 1.0)

@@ -71,10 +71,10 @@ class HGNetV2(LoadableModule):
         init_cfg: MMEngine's initialization config.
 
     Attributes:
-        channels, strides: of each output.
+        channels, strides: channels and stride of each output.
 
     Raises:
-        ConfigError: if there is no such arch or stage.
+        ConfigError: if ``arch`` or ``out_indices`` names no arch or stage.
     """
 
     def __init__(
@@ -99,9 +99,11 @@ class HGNetV2(LoadableModule):
         self.stages = nn.ModuleList(_stage(row, learnable_affine) for row in stages)
         strides, stride = [], STEM_STRIDE
         for row in stages:
-            stride *= 2 if row[4] else 1
+            halves = row[4]
+            stride *= 2 if halves else 1
             strides.append(stride)
-        self.channels = tuple(int(stages[i][2]) for i in self.indices)
+        outputs = [int(row[2]) for row in stages]
+        self.channels = tuple(outputs[i] for i in self.indices)
         self.strides = tuple(strides[i] for i in self.indices)
         if frozen_norms:
             for norm in _norms(self):
@@ -129,7 +131,7 @@ class HGNetV2(LoadableModule):
         last = len(self.stages) + 1
         name = param_name.removeprefix(prefix)
         if prefix and name == param_name:
-            return last, last + 1
+            return last, last + 1  # a parameter outside of the backbone
         parts = name.split('.')
         return (int(parts[1]) + 1 if parts[0] == 'stages' else 0), last + 1
 
@@ -157,9 +159,9 @@ class HGNetV2(LoadableModule):
             raise ConfigError('HGNetV2: init_cfg takes no skip or source_grid; leave them out.')
         if self.name is None:
             raise ConfigError('HGNetV2 of an arch without a name is loaded with its detector.')
-        where, given = read_source(source)
+        where, weights = read_source(source)
         with naming(where):
-            fitted, report = fit_timm(self, f'hgnetv2_{self.name.lower()}', given)
+            fitted, report = fit_timm(self, f'hgnetv2_{self.name.lower()}', weights)
         self.load_state_dict(fitted, strict=False)
         return report
 
@@ -181,7 +183,7 @@ def _read_arch(arch: str | dict[str, Any]) -> tuple[Sequence[int], Sequence[Stag
 
 
 def _are_counts(values: Any, number: int) -> bool:
-    """True for a list or tuple of this many integers or booleans."""
+    """True for a list or tuple of this many nonnegative integers or booleans."""
     return (
         isinstance(values, (list, tuple))
         and len(values) == number

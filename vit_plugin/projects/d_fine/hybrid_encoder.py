@@ -27,6 +27,7 @@ from vit_plugin.registry import MODELS
 
 BLOCKS_OF_DEPTH = 3  # `RepConv`s per CSP block at depth 1
 Kind = Literal['csp', 'elan', 'split', 'split_trailing']
+# A multiple of 4: sine and cosine of two axes, see `sine_positions`.
 Width = Annotated[int, Field(gt=0, multiple_of=4)]
 
 
@@ -40,22 +41,23 @@ class HybridEncoder(BaseModule):
         kind: the fusion blocks. ``'csp'``: RT-DETR's. ``'elan'``: D-FINE's (arXiv:2410.13842).
             ``'split'`` and ``'split_trailing'``: DEIMv2's (arXiv:2509.20787), which add maps
             instead of concatenating them.
-        depth: depth of the fusion blocks, as a factor of three convolutions.
-        expansion: their width, as a factor.
+        depth: ``RepConv``s per CSP block, as a multiple of three. ``'csp'`` always has three.
+        expansion: width of the CSP blocks, as a multiple of ``out_channels`` in ``'csp'``, and of
+            half of it in the other kinds.
         num_layers: attention layers. 0: none.
         num_heads, feedforward_channels, drop_rate: options of these layers.
         act, attention_act: types of the activations of convolutions and of these layers' MLPs.
         attended: indices of the maps with attention.
         norm_cfg: the norms of the convolutions.
-        projects: whether maps are projected to ``out_channels`` first; otherwise they must have as
-            many.
+        projects: whether maps are projected to ``out_channels`` first; otherwise
+            ``in_channels`` must equal ``out_channels``.
         init_cfg: MMEngine's initialization config.
 
     Shape: maps (B, C, h, w), each of half the size of the one before, rounded up -> as many maps
     (B, out_channels, h, w) of the same sizes.
 
     Raises:
-        ConfigError: for maps of other channels, or if ``attended`` names no map.
+        ConfigError: for maps of other channels, or an index in ``attended`` without a map.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class HybridEncoder(BaseModule):
             )
         if not {*attended} <= {*range(-1, last + 1)}:
             raise ConfigError(f'HybridEncoder: attended={list(attended)} must be from 0 to {last}.')
-        self.in_channels, self.adds = list(in_channels), kind.startswith('split')
+        self.in_channels, self.adds_maps = list(in_channels), kind.startswith('split')
         self.attended = [i % (last + 1) for i in attended] if num_layers else []
         self.projections = nn.ModuleList(
             conv(channels, out_channels, 1) for channels in in_channels if projects
@@ -96,16 +98,16 @@ class HybridEncoder(BaseModule):
         self.attentions = nn.ModuleList(
             nn.ModuleList(layer() for _ in range(num_layers)) for _ in self.attended
         )
-        plain = act if kind == 'csp' else 'Identity'
-        fuse = partial(_fusing, kind, out_channels, depth, expansion, conv, act)
+        lateral_act = act if kind == 'csp' else 'Identity'
+        fuse = partial(_fusion_block, kind, out_channels, depth, expansion, conv, act)
         self.laterals = nn.ModuleList(
-            conv(out_channels, out_channels, 1, act=plain) for _ in range(last)
+            conv(out_channels, out_channels, 1, act=lateral_act) for _ in range(last)
         )
         self.top_down = nn.ModuleList(fuse() for _ in range(last))
         self.downs = nn.ModuleList(
             conv(out_channels, out_channels, 3, act=act, stride=2)
             if kind == 'csp'
-            else _separate_down(out_channels, conv)
+            else _separable_down(out_channels, conv)
             for _ in range(last)
         )
         self.bottom_up = nn.ModuleList(fuse() for _ in range(last))
@@ -121,24 +123,26 @@ class HybridEncoder(BaseModule):
         for i, layer in enumerate(self.projections):
             maps[i] = layer(maps[i])
         for i, layers in zip(self.attended, self.attentions, strict=True):
-            maps[i] = _attended(maps[i], layers)
+            maps[i] = _apply_attention(maps[i], layers)
         tops = [maps.pop()]  # from the coarsest
         for lateral, fuse in zip(self.laterals, self.top_down, strict=True):
             tops[-1] = lateral(tops[-1])
             finer = maps.pop()
             doubled = F.interpolate(tops[-1], finer.shape[2:], mode='nearest')
-            tops.append(fuse(self._joined(doubled, finer)))
+            tops.append(fuse(self._merge(doubled, finer)))
         outs = [tops.pop()]  # from the finest
         for down, fuse in zip(self.downs, self.bottom_up, strict=True):
-            outs.append(fuse(self._joined(down(outs[-1]), tops.pop())))
+            outs.append(fuse(self._merge(down(outs[-1]), tops.pop())))
         return tuple(outs)
 
-    def _joined(self, one: Tensor, other: Tensor) -> Tensor:
-        return one + other if self.adds else torch.cat((one, other), dim=1)
+    def _merge(self, first: Tensor, second: Tensor) -> Tensor:
+        return first + second if self.adds_maps else torch.cat((first, second), dim=1)
 
 
-def _fusing(kind: Kind, channels: int, depth: float, expansion: float, conv: Any, act: str) -> Any:
-    """A block between two maps."""
+def _fusion_block(
+    kind: Kind, channels: int, depth: float, expansion: float, conv: Any, act: str
+) -> Any:
+    """The block that merges two neighboring maps."""
     blocks = round(BLOCKS_OF_DEPTH * depth)
     if kind == 'csp':
         width = int(channels * expansion)
@@ -148,7 +152,7 @@ def _fusing(kind: Kind, channels: int, depth: float, expansion: float, conv: Any
     return RepELAN(inputs, channels, width, blocks, split, kind == 'split_trailing', conv, act)
 
 
-def _separate_down(channels: int, conv: Any) -> nn.Sequential:
+def _separable_down(channels: int, conv: Any) -> nn.Sequential:
     """A projection, then a depthwise 3 x 3 convolution that halves the map (YOLOv10)."""
 
     def depthwise(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Conv2d:
@@ -159,7 +163,7 @@ def _separate_down(channels: int, conv: Any) -> nn.Sequential:
     )
 
 
-def _attended(x: Tensor, layers: nn.ModuleList) -> Tensor:
+def _apply_attention(x: Tensor, layers: nn.ModuleList) -> Tensor:
     """Apply self-attention to a map (B, C, h, w)."""
     size, tokens = x.shape[2:], x.flatten(2).mT  # (B, h*w, C)
     position = sine_positions(size[0], size[1], tokens)
@@ -201,6 +205,8 @@ class AttentionLayer(nn.Module):
 
     def forward(self, x: Tensor, position: Tensor) -> Tensor:
         """Elements (B, N, C) and their positions (N, C) -> elements."""
-        placed = x + position
-        x = self.norms[0](x + self.drop(self.attn(placed, placed, x, need_weights=False)[0]))
+        positioned = x + position
+        x = self.norms[0](
+            x + self.drop(self.attn(positioned, positioned, x, need_weights=False)[0])
+        )
         return self.norms[1](x + self.drop(self.mlp(x)))

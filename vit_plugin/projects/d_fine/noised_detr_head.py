@@ -22,7 +22,7 @@ with needed_by('RTDETRHead'):
     from mmdet.utils import reduce_mean
 
     from vit_plugin.projects.detr_family.grouped_detr_head import GroupedDETRHead
-    from vit_plugin.projects.detr_family.matching import assigned, union
+    from vit_plugin.projects.detr_family.matching import assign_queries, joint_pairs
 
 
 class Noise(TypedDict, total=False):
@@ -42,15 +42,16 @@ class QueryOutputs(NamedTuple):
     """The outputs of a head. The queries of noised objects come first.
 
     Attributes:
-        logits: of each layer (layers, B, Q, num_classes), or only of the last one outside of
+        logits: logits of each layer (layers, B, Q, num_classes), or only of the last one outside of
             training.
-        boxes: the same (layers, B, Q, 4) as (x, y, w, h), fractions of the image.
-        features: the same (layers, B, Q, C).
-        proposed_logits, proposed_boxes: of the proposals (B, num_queries, ...).
+        boxes: boxes of the same layers (layers, B, Q, 4) as (x, y, w, h), fractions of the image.
+        features: the queries after the same layers (layers, B, Q, C).
+        proposed_logits, proposed_boxes: logits and boxes of the proposals (B, num_queries, ...).
         sides: logits of the distributions (layers, B, Q, 4 * (bins + 1)), if boxes have these.
-        first_logits, first_boxes: of the first layer, before its distributions (B, Q, ...).
-        places, rows: maps (layers, B, C, h, w) and queries (layers, B, Q, C), whose products are
-            masks, if the head has masks.
+        first_logits, first_boxes: logits and boxes of the first layer, before its distributions
+            (B, Q, ...).
+        mask_elements, mask_queries: maps (layers, B, C, h, w) and queries (layers, B, Q, C), whose
+            products are masks, if the head has masks.
     """
 
     logits: Tensor
@@ -61,18 +62,18 @@ class QueryOutputs(NamedTuple):
     sides: Tensor | None = None
     first_logits: Tensor | None = None
     first_boxes: Tensor | None = None
-    places: Tensor | None = None
-    rows: Tensor | None = None
+    mask_elements: Tensor | None = None
+    mask_queries: Tensor | None = None
 
 
 class Matched(NamedTuple):
     """Matched queries and objects.
 
     Attributes:
-        pairs: of the batch (2, M).
-        total: their number over all GPUs, at least 1.
-        numbers: of matched and other queries, but those of noised objects.
-        images: the numbers of the pairs of each image, of those of one layer.
+        pairs: numbers of queries and objects in the batch (2, M).
+        total: average number of pairs per GPU, at least 1.
+        numbers: numbers of matched and of other queries, without those of noised objects.
+        images: number of pairs of each image; empty for pairs of several layers.
     """
 
     pairs: Tensor
@@ -92,7 +93,7 @@ class NoisedDETRHead(GroupedDETRHead):
         noise: see :class:`Noise`.
         joint_matching: whether boxes use the joint matching of all layers, instead of their layer's
             as classes do.
-        *args, **kwargs: those of ``DETRHead``.
+        *args, **kw: arguments of ``DETRHead``.
     """
 
     def __init__(self, noise: Noise | None, joint_matching: bool, *args: Any, **kw: Any) -> None:
@@ -101,19 +102,16 @@ class NoisedDETRHead(GroupedDETRHead):
         self.joint_matching = joint_matching
 
     def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
-        """The losses of every layer.
-
-        ``enc_`` is for proposals, ``dn_`` for noised objects.
-        """
+        """The losses of each layer; ``enc_`` is for proposals, and ``dn_`` for noised objects."""
         sizes = self.sizes_of(batch_data_samples, x[0])
         ends = sizes[0].flip(1).repeat(1, 2)  # widths and heights (B, 4), twice
         images = [self._objects(*image) for image in zip(batch_data_samples, ends, strict=True)]
         boxes = [bbox_xyxy_to_cxcywh(image.bboxes / image.ends) for image in images]
         noised = noised_objects([image.labels for image in images], boxes, *self._noise_options())
         outputs = self(x, sizes, noised)
-        number = noised.labels.shape[1] if noised else 0
-        layers = self._layers_of(outputs, slice(number, None))
-        layers['enc_'] = layer_of(outputs.proposed_logits, outputs.proposed_boxes)
+        num_noised = noised.labels.shape[1] if noised else 0
+        layers = self._layers_of(outputs, slice(num_noised, None))
+        layers['enc_'] = layer_outputs(outputs.proposed_logits, outputs.proposed_boxes)
         costs = [
             [self._cost(layer[i], image, ends[i]) for i, image in enumerate(images)]
             for layer in layers.values()
@@ -126,24 +124,24 @@ class NoisedDETRHead(GroupedDETRHead):
         objects = InstanceData(
             **{name: torch.cat([image[name] for image in images]) for name in self.compared}
         )
-        queries, pairs = layers[''].logits[..., 0].numel(), joint if len(joint[0]) else layer_pairs
-        numbers = pairs.shape[-1], queries - pairs.shape[-1]
+        num_matched = (joint if len(joint[0]) else layer_pairs).shape[-1]
+        numbers = num_matched, layers[''].logits[..., 0].numel() - num_matched
         pairs_per_image = [min(cost.shape) for cost in costs[0]]
-        together = Matched(joint, joint_count, numbers) if len(joint[0]) else None
+        for_boxes = Matched(joint, joint_count, numbers) if len(joint[0]) else None
         losses = {
             f'{name}loss_{key}': value
             for (name, layer), pairs_of_layer in zip(
                 layers.items(), layer_pairs.unbind(1), strict=True
             )
             for key, value in self._layer_losses(
-                layer, objects, Matched(pairs_of_layer, count, numbers, pairs_per_image), together
+                layer, objects, Matched(pairs_of_layer, count, numbers, pairs_per_image), for_boxes
             ).items()
         }
         if noised is not None:
-            pairs = torch.stack((noised.queries, noised.objects))
+            noised_pairs = torch.stack((noised.queries, noised.objects))
             pairs_per_image = [noised.groups * len(image) for image in images]
-            matched = Matched(pairs, count * noised.groups, numbers, pairs_per_image)
-            for name, layer in self._layers_of(outputs, slice(None, number)).items():
+            matched = Matched(noised_pairs, count * noised.groups, numbers, pairs_per_image)
+            for name, layer in self._layers_of(outputs, slice(None, num_noised)).items():
                 layer_losses = self._layer_losses(layer, objects, matched)
                 losses |= {f'dn_{name}loss_{key}': value for key, value in layer_losses.items()}
         return losses
@@ -152,19 +150,27 @@ class NoisedDETRHead(GroupedDETRHead):
         return self.num_classes, self.noise['number'], self.noise['labels'], self.noise['boxes']
 
     def _pairs(self, costs: Sequence[Sequence[Tensor]]) -> tuple[Tensor, Tensor]:
-        """The pairs of each layer (2, layers, M), and joint ones for boxes (2, U), in one copy."""
-        layer_pairs = assigned(costs, 1)
-        joint = union(layer_pairs) if self.joint_matching else layer_pairs[:, :0, 0]
+        """The pairs of each layer (2, layers, M), and joint pairs for boxes (2, U), in one copy.
+
+        U is 0 without ``joint_matching``.
+        """
+        layer_pairs = assign_queries(costs, 1)
+        joint = joint_pairs(layer_pairs) if self.joint_matching else layer_pairs[:, :0, 0]
         flat = np.concatenate((layer_pairs.reshape(2, -1), joint), axis=1)
         both = torch.from_numpy(flat).to(costs[0][0].device)
         layers = both[:, : layer_pairs[0].size].unflatten(1, layer_pairs.shape[1:])
         return layers, both[:, layer_pairs[0].size :]
 
-    def _layers_of(self, outputs: QueryOutputs, part: slice) -> dict[str, InstanceData]:
-        """The outputs of some queries, by the prefix of their losses."""
+    def _layers_of(self, outputs: QueryOutputs, queries: slice) -> dict[str, InstanceData]:
+        """The outputs of each layer for some queries, by the prefix of the layer's losses.
+
+        Args:
+            outputs: the outputs of the head.
+            queries: the slice of the queries.
+        """
         last = len(outputs.logits) - 1
         return {
-            '' if i == last else f'd{i}.': layer_of(logits[:, part], boxes[:, part])
+            '' if i == last else f'd{i}.': layer_outputs(logits[:, queries], boxes[:, queries])
             for i, (logits, boxes) in enumerate(zip(outputs.logits, outputs.boxes, strict=True))
         }
 
@@ -172,41 +178,42 @@ class NoisedDETRHead(GroupedDETRHead):
         self,
         layer: InstanceData,
         objects: InstanceData,
-        own: Matched,
-        joint: Matched | None = None,
+        for_classes: Matched,
+        for_boxes: Matched | None = None,
     ) -> dict[str, Tensor]:
         """The losses of a layer.
 
         Args:
-            layer: its outputs.
-            objects: those of the batch.
-            own: the pairs for classes.
-            joint: the pairs for boxes; None: the same.
+            layer: the outputs of the layer.
+            objects: the objects of the batch.
+            for_classes: the pairs that classes learn from.
+            for_boxes: the pairs that boxes learn from. None: ``for_classes``.
         """
-        rows, matched = own.pairs
-        logits, overlaps = layer.logits.flatten(0, 1), self._overlaps(layer, objects, own.pairs)
+        queries, matched = for_classes.pairs
+        logits = layer.logits.flatten(0, 1)
+        overlaps = self._overlaps(layer, objects, for_classes.pairs)
         labels = torch.full_like(logits[:, 0], self.num_classes, dtype=torch.long)
         quality = torch.zeros_like(logits[:, 0])
-        labels[rows] = objects.labels[matched]
-        quality[rows] = overlaps
-        wanted = (labels, quality) if isinstance(self.loss_cls, QualityFocalLoss) else labels
-        losses = dict(cls=self.loss_cls(logits, wanted, avg_factor=own.total))
-        if joint is not None:
-            rows, matched = joint.pairs
-            overlaps = self._overlaps(layer, objects, joint.pairs)
-        count = (joint or own).total
-        boxes, ends = layer.boxes.flatten(0, 1)[rows], objects.ends[matched]
+        labels[queries] = objects.labels[matched]
+        quality[queries] = overlaps
+        targets = (labels, quality) if isinstance(self.loss_cls, QualityFocalLoss) else labels
+        losses = dict(cls=self.loss_cls(logits, targets, avg_factor=for_classes.total))
+        if for_boxes is not None:
+            queries, matched = for_boxes.pairs
+            overlaps = self._overlaps(layer, objects, for_boxes.pairs)
+        count = (for_boxes or for_classes).total
+        boxes, ends = layer.boxes.flatten(0, 1)[queries], objects.ends[matched]
         bboxes = objects.bboxes[matched]
         corners, goal = bbox_cxcywh_to_xyxy(boxes) * ends, bbox_xyxy_to_cxcywh(bboxes / ends)
         # Average here, since the losses' own average adds an epsilon to the count.
         losses['bbox'] = self.loss_bbox(boxes, goal, reduction_override='sum') / count
         losses['iou'] = self.loss_iou(corners, bboxes, reduction_override='sum') / count
-        return losses | self._side_losses(layer, goal, overlaps, joint or own)
+        return losses | self._side_losses(layer, goal, overlaps, for_boxes or for_classes)
 
     def _overlaps(self, layer: InstanceData, objects: InstanceData, pairs: Tensor) -> Tensor:
-        """The overlaps of boxes and objects of these pairs (M), without gradients."""
-        rows, matched = pairs
-        boxes = layer.boxes.detach().flatten(0, 1)[rows]
+        """The overlaps of the boxes and objects of pairs (M), without gradients."""
+        queries, matched = pairs
+        boxes = layer.boxes.detach().flatten(0, 1)[queries]
         corners = bbox_cxcywh_to_xyxy(boxes) * objects.ends[matched]
         return bbox_overlaps(corners, objects.bboxes[matched], is_aligned=True).to(boxes)
 
@@ -218,14 +225,14 @@ class NoisedDETRHead(GroupedDETRHead):
         Args:
             layer: the outputs of a layer.
             goal: the target boxes (M, 4) of the matched queries.
-            overlaps: of theirs with them (M).
+            overlaps: overlaps of their predicted boxes with the target boxes (M).
             matched: these queries.
         """
         return {}
 
 
-def layer_of(logits: Tensor, boxes: Tensor, **more: Tensor) -> InstanceData:
-    """Logits and boxes (B, Q, ...) of a layer, in at least float32."""
+def layer_outputs(logits: Tensor, boxes: Tensor, **more: Tensor) -> InstanceData:
+    """The outputs (B, Q, ...) of a layer in at least float32, with boxes clamped to the image."""
     dtype = torch.promote_types(logits.dtype, torch.float32)
-    every = dict(more, logits=logits, boxes=boxes.clamp(0, 1))
-    return InstanceData(**{name: value.to(dtype) for name, value in every.items()})
+    fields = dict(more, logits=logits, boxes=boxes.clamp(0, 1))
+    return InstanceData(**{name: value.to(dtype) for name, value in fields.items()})

@@ -11,8 +11,8 @@ from vit_plugin.arguments.fields import InitConfig, PositiveInt, Section
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.models.layers.conv_norm import ConvNorm
-from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory, Sizes
-from vit_plugin.projects.detr_family.head_settings import MATCHING, Loss, Matching, MostBoxes
+from vit_plugin.projects.detr_family.decoder_memory import EDGE, DecoderMemory, Sizes
+from vit_plugin.projects.detr_family.head_settings import MATCHING, Loss, Matching, MaxBoxes
 
 from .fine_decoder import DECODER_VARIANTS, MLP, FineDecoderCfg, FineDecoderLayer, position_mlp
 from .noised_objects import NoisedObjects
@@ -23,7 +23,6 @@ with needed_by('RTDETRHead'):
 
     from .noised_detr_head import Noise, NoisedDETRHead, QueryOutputs
 
-EDGE = 0.01  # share of the image: elements closer to a border propose no box
 VariantName = Literal[
     'rt_detr', 'rt_detr_deim', 'd_fine', 'd_fine_deim', 'ecdet', 'deimv2', 'deimv2_transformers'
 ]
@@ -39,7 +38,7 @@ class ProposingHead(NoisedDETRHead):
 
     Args:
         num_classes: number of classes.
-        num_queries: number of queries, and so the most objects in an image.
+        num_queries: number of queries, and so the maximum number of objects in an image.
         in_channels: channels of each map. Maps of other channels than ``embed_dims`` are projected,
             in RT-DETR all maps.
         embed_dims: channels of the queries.
@@ -48,7 +47,7 @@ class ProposingHead(NoisedDETRHead):
         noise, joint_matching: see :class:`NoisedDETRHead`.
         loss_cls, loss_bbox, loss_iou: losses of every layer and of the proposals.
         train_cfg: MMDetection's, with a ``HungarianAssigner``. Default: RT-DETR's costs.
-        test_cfg: ``max_per_img``, the most boxes of an image.
+        test_cfg: ``max_per_img``, the maximum number of boxes per image. Default: 300.
         init_cfg: MMEngine's initialization config.
 
     Raises:
@@ -70,10 +69,10 @@ class ProposingHead(NoisedDETRHead):
         loss_bbox: Loss = dict(type='mmdet.L1Loss', loss_weight=5.0),
         loss_iou: Loss = dict(type='mmdet.GIoULoss', loss_weight=2.0),
         train_cfg: Matching | None = None,
-        test_cfg: MostBoxes | None = None,
+        test_cfg: MaxBoxes | None = None,
         init_cfg: InitConfig = None,
     ) -> None:
-        most = num_queries * num_classes
+        max_boxes = num_queries * num_classes
         super().__init__(
             noise,
             joint_matching,
@@ -83,39 +82,42 @@ class ProposingHead(NoisedDETRHead):
             loss_bbox=loss_bbox,
             loss_iou=loss_iou,
             train_cfg=train_cfg or MATCHING,
-            test_cfg=dict(max_per_img=min(most, (test_cfg or {}).get('max_per_img', 300))),
+            test_cfg=dict(max_per_img=min(max_boxes, (test_cfg or {}).get('max_per_img', 300))),
             init_cfg=init_cfg,
         )
         self.num_queries, self.in_channels = num_queries, list(in_channels)
         self.variant = DECODER_VARIANTS[variant]
-        layer: Section = dict(decoder or {})
-        num_layers = layer.pop('num_layers', 6)
-        layer.setdefault('num_points', [4] * len(self.in_channels))
-        if len(layer['num_points']) != len(self.in_channels):
+        layer_options: Section = dict(decoder or {})
+        num_layers = layer_options.pop('num_layers', 6)
+        num_points = layer_options.setdefault('num_points', [4] * len(self.in_channels))
+        if len(num_points) != len(self.in_channels):
             raise ConfigError(
-                f'{type(self).__name__}: decoder.num_points={layer["num_points"]} must have a '
+                f'{type(self).__name__}: decoder.num_points={num_points} must have a '
                 f'number for each of {len(self.in_channels)} maps.'
             )
         self._build_proposals()
-        dims, number = embed_dims, range(num_layers)
-        self.position = position_mlp(dims, self.variant)
-        self.layers = nn.ModuleList(FineDecoderLayer(dims, self.variant, **layer) for _ in number)
-        self.fc_cls = nn.ModuleList(nn.Linear(dims, num_classes) for _ in number)
+        self.position = position_mlp(embed_dims, self.variant)
+        self.layers = nn.ModuleList(
+            FineDecoderLayer(embed_dims, self.variant, **layer_options) for _ in range(num_layers)
+        )
+        self.fc_cls = nn.ModuleList(nn.Linear(embed_dims, num_classes) for _ in range(num_layers))
 
     def _build_proposals(self) -> None:
         dims = self.embed_dims
         self.projections = nn.ModuleList(
             ConvNorm(channels, dims, 1, dict(type='BN'))
-            if channels != dims or self.variant.projects
+            if channels != dims or self.variant.projects_maps
             else nn.Identity()
             for channels in self.in_channels
         )
-        if self.variant.proposes:
+        if self.variant.projects_proposals:
             self.proposal_fc, self.proposal_norm = nn.Linear(dims, dims), nn.LayerNorm(dims)
         self.proposal_cls = nn.Linear(dims, self.num_classes)
         self.proposal_reg = self.box_mlp()
-        if self.noise['number']:  # the last row is padding
-            self.noised_classes = nn.Embedding(self.num_classes + 1, dims, self.num_classes)
+        if self.noise['number']:
+            self.noised_classes = nn.Embedding(
+                self.num_classes + 1, dims, padding_idx=self.num_classes
+            )
 
     def box_mlp(self, outputs: int = 4) -> MLP:
         """The MLP from a query to a box, or to the change of a box."""
@@ -147,13 +149,13 @@ class ProposingHead(NoisedDETRHead):
         maps = [layer(level) for layer, level in zip(self.projections, x, strict=True)]
         memory = DecoderMemory.of(maps, sizes)
         content, logits, proposals = self._propose(memory)
-        references, hidden = proposals.detach(), None
+        references, attn_mask = proposals.detach(), None
         if noised is not None:
             content = torch.cat((self.noised_classes(noised.labels).to(content), content), dim=1)
             boxes = inverse_sigmoid(noised.boxes, eps=1e-5).sigmoid()
             references = torch.cat((boxes.to(references), references), dim=1)
-            hidden = noised.hidden(self.num_queries)
-        decoded = self._decode(content, references, memory, hidden, sizes is not None)
+            attn_mask = noised.attention_mask(self.num_queries)
+        decoded = self._decode(content, references, memory, attn_mask, sizes is not None)
         return QueryOutputs(proposed_logits=logits, proposed_boxes=proposals, **decoded)
 
     def _check_maps(self, x: Sequence[Tensor]) -> None:
@@ -172,12 +174,12 @@ class ProposingHead(NoisedDETRHead):
             )
 
     def _propose(self, memory: DecoderMemory) -> tuple[Tensor, Tensor, Tensor]:
-        """The best proposals: content (B, Q, C), logits and boxes."""
+        """The queries (B, Q, C), logits and boxes of the proposals with the highest scores."""
         anchors = memory.anchors
         valid = ((anchors > EDGE) & (anchors < 1 - EDGE)).all(-1, keepdim=True)
         valid = valid & ~memory.padding[..., None]  # (B, N, 1)
         features = memory.elements * valid
-        if self.variant.proposes:
+        if self.variant.projects_proposals:
             features = self.proposal_norm(self.proposal_fc(features))
         logits = self.proposal_cls(features)
         best = logits.max(-1).values.topk(self.num_queries, dim=1).indices[..., None]
@@ -186,24 +188,25 @@ class ProposingHead(NoisedDETRHead):
             part.gather(1, best.expand(-1, -1, part.shape[-1]))
             for part in (features, anchors, logits)
         )
-        moves = self.proposal_reg(features)
-        return features.detach(), logits, (moves.to(anchors) + anchors).sigmoid()
+        deltas = self.proposal_reg(features)
+        return features.detach(), logits, (deltas.to(anchors) + anchors).sigmoid()
 
     def _decode(
         self,
         content: Tensor,
         references: Tensor,
         memory: DecoderMemory,
-        hidden: Tensor | None,
-        padded: bool,
+        attn_mask: Tensor | None,
+        is_padded: bool,
     ) -> dict[str, Tensor]:
-        """Queries (B, Q, C) at boxes (B, Q, 4) -> the remaining fields of :class:`QueryOutputs`.
+        """Queries at boxes -> the fields of :class:`QueryOutputs` that do not describe proposals.
 
         Args:
-            content, references: see above.
+            content: the queries (B, Q, C).
+            references: their boxes (B, Q, 4).
             memory: the maps.
-            hidden: attention mask, True for queries that a query must not see (Q, Q), or None.
-            padded: whether the maps are padded.
+            attn_mask: attention mask, True for queries that a query must not see (Q, Q), or None.
+            is_padded: whether the maps are padded.
         """
         raise NotImplementedError
 

@@ -17,18 +17,21 @@ from .authors_arrays import (
     ENCODER_HEADS,
     USUAL_QUERIES,
     USUAL_SIZE,
-    is_named,
+    is_rarer_model,
     read_hgnet,
     read_points,
 )
 from .published_d_fine import detected_class_names
 
-MARKS = ('decoder.pre_bbox_head.layers.0.weight', 'decoder.dec_score_head.0.weight')
+MARKS = (  # tensors that all of these models have
+    'decoder.pre_bbox_head.layers.0.weight',
+    'decoder.dec_score_head.0.weight',
+)
 ECDET_KEY = 'projections.2.conv.weight'  # only ECDet has this key, by our names
 MASK_KEY = 'bbox_head.masks.bias'  # only ECSeg has this key, by our names
 # Models with the lite encoder: its channels -> queries, image side in pixels.
 LITE_QUERIES_AND_SIDES = {64: (100, 320), 96: (150, 416), 112: (200, 640)}
-ECDET_ROTARY = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=100.0))
+DINOV3_ROTARY = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=100.0))
 
 
 def authors(published: Published) -> tuple[Section, list[str]] | None:
@@ -57,25 +60,27 @@ def authors(published: Published) -> tuple[Section, list[str]] | None:
     if is_lite:  # its box losses are RT-DETR's
         head['distributions'] |= dict(localization=0.0, distillation=0.0)
         head['joint_matching'] = False
-    if masks := MASK_KEY in published.ours:
+    has_masks = MASK_KEY in ours
+    if has_masks:
         # The authors' evaluation refines the map of the masks only once.
         head |= dict(type='vit_plugin.ECSegHead', predicted_blocks=1)
         del head['loss_cls']
     model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
     model['test_cfg'] = dict(max_per_img=queries)
     pixels = published.pixels(side, normalized=not is_cnn)
-    return detector_settings(model, classes, masks=masks, **pixels), classes
+    return detector_settings(model, classes, masks=has_masks, **pixels), classes
 
 
 def _adapter(published: Published) -> tuple[Section, list[int]]:
     """DEIMv2's transformer: a small one of its authors, or DINOv3 with registers."""
     backbone = encoder_section(published)
-    # Without a bias of the keys, qkv has none here.
+    # `bias_mask` sets the bias of the keys to zero, which it is in these files.
     published.unused |= {name for name in published.ours if name.endswith('.qkv.bias_mask')}
     layers = backbone['arch']['num_layers']
     has_norm = 'norm.weight' in published.ours
     backbone['encoder']['final_norm'] = has_norm
     backbone['numerics']['norm_cfg'] = dict(eps=1e-5 if has_norm else 1e-6)
+    # Twelfths of the blocks after which maps are taken: DINOv3, or the authors' transformer.
     ends = (6, 9, 12) if has_norm else (4, 8, 12)
     dims = published.shape('fusions.0.conv.weight')[0]
     return dict(
@@ -85,7 +90,7 @@ def _adapter(published: Published) -> tuple[Section, list[int]]:
         out_channels=dims,
         conv_inplane=published.shape('detail.0.conv.weight')[0],
         out_indices=[layers * end // 12 - 1 for end in ends],
-        pos_embed=ECDET_ROTARY,
+        pos_embed=DINOV3_ROTARY,
     ), [dims] * 3
 
 
@@ -99,7 +104,7 @@ def _ecvit(published: Published) -> tuple[Section, list[int]]:
         feedforward_channels=published.shape('blocks.0.mlp.fc1.weight')[0],
     )
     convs = [published.shape(f'patch_embed.backbone.{i}.conv.weight')[0] for i in range(4)]
-    every = 'projections.0.conv.weight' in published.ours
+    projects_all = 'projections.0.conv.weight' in published.ours
     dims = published.shape(ECDET_KEY)[0]
     return dict(
         type='vit_plugin.ECViT',
@@ -111,11 +116,11 @@ def _ecvit(published: Published) -> tuple[Section, list[int]]:
             kernel_sizes=[3] * 4,
             conv_act='ReLU',
         ),
-        pos_embed=ECDET_ROTARY,
+        pos_embed=DINOV3_ROTARY,
         with_cls_token=False,
         encoder=dict(reg_token=1, final_norm=False),
         numerics='timm',
-        out_channels=dims if every else None,
+        out_channels=dims if projects_all else None,
     ), [dims] * 3
 
 
@@ -126,22 +131,25 @@ def _encoder(published: Published, channels: Sequence[int]) -> Section:
     block = 'neck.top_down.' if is_lite else 'neck.top_down.0.'
     dims = published.shape(f'{block}conv2.conv.weight')[0]
     width = published.shape(f'{block}csp2.0.conv1.conv.weight')[1]
-    is_elan = f'{block}csp1.1.conv.weight' in ours
     trailing = f'{block}csp1.0.conv2.conv.weight' in ours
     common = dict(
         in_channels=list(channels),
         out_channels=dims,
         depth=published.count(f'{block}csp1.0.bottlenecks.') / 3,
-        # Add half a channel where the product would be rounded down.
+        # The encoder computes expansion * dims // 2. Half a channel more keeps that at `width`.
         expansion=(2 * width + 1) / dims,
     )
     if is_lite:
         return dict(common, type='vit_plugin.LiteEncoder', trailing=trailing)
     projects = 'neck.projections.0.conv.weight' in ours
+    if f'{block}csp1.1.conv.weight' in ours:
+        kind = 'elan'
+    else:
+        kind = 'split_trailing' if trailing else 'split'
     return dict(
         common,
         type='vit_plugin.HybridEncoder',
-        kind='elan' if is_elan else 'split_trailing' if trailing else 'split',
+        kind=kind,
         num_layers=published.count('neck.attentions.0.'),
         num_heads=ENCODER_HEADS,
         feedforward_channels=published.shape('neck.attentions.0.0.mlp.0.weight')[0],
@@ -154,18 +162,19 @@ def _head(published: Published, channels: Sequence[int], queries: int) -> tuple[
     """The head, and the names of its classes."""
     ours = published.ours
     rows, dims = published.shape('bbox_head.proposal_cls.weight')
-    variant = (
-        'd_fine'
-        if 'bbox_head.proposal_fc.weight' in ours
-        else 'deimv2'
-        if 'bbox_head.layers.0.mlp.gate_up.weight' in ours
-        else 'ecdet'
-    )
+    if 'bbox_head.proposal_fc.weight' in ours:
+        variant = 'd_fine'
+    elif 'bbox_head.layers.0.mlp.gate_up.weight' in ours:
+        variant = 'deimv2'
+    else:
+        variant = 'ecdet'
     points = read_points(published)
     offsets = published.shape('bbox_head.layers.0.cross_attn.sampling_offsets.weight')[0]
-    inside = 'mlp.down.weight' if variant == 'deimv2' else 'mlp.0.weight'
-    hidden = published.shape(f'bbox_head.layers.0.{inside}')
-    regs = published.count('bbox_head.fc_reg.')
+    if variant == 'deimv2':  # SwiGLU, whose branches have half the channels each
+        width = 2 * published.shape('bbox_head.layers.0.mlp.down.weight')[1]
+    else:
+        width = published.shape('bbox_head.layers.0.mlp.0.weight')[0]
+    distributions = published.count('bbox_head.fc_reg.')
     layers = published.count('bbox_head.layers.')
     noised = 'bbox_head.noised_classes.weight' in ours
     head = dict(
@@ -179,18 +188,20 @@ def _head(published: Published, channels: Sequence[int], queries: int) -> tuple[
             num_layers=layers,
             num_heads=offsets // (2 * sum(points)),
             num_points=points,
-            feedforward_channels=2 * hidden[1] if variant == 'deimv2' else hidden[0],
+            feedforward_channels=width,
             gated='bbox_head.layers.0.gate.gate.weight' in ours,
         ),
         distributions=dict(
             bins=published.shape('bbox_head.fc_reg.0.layers.2.weight')[0] // 4 - 1,
             up=float(ours['bbox_head.up']),
             scale=float(ours['bbox_head.scale']),
-            shared=regs < layers or _is_shared(published),
+            shared=distributions < layers or _is_shared(published),
         ),
         noise=dict(number=100 if noised else 0),
     )
-    if variant == 'd_fine' and is_named(published, 'deim', 'dfine', 'a D-FINE that DEIM trained'):
+    if variant == 'd_fine' and is_rarer_model(
+        published, word='deim', usual='dfine', title='a D-FINE that DEIM trained'
+    ):
         head['variant'] = 'd_fine_deim'
     if head['variant'] != 'd_fine':
         head['loss_cls'] = dict(type='vit_plugin.MatchabilityAwareLoss')
@@ -198,7 +209,7 @@ def _head(published: Published, channels: Sequence[int], queries: int) -> tuple[
 
 
 def _is_shared(published: Published) -> bool:
-    """Whether all layers share one MLP for distributions, which the file then stores repeatedly."""
+    """Whether the file stores the same MLP for the distributions of several layers."""
     first, second = (f'bbox_head.fc_reg.{i}.layers.2.weight' for i in range(2))
     ours = published.ours
     return second in ours and torch.equal(ours[first], ours[second])

@@ -21,7 +21,6 @@ from .d_fine_kinds import D_FINE_KIND, HGNET_L, HGNET_V2_KIND
 
 PUBLISHED_SIDE = 640  # pixels of the published models
 ACTIVATION_TYPES = {'silu': 'SiLU', 'swish': 'SiLU', 'relu': 'ReLU', 'gelu': 'GELU'}
-FIRST_MLP = 'bbox_head.layers.0.mlp'
 TRAINING_FIELDS = ('num_denoising', 'label_noise_ratio', 'box_noise_scale')
 
 
@@ -38,21 +37,23 @@ def d_fine(published: Published) -> tuple[Section, list[str]] | None:
         return None
     cnn = inner_backbone(config, {'hgnet_v2': HGNET_V2_KIND}, HGNET_L)
     backbone, channels = convert_hgnet(cnn, config)
-    config.only('decoder_activation_function', 'relu')
-    config.only('activation_function', 'silu', 'swish')  # half of transformers' layers ignore it
-    kind = dict(kind='elan', **fusion_options(published, config))
-    neck = hybrid_encoder(published, config, channels, kind)
+    config.require('decoder_activation_function', 'relu')
+    config.require('activation_function', 'silu', 'swish')  # half of transformers' layers ignore it
+    options = dict(kind='elan', **fusion_options(config))
+    neck = hybrid_encoder(config, channels, options)
     head, classes = convert_fine_head(published, config, len(channels), 'd_fine')
     model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
-    return finished(published, model, classes), classes
+    return detector_config(published, model, classes), classes
 
 
-def finished(
+def detector_config(
     published: Published, model: Section, classes: list[str], normalized: bool = False
 ) -> Section:
     """The config of a complete detector, whose processor does not normalize colors by default."""
     model['test_cfg'] = dict(max_per_img=model['bbox_head']['num_queries'])
-    return detector_settings(model, classes, **published.pixels(PUBLISHED_SIDE, normalized))
+    return detector_settings(
+        model, classes, **published.pixels(PUBLISHED_SIDE, normalized=normalized)
+    )
 
 
 def convert_hgnet(cnn: ForeignConfig, config: ForeignConfig) -> tuple[Section, list[int]]:
@@ -65,19 +66,19 @@ def convert_hgnet(cnn: ForeignConfig, config: ForeignConfig) -> tuple[Section, l
     stages = [list(row) for row in zip(*columns, strict=True)]
     number = len(cnn.get('depths', Sequence[Count]))
     if number != len(stages):
-        raise cnn.refuse('depths', why=f'where it has {len(stages)} stages')
+        raise cnn.unsupported('depths', why=f'where it has {len(stages)} stages')
     indices = [before - 1 for before in blocks_before_outputs(cnn, number)]
     stem = cnn.get('stem_channels', Sequence[PositiveInt])
-    # Widths of the projections in transformers.
+    # transformers projects maps of these widths.
     widths = cnn.get('hidden_sizes', Sequence[PositiveInt])
     if len(widths) != number or any(widths[i] != stages[i][2] for i in indices):
-        raise cnn.refuse('hidden_sizes', why='where stage_out_channels has others')
-    cnn.only('stem_strides', [2, 1, 1, 2, 1])
-    cnn.only('stage_downsample_strides', [2] * number, [2, 2, 2, 2])
-    cnn.only('hidden_act', 'relu')
-    cnn.only('num_channels', 3)
+        raise cnn.unsupported('hidden_sizes', why='where stage_out_channels has others')
+    cnn.require('stem_strides', [2, 1, 1, 2, 1])
+    cnn.require('stage_downsample_strides', [2] * number, [2, 2, 2, 2])
+    cnn.require('hidden_act', 'relu')
+    cnn.require('num_channels', 3)
     if stem[0] != 3:
-        raise cnn.refuse('stem_channels', why='where 3 channels of images belong')
+        raise cnn.unsupported('stem_channels', why='where 3 channels of images belong')
     backbone = dict(
         type='vit_plugin.HGNetV2',
         arch=dict(stem=list(stem[1:]), stages=stages),
@@ -88,7 +89,7 @@ def convert_hgnet(cnn: ForeignConfig, config: ForeignConfig) -> tuple[Section, l
     return backbone, [int(stages[i][2]) for i in indices]
 
 
-def fusion_options(published: Published, config: ForeignConfig) -> Section:
+def fusion_options(config: ForeignConfig) -> Section:
     """Depth and width of the fusion blocks. Loading compares them with the weights."""
     return dict(
         depth=config.get('depth_mult', Positive), expansion=config.get('hidden_expansion', Positive)
@@ -96,7 +97,6 @@ def fusion_options(published: Published, config: ForeignConfig) -> Section:
 
 
 def hybrid_encoder(
-    published: Published,
     config: ForeignConfig,
     channels: Sequence[int],
     options: Section,
@@ -105,18 +105,17 @@ def hybrid_encoder(
     """The neck.
 
     Args:
-        published: the file.
-        config: of the detector.
-        channels: of the backbone's maps.
-        options: options that depend on the kind of the model.
-        projects: whether it projects the maps first.
+        config: the config of the detector.
+        channels: channels of the backbone's maps.
+        options: further arguments, which depend on the kind of the model.
+        projects: whether the encoder projects the maps first.
     """
     dims = config.get('encoder_hidden_dim', PositiveInt)
-    config.only('encoder_in_channels', list(channels))
-    config.only('positional_encoding_temperature', 10000)
-    config.only('eval_size', None)  # in transformers, positions are left out then
-    config.only('normalize_before', False)
-    config.only('layer_norm_eps', 1e-5)
+    config.require('encoder_in_channels', list(channels))
+    config.require('positional_encoding_temperature', 10000)
+    config.require('eval_size', None)  # with a size, transformers leaves out the positions
+    config.require('normalize_before', False)
+    config.require('layer_norm_eps', 1e-5)
     return dict(
         type='vit_plugin.HybridEncoder',
         in_channels=list(channels),
@@ -134,14 +133,14 @@ def hybrid_encoder(
 
 def activation(config: ForeignConfig, name: str) -> str:
     """The type of an activation."""
-    config.only(name, *ACTIVATION_TYPES)
+    config.require(name, *ACTIVATION_TYPES)
     return ACTIVATION_TYPES[config[name]]
 
 
 def _heads(config: ForeignConfig, name: str, dims: int) -> int:
     heads = config.get(name, PositiveInt)
     if dims % heads:
-        raise config.refuse(name, why=f'which must divide {dims} channels')
+        raise config.unsupported(name, why=f'which must divide {dims} channels')
     return heads
 
 
@@ -150,7 +149,7 @@ def convert_fine_head(
 ) -> tuple[Section, list[str]]:
     """The head with distributions, and the names of its classes."""
     head, classes = convert_head(published, config, levels, variant)
-    config.only('eval_idx', -1, head['decoder']['num_layers'] - 1)
+    config.require('eval_idx', -1, head['decoder']['num_layers'] - 1)
     config.ignore('layer_scale')  # only scales layers after the one that predicts
     head |= dict(type='vit_plugin.DFINEHead', distributions=_distributions(config))
     return head, classes
@@ -164,21 +163,21 @@ def convert_head(
     classes = detected_class_names(published, rows)
     layers = published.count('bbox_head.layers.')
     inputs = list(config.get('decoder_in_channels', Sequence[PositiveInt]))
-    config.only('batch_norm_eps', 1e-5)  # transformers reads it in some norms only
-    config.agree(d_model=dims, decoder_layers=layers, num_feature_levels=levels)
-    config.only('num_feature_levels', levels)
+    config.require('batch_norm_eps', 1e-5)  # transformers reads it in some norms only
+    config.check_agreement(d_model=dims, decoder_layers=layers, num_feature_levels=levels)
+    config.require('num_feature_levels', levels)
     encoder_dims = config['encoder_hidden_dim']
     if inputs != [encoder_dims] * levels:
-        raise config.refuse(
+        raise config.unsupported(
             'decoder_in_channels', why=f'where {levels} times {encoder_dims} belong'
         )
-    config.only('learn_initial_query', False)
+    config.require('learn_initial_query', False)
     config.ignore(*TRAINING_FIELDS)
     if not config['tie_word_embeddings'] and not published.count('class_embed.'):
-        raise config.refuse('tie_word_embeddings', why='where it lacks class_embed')
-    config.agree(head_dim=dims // _heads(config, 'decoder_attention_heads', dims))
+        raise config.unsupported('tie_word_embeddings', why='where it lacks class_embed')
+    config.check_agreement(head_dim=dims // _heads(config, 'decoder_attention_heads', dims))
     decoder = _decoder(config, levels, layers)
-    _check_reach(published, config, decoder['num_points'])
+    _check_point_scales(published, config, decoder['num_points'])
     noised = 'bbox_head.noised_classes.weight' in published.ours
     head = dict(
         type='vit_plugin.RTDETRHead',
@@ -211,7 +210,7 @@ def detected_class_names(published: Published, rows: int) -> list[str]:
 
 
 def _decoder(config: ForeignConfig, levels: int, layers: int) -> Section:
-    scale, method = 'decoder_offset_scale', 'decoder_method'
+    scale, method = 'decoder_offset_scale', 'decoder_method'  # RT-DETR has neither field
     points = config.get('decoder_n_points', PositiveInt | Sequence[PositiveInt])
     decoder: Section = dict(
         num_layers=layers,
@@ -221,19 +220,19 @@ def _decoder(config: ForeignConfig, levels: int, layers: int) -> Section:
         **(dict(offset_scale=config.get(scale, Positive)) if config.may_have(scale) else {}),
     )
     if config.may_have(method):
-        config.only(method, 'default', 'discrete')
+        config.require(method, 'default', 'discrete')
         decoder['discrete'] = config[method] == 'discrete'
     return decoder
 
 
-def _check_reach(published: Published, config: ForeignConfig, points: Sequence[int]) -> None:
+def _check_point_scales(published: Published, config: ForeignConfig, points: Sequence[int]) -> None:
     """Raise a ``ConfigError`` if the file has other scales for the offsets of points."""
-    wanted = torch.tensor([1 / number for number in points for _ in range(number)])
+    expected = torch.tensor([1 / number for number in points for _ in range(number)])
     for name in published.weights:
         if name.endswith(('.n_points_scale', '.num_points_scale')):
             scales = published.weights[name].float()
-            if scales.shape != wanted.shape or not torch.allclose(scales, wanted, atol=1e-3):
-                raise config.refuse('decoder_n_points', why=f'but its {name} are not of these')
+            if scales.shape != expected.shape or not torch.allclose(scales, expected, atol=1e-3):
+                raise config.unsupported('decoder_n_points', why=f'but its {name} are not of these')
 
 
 def _distributions(config: ForeignConfig) -> Section:

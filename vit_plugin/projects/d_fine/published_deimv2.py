@@ -15,7 +15,7 @@ from .published_d_fine import (
     activation,
     convert_fine_head,
     convert_hgnet,
-    finished,
+    detector_config,
     fusion_options,
     hybrid_encoder,
 )
@@ -27,7 +27,7 @@ BACKBONE_KINDS = {
     'dinov3_vit': replace(DINOV3, defaults={**DINOV3.defaults, **CLASS_TOKEN}),
 }
 # Fields of an encoder with attention, which the lite one lacks.
-OF_ATTENTION = (
+ATTENTION_FIELDS = (
     'encoder_layers',
     'encoder_ffn_dim',
     'encode_proj_layers',
@@ -56,32 +56,32 @@ def deimv2(published: Published) -> tuple[Section, list[str]] | None:
         backbone, channels = _adapter(published, config, inner, dims), [dims] * 3
     else:
         backbone, channels = convert_hgnet(inner, config)
-    config.only('encoder_type', 'hybrid', 'lite')
-    config.only('encoder_fuse_op', 'sum')
+    config.require('encoder_type', 'hybrid', 'lite')
+    config.require('encoder_fuse_op', 'sum')
     trailing = config['encoder_has_trailing_conv']
-    options = fusion_options(published, config)
+    options = fusion_options(config)
     if config['encoder_type'] == 'lite':
         neck, levels = _lite(config, channels, dict(options, trailing=trailing)), 2
     else:
         options['kind'] = 'split_trailing' if trailing else 'split'
-        neck = hybrid_encoder(published, config, channels, options, projects=not is_vit)
+        neck = hybrid_encoder(config, channels, options, projects=not is_vit)
         levels = len(channels)
     head, classes = convert_fine_head(published, config, levels, 'deimv2_transformers')
     head['decoder']['gated'] = config['use_gateway']
     head['distributions']['shared'] = config['share_bbox_head']
     head['loss_cls'] = dict(type='vit_plugin.MatchabilityAwareLoss')
-    config.only('decoder_activation_function', 'relu')
+    config.require('decoder_activation_function', 'relu')
     model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
-    return finished(published, model, classes, is_vit), classes
+    return detector_config(published, model, classes, normalized=is_vit), classes
 
 
 def _adapter(published: Published, config: ForeignConfig, vit: ForeignConfig, dims: int) -> Section:
     """The transformer with the CNN next to it."""
     backbone = encoder_section(published, vit)
     layers = backbone['arch']['num_layers']
-    vit.only('reshape_hidden_states', True)
+    vit.require('reshape_hidden_states', True)
     indices = [number - 1 for number in blocks_before_outputs(vit, layers)]
-    norms_all = vit['apply_layernorm']  # else transformers norms the last block's output alone
+    norms_all = vit['apply_layernorm']  # otherwise transformers norms only the last block's output
     backbone['encoder']['final_norm'] = norms_all or indices[-1] == layers - 1
     config.ignore('freeze_backbone_batch_norms')  # a transformer has none
     planes = config.get('spatial_tuning_adapter_inplanes', PositiveInt)
@@ -97,10 +97,10 @@ def _adapter(published: Published, config: ForeignConfig, vit: ForeignConfig, di
 
 
 def _lite(config: ForeignConfig, channels: Sequence[int], options: Section) -> Section:
-    config.only('encoder_in_channels', list(channels))
-    config.ignore(*OF_ATTENTION)
-    config.get('encoder_attention_heads', Count)
-    config.only('layer_norm_eps', 1e-5)
+    config.require('encoder_in_channels', list(channels))
+    config.ignore(*ATTENTION_FIELDS)
+    config.get('encoder_attention_heads', Count)  # checked, but unused
+    config.require('layer_norm_eps', 1e-5)
     return dict(
         type='vit_plugin.LiteEncoder',
         in_channels=list(channels),

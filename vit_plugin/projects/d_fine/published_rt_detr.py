@@ -8,7 +8,7 @@ from vit_plugin.weights.published import Published
 from vit_plugin.weights.transformers_config import blocks_before_outputs, inner_backbone
 
 from .d_fine_kinds import RESNET_D50, RESNET_D_KIND, RT_DETR_KIND, RT_DETR_V2_KIND
-from .published_d_fine import convert_head, finished, hybrid_encoder
+from .published_d_fine import convert_head, detector_config, hybrid_encoder
 
 RT_DETR_KINDS = {
     'rt_detr': (RT_DETR_KIND, 'RTDetrForObjectDetection'),
@@ -39,30 +39,30 @@ def rt_detr(published: Published) -> tuple[Section, list[str]] | None:
         inner_backbone(config, {'rt_detr_resnet': RESNET_D_KIND}, RESNET_D50)
     )
     backbone['frozen_norms'] = config['freeze_backbone_batch_norms']
-    config.only('decoder_activation_function', 'relu')
+    config.require('decoder_activation_function', 'relu')
     expansion = config.get('hidden_expansion', Positive)
-    neck = hybrid_encoder(published, config, channels, dict(kind='csp', expansion=expansion))
+    neck = hybrid_encoder(config, channels, dict(kind='csp', expansion=expansion))
     head, classes = convert_head(published, config, len(channels), 'rt_detr')
     if published.kind == 'rt_detr_v2':
-        config.only('decoder_n_levels', len(channels))
+        config.require('decoder_n_levels', len(channels))
     model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
-    return finished(published, model, classes), classes
+    return detector_config(published, model, classes), classes
 
 
 def _resnet(config: ForeignConfig) -> tuple[Section, list[int]]:
     """The backbone and the channels of its maps."""
     depths = tuple(config.get('depths', Sequence[Count]))
-    wide = config['layer_type'] == 'bottleneck'
-    if (depths, wide) not in RESNET_LAYERS:
-        raise config.refuse('depths', 'layer_type')
-    widths = [(256 if wide else 64) * 2**i for i in range(len(depths))]
-    config.only('hidden_sizes', widths)
+    is_bottleneck = config['layer_type'] == 'bottleneck'
+    if (depths, is_bottleneck) not in RESNET_LAYERS:
+        raise config.unsupported('depths', 'layer_type')
+    widths = [(256 if is_bottleneck else 64) * 2**i for i in range(len(depths))]
+    config.require('hidden_sizes', widths)
     for name in ('embedding_size', 'num_channels', 'hidden_act'):
-        config.only(name, config.kind.defaults[name])
+        config.require(name, config.kind.defaults[name])
     for name in ('downsample_in_first_stage', 'downsample_in_bottleneck'):
-        config.only(name, False)
+        config.require(name, False)
     indices = [before - 1 for before in blocks_before_outputs(config, len(depths))]
     backbone = dict(
-        type='vit_plugin.ResNetD', depth=RESNET_LAYERS[depths, wide], out_indices=indices
+        type='vit_plugin.ResNetD', depth=RESNET_LAYERS[depths, is_bottleneck], out_indices=indices
     )
     return backbone, [widths[i] for i in indices]

@@ -20,7 +20,7 @@ with needed_by('ResNetD'):
 class ResNetD(DetectorResNet):
     """A ResNet with three convolutions at its beginning, and pooled shortcuts.
 
-    In 18 and 34 layers, the first shortcut of the first stage has a convolution, too.
+    With 18 or 34 layers, the first shortcut of the first stage has a convolution, too.
 
     Args:
         depth: number of layers.
@@ -38,8 +38,8 @@ class ResNetD(DetectorResNet):
     ) -> None:
         super().__init__(
             depth,
-            (1, 2, 2, 2),
-            frozen_norms,
+            strides=(1, 2, 2, 2),
+            frozen_norms=frozen_norms,
             out_indices=tuple(out_indices),
             deep_stem=True,
             avg_down=True,
@@ -52,4 +52,4 @@ class ResNetD(DetectorResNet):
                 norm.num_batches_tracked = None
             conv = nn.Conv2d(64, 64, 1, bias=False)
             self.layer1[0].downsample = nn.Sequential(nn.Identity(), conv, norm)
-        self.train(self.training)  # frozen norms
+        self.train(self.training)  # sets a frozen `norm` to eval mode

@@ -36,27 +36,27 @@ class RTDETRHead(ProposingHead):
         content: Tensor,
         references: Tensor,
         memory: DecoderMemory,
-        hidden: Tensor | None,
-        padded: bool,
+        attn_mask: Tensor | None,
+        is_padded: bool,
     ) -> dict[str, Tensor]:
         """See the base class.
 
-        The gradient of a layer's boxes also reaches the layer before (DINO, arXiv:2203.03605,
-        Section 3.5).
+        Boxes "look forward twice" (DINO, arXiv:2203.03605, Section 3.5): the loss sees boxes that
+        are refined from ``previous_boxes`` with their gradient. The next layer gets detached ones.
         """
         ratios = memory.ratios.repeat(1, 1, 2)[:, None]  # (B, 1, levels, 4)
-        query, before = content, references
+        query, previous_boxes = content, references
         outs: list[tuple[Tensor, ...]] = []
         last = len(self.layers) - 1
         for i, layer in enumerate(self.layers):
-            boxes = before.detach()
-            if not i or self.variant.moves:
+            boxes = previous_boxes.detach()
+            if i == 0 or self.variant.position_follows_boxes:
                 position = self.position(boxes.to(content))
-            query = layer(query, position, boxes[:, :, None] * ratios, memory, hidden, padded)
-            moves = self.fc_reg[i](query).to(boxes)
+            query = layer(query, position, boxes[:, :, None] * ratios, memory, attn_mask, is_padded)
+            deltas = self.fc_reg[i](query).to(boxes)
             if self.training or i == last:
-                moved = (moves + inverse_sigmoid(before, eps=1e-5)).sigmoid()
-                outs.append((self.fc_cls[i](query), moved, query))
-            before = (moves + inverse_sigmoid(boxes, eps=1e-5)).sigmoid()
+                refined = (deltas + inverse_sigmoid(previous_boxes, eps=1e-5)).sigmoid()
+                outs.append((self.fc_cls[i](query), refined, query))
+            previous_boxes = (deltas + inverse_sigmoid(boxes, eps=1e-5)).sigmoid()
         stacked = (torch.stack(parts) for parts in zip(*outs, strict=True))
         return dict(zip(('logits', 'boxes', 'features'), stacked, strict=True))

@@ -16,16 +16,17 @@ from .proposing_head import ProposingHead
 from .published_d_fine import ACTIVATION_TYPES
 from .published_rt_detr import RESNET_LAYERS
 
-NAMES = {ours: theirs for theirs, ours in reversed(ACTIVATION_TYPES.items())}
-# Backbone and variant of the decoder -> model_type, the start of the class, and weight format.
-KINDS = {
+# Our type of an activation -> transformers' name; 'silu', not 'swish'.
+ACTIVATION_NAMES = {ours: theirs for theirs, ours in reversed(ACTIVATION_TYPES.items())}
+# Backbone and variant of the decoder -> model_type, beginning of the class name, weight format.
+WRITTEN_KINDS = {
     ('HGNetV2', 'd_fine'): ('d_fine', 'DFine', 'hf_d_fine'),
     ('HGNetV2', 'deimv2_transformers'): ('deimv2', 'Deimv2', 'hf_deimv2_cnn'),
     ('SpatialTuningAdapter', 'deimv2_transformers'): ('deimv2', 'Deimv2', 'hf_deimv2'),
     ('ResNetD', 'rt_detr'): ('rt_detr', 'RTDetr', 'hf_rt_detr'),
 }
-V2 = ('rt_detr_v2', 'RTDetrV2', 'hf_rt_detr')
-FIXED_REACH = 0.5  # RT-DETR's ``offset_scale``
+RT_DETR_V2 = ('rt_detr_v2', 'RTDetrV2', 'hf_rt_detr')
+RT_DETR_OFFSET_SCALE = 0.5  # fixed in RT-DETR, a field of RT-DETRv2's config
 
 
 def real_time_folder(
@@ -49,22 +50,24 @@ def real_time_folder(
     head = {**_defaults(type(model.bbox_head), ProposingHead), **section['bbox_head']}
     neck = {**_defaults(HybridEncoder), **section['neck']}
     backbone = type(model.backbone).__name__
-    if (backbone, head['variant']) not in KINDS:
+    if (backbone, head['variant']) not in WRITTEN_KINDS:
         raise ConfigError(
-            f'transformers has no decoder {head["variant"]!r} on a {backbone}, as '
-            f'{", ".join(f"{variant} on {name}" for name, variant in KINDS)}'
+            f'transformers has no decoder {head["variant"]!r} on {backbone}; it has '
+            f'{", ".join(f"{variant} on {name}" for name, variant in WRITTEN_KINDS)}'
         )
-    kind, title, form = KINDS[backbone, head['variant']]
+    kind, title, form = WRITTEN_KINDS[backbone, head['variant']]
     decoder = dict(head['decoder'] or {})
     discrete = decoder.get('discrete', False)
-    if kind == 'rt_detr' and (discrete or decoder.get('offset_scale', FIXED_REACH) != FIXED_REACH):
-        kind, title, form = V2
+    if kind == 'rt_detr' and (
+        discrete or decoder.get('offset_scale', RT_DETR_OFFSET_SCALE) != RT_DETR_OFFSET_SCALE
+    ):
+        kind, title, form = RT_DETR_V2
     fields = {**_encoder(neck, kind), **_head(model.bbox_head, head, decoder, kind)}
     if isinstance(model.bbox_head, DFINEHead):
         fields |= _distributions({**(head['distributions'] or {})}, decoder)
     if kind == 'rt_detr_v2':
         fields |= dict(decoder_n_levels=len(neck['in_channels']))
-        fields |= dict(decoder_offset_scale=decoder.get('offset_scale', FIXED_REACH))
+        fields |= dict(decoder_offset_scale=decoder.get('offset_scale', RT_DETR_OFFSET_SCALE))
     if discrete:
         fields |= dict(decoder_method='discrete')
     if kind == 'deimv2':
@@ -75,7 +78,7 @@ def real_time_folder(
 
 
 def _defaults(*kinds: type) -> Section:
-    """The defaults of arguments of classes, with base classes last."""
+    """The defaults of the arguments of a class and its bases. Earlier classes take precedence."""
     defaults: Section = {}
     for kind in reversed(kinds):
         parameters = inspect.signature(kind).parameters.values()
@@ -88,9 +91,9 @@ def _defaults(*kinds: type) -> Section:
 
 
 def _activation(name: str) -> str:
-    if name not in NAMES:
+    if name not in ACTIVATION_NAMES:
         raise ConfigError(f'its activation is {name}, which transformers does not have there')
-    return NAMES[name]
+    return ACTIVATION_NAMES[name]
 
 
 def _encoder(neck: Mapping[str, Any], kind: str) -> Section:
@@ -115,14 +118,14 @@ def _encoder(neck: Mapping[str, Any], kind: str) -> Section:
     return fields if kind.startswith('rt_detr') else dict(fields, depth_mult=neck['depth'])
 
 
-def _head(head: nn.Module, given: Section, decoder: Section, kind: str) -> Section:
+def _head(head: nn.Module, section: Section, decoder: Section, kind: str) -> Section:
     """The fields of the decoder."""
     points = list(decoder.get('num_points', [4] * len(head.in_channels)))
     if kind.startswith('rt_detr'):
         if len({*points}) > 1:
             raise ConfigError(f'its maps have {points} points, and transformers has one number')
         points = points[0]
-    noise = {'number': 100, 'labels': 0.5, 'boxes': 1.0, **(given['noise'] or {})}
+    noise = {'number': 100, 'labels': 0.5, 'boxes': 1.0, **(section['noise'] or {})}
     return dict(
         d_model=head.embed_dims,
         num_queries=head.num_queries,
@@ -138,14 +141,14 @@ def _head(head: nn.Module, given: Section, decoder: Section, kind: str) -> Secti
     )
 
 
-def _distributions(given: Section, decoder: Section) -> Section:
+def _distributions(options: Section, decoder: Section) -> Section:
     return dict(
-        max_num_bins=given.get('bins', 32),
-        up=given.get('up', 0.5),
-        reg_scale=given.get('scale', 4.0),
-        top_prob_values=given.get('top', 4),
-        lqe_hidden_dim=given.get('quality_channels', 64),
-        lqe_layers=given.get('quality_layers', 2),
+        max_num_bins=options.get('bins', 32),
+        up=options.get('up', 0.5),
+        reg_scale=options.get('scale', 4.0),
+        top_prob_values=options.get('top', 4),
+        lqe_hidden_dim=options.get('quality_channels', 64),
+        lqe_layers=options.get('quality_layers', 2),
         decoder_offset_scale=decoder.get('offset_scale', 0.5),
     )
 
@@ -160,8 +163,8 @@ def _deimv2(neck: Mapping[str, Any], head: Section, built: nn.Module) -> Section
     )
 
 
-def _hgnet(backbone: nn.Module, given: Section, encoder: Any) -> Section:
-    arch = given.get('arch', 'B0')
+def _hgnet(backbone: nn.Module, section: Section, encoder: Any) -> Section:
+    arch = section.get('arch', 'B0')
     stem, stages = ARCHS[arch] if isinstance(arch, str) else (arch['stem'], arch['stages'])
     names = (
         'in_channels mid_channels out_channels num_blocks downsample light_block kernel_size '
@@ -171,41 +174,43 @@ def _hgnet(backbone: nn.Module, given: Section, encoder: Any) -> Section:
     fields = dict(
         model_type='hgnet_v2',
         stem_channels=[3, *stem],
-        depths=[row[3] for row in stages],
-        hidden_sizes=[row[2] for row in stages],
+        depths=[blocks for _, _, _, blocks, *_ in stages],
+        hidden_sizes=[outputs for _, _, outputs, *_ in stages],
         out_indices=[i + 1 for i in backbone.indices],
-        use_learnable_affine_block=given.get('learnable_affine', True),
+        use_learnable_affine_block=section.get('learnable_affine', True),
         **{f'stage_{name}': list(values) for name, values in columns},
     )
-    frozen = given.get('frozen_norms', False)
+    frozen = section.get('frozen_norms', False)
     return dict(backbone_config=fields, freeze_backbone_batch_norms=frozen)
 
 
-def _resnet(backbone: nn.Module, given: Section, encoder: Any) -> Section:
-    depths, wide = {layers: row for row, layers in RESNET_LAYERS.items()}[given.get('depth', 50)]
+def _resnet(backbone: nn.Module, section: Section, encoder: Any) -> Section:
+    stages_of_depth = {depth: stages for stages, depth in RESNET_LAYERS.items()}
+    depths, is_bottleneck = stages_of_depth[section.get('depth', 50)]
     fields = dict(
         model_type='rt_detr_resnet',
         depths=list(depths),
-        hidden_sizes=[(256 if wide else 64) * 2**i for i in range(len(depths))],
-        layer_type='bottleneck' if wide else 'basic',
-        out_indices=[i + 1 for i in given.get('out_indices', (1, 2, 3))],
+        hidden_sizes=[(256 if is_bottleneck else 64) * 2**i for i in range(len(depths))],
+        layer_type='bottleneck' if is_bottleneck else 'basic',
+        out_indices=[i + 1 for i in section.get('out_indices', (1, 2, 3))],
     )
-    frozen = given.get('frozen_norms', True)
+    frozen = section.get('frozen_norms', True)
     return dict(backbone_config=fields, freeze_backbone_batch_norms=frozen)
 
 
 def _adapter(
-    backbone: nn.Module, given: Section, encoder: Callable[[nn.Module, str], Section]
+    backbone: nn.Module, section: Section, encoder: Callable[[nn.Module, str], Section]
 ) -> Section:
     if not len(backbone.detail):
         raise ConfigError('its adapter has the maps of a hybrid, which transformers does not have')
     fields = dict(
         encoder(backbone, 'dinov3_vit'),
-        out_indices=[i % backbone.num_layers + 1 for i in given['out_indices']],
-        apply_layernorm=not given.get('norms_last', False),
+        out_indices=[i % backbone.num_layers + 1 for i in section['out_indices']],
+        apply_layernorm=not section.get('norms_last', False),
     )
     planes = backbone.detail[0].conv.out_channels
     return dict(backbone_config=fields, spatial_tuning_adapter_inplanes=planes)
 
 
+# (backbone, its section of the config, encoder) -> fields. Only the adapter calls the last.
 BACKBONE_WRITERS = dict(HGNetV2=_hgnet, ResNetD=_resnet, SpatialTuningAdapter=_adapter)

@@ -10,14 +10,17 @@ from .spatial_tuning_adapter import STA_STRIDES, own_maps
 def _deimv2(facts: ModelFacts) -> Section:
     """A backbone at three depths with the maps of a CNN, a hybrid encoder, and the decoder.
 
-    The CNN is that of a hybrid if it has maps at these strides, else a thin parallel one.
+    The CNN is that of a hybrid if its strides fit, else a thin parallel CNN.
     """
     backbone = facts.backbone('featmap', out_indices=_thirds(facts.meta_backbone.num_layers))
-    has_own = len(own_maps(facts.meta_backbone.patch_embed.feature_strides)) == len(STA_STRIDES)
+    if len(own_maps(facts.meta_backbone.patch_embed.feature_strides)) == len(STA_STRIDES):
+        conv_inplane = None  # the maps of the hybrid
+    else:
+        conv_inplane = 32 if facts.is_wide else 16
     backbone |= dict(
         type='vit_plugin.SpatialTuningAdapter',
         out_channels=facts.channels,
-        conv_inplane=None if has_own else 32 if facts.is_wide else 16,
+        conv_inplane=conv_inplane,
         adapter_norm_cfg=dict(type='BN'),
     )
     return folder_detector('deimv2', facts, backbone, STA_STRIDES, 'GELU')
@@ -33,5 +36,5 @@ DEIMV2 = TaskModel(
     _deimv2,
     schedules=DETR_SCHEDULES,
     stretched=True,
-    saved=dict(backbone=dict(type='vit_plugin.SpatialTuningAdapter')),
+    saved_entries=dict(backbone=dict(type='vit_plugin.SpatialTuningAdapter')),
 )

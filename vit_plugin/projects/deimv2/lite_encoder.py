@@ -16,21 +16,22 @@ from vit_plugin.registry import MODELS
 
 @MODELS.register_module()
 class LiteEncoder(BaseModule):
-    """The coarsest map, its average-pooled half, and their fusion both ways.
+    """A map and its half by average pooling, fused top-down and then bottom-up.
 
     Args:
         in_channels: channels of the backbone's map, a list of one.
         out_channels: channels of both outputs.
-        depth, expansion, trailing: of the fusing blocks, see :class:`HybridEncoder` with
+        depth, expansion, trailing: options of the fusion blocks, see :class:`HybridEncoder` with
             ``kind='split'`` and ``'split_trailing'``.
         act: type of the activations.
         norm_cfg: the norms of the convolutions.
         init_cfg: MMEngine's initialization config.
 
-    Shape: one map (B, C, h, w) -> maps (B, out_channels, h, w) and (B, out_channels, h / 2, w / 2).
+    Shape: one map (B, C, h, w) -> maps (B, out_channels, h, w) and (B, out_channels, ceil(h / 2),
+    ceil(w / 2)).
 
     Raises:
-        ConfigError: for more than one map.
+        ConfigError: for more than one map. In the forward, for other channels.
     """
 
     def __init__(
@@ -70,11 +71,11 @@ class LiteEncoder(BaseModule):
                 'backbone.'
             )
         fine = self.projections[0](feats[0])
-        coarse = self.down_conv1(_halved(fine))
+        coarse = self.down_conv1(_halve(fine))
         coarse = self.bi_fusion_conv(coarse + coarse.mean((2, 3), keepdim=True))
-        first = self.top_down(fine + F.interpolate(coarse, fine.shape[2:], mode='nearest'))
-        return first, self.bottom_up(coarse + self.down_conv2(_halved(first)))
+        fused = self.top_down(fine + F.interpolate(coarse, fine.shape[2:], mode='nearest'))
+        return fused, self.bottom_up(coarse + self.down_conv2(_halve(fused)))
 
 
-def _halved(x: Tensor) -> Tensor:
+def _halve(x: Tensor) -> Tensor:
     return F.avg_pool2d(x, 3, 2, 1)

@@ -1,6 +1,7 @@
 """DEIMv2's backbone: a Vision Transformer and a thin parallel CNN (arXiv:2509.20787)."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ class SpatialTuningAdapter(VisionTransformer):
 
     The outputs of three blocks are resized to the maps of a CNN at strides 8, 16 and 32,
     concatenated with them, and projected. The transformer may be pure or hybrid, and of any stride.
-    The maps of a hybrid's own CNN may replace those of the thin one.
+    The maps of a hybrid's own CNN may replace those of the thin CNN.
 
     Args:
         out_channels: channels of the three outputs.
@@ -33,13 +34,14 @@ class SpatialTuningAdapter(VisionTransformer):
         norms_last: whether the final norm is applied only to the output of the last block of the
             arch, as in transformers.
         **kwargs: see :class:`VisionTransformer`, with up to three ``out_indices`` and without
-            ``out_type``. The last one is repeated for missing ones.
+            ``out_type``. The map of the last block is repeated if there are fewer.
 
     Shape: images (B, in_channels, H, W) -> maps (B, out_channels, ceil(H / s), ceil(W / s)) for
     s = 8, 16 and 32.
 
     Raises:
-        ConfigError: for more ``out_indices``, or another ``out_type``.
+        ConfigError: for more ``out_indices``, another ``out_type``, or ``conv_inplane=None`` if the
+            hybrid has no maps at fitting strides.
     """
 
     # Overrides attributes of LoadableBackbone, which describes them.
@@ -66,14 +68,14 @@ class SpatialTuningAdapter(VisionTransformer):
                 'or an arch such as R50+B/16.'
             )
         self.out_channels, self.norms_last = out_channels, norms_last
-        widths, before = self._own_widths(), []
-        if conv_inplane is not None:
+        if conv_inplane is None:
+            widths, self.detail = self._own_widths(), nn.ModuleList()
+        else:
             widths = [conv_inplane * factor for factor in (1, 2, 4, 4)]
-            before = [self.in_channels, *widths[:-1]]
-        self.detail = nn.ModuleList(
-            ConvNorm(inputs, outputs, 3, adapter_norm_cfg, stride=2)
-            for inputs, outputs in zip(before, widths[: len(before)], strict=True)
-        )
+            self.detail = nn.ModuleList(
+                ConvNorm(inputs, outputs, 3, adapter_norm_cfg, stride=2)
+                for inputs, outputs in pairwise([self.in_channels, *widths])
+            )
         self.fusions = nn.ModuleList(
             ConvNorm(self.embed_dims + width, out_channels, 1, adapter_norm_cfg)
             for width in widths[-len(STA_STRIDES) :]
@@ -100,7 +102,7 @@ class SpatialTuningAdapter(VisionTransformer):
         x, grid, cnn_maps = self.patch_embed(images)
         maps = [self.output(x, grid) for x in self.tokens(x, grid)]  # (B, C, h, w)
         maps += [maps[-1]] * (len(STA_STRIDES) - len(maps))
-        details = self.details(images) if len(self.detail) else self._averaged(cnn_maps, images)
+        details = self.details(images) if len(self.detail) else self._average_maps(cnn_maps, images)
         return tuple(
             fuse(torch.cat((_resized(x, detail), detail), dim=1))
             for fuse, x, detail in zip(self.fusions, maps, details, strict=True)
@@ -110,7 +112,7 @@ class SpatialTuningAdapter(VisionTransformer):
         """See the base class."""
         return x if self.norms_last and block < self.num_layers - 1 else self.norm(x)
 
-    def _averaged(self, cnn_maps: Sequence[Tensor], images: Tensor) -> list[Tensor]:
+    def _average_maps(self, cnn_maps: Sequence[Tensor], images: Tensor) -> list[Tensor]:
         """Maps of the hybrid's CNN (B, C_i, h_i, w_i) -> maps at strides 8, 16 and 32."""
         averaged = []
         for stride, i in zip(STA_STRIDES, self._own_maps(), strict=True):
@@ -123,25 +125,26 @@ class SpatialTuningAdapter(VisionTransformer):
     def details(self, images: Tensor) -> list[Tensor]:
         """Images (B, in_channels, H, W) -> maps of the CNN at strides 8, 16 and 32."""
         first, *others = self.detail
+        # `expand` repeats gray images with one channel.
         x = F.max_pool2d(F.gelu(first(images.expand(-1, self.in_channels, -1, -1))), 3, 2, 1)
         maps = []
         for i, layer in enumerate(others):
-            x = layer(F.gelu(x) if i else x)
+            x = layer(F.gelu(x) if i else x)  # the first `x` was activated before the pooling
             maps.append(x)
         return maps
 
 
 def own_maps(strides: Sequence[int]) -> list[int]:
-    """For each output, the index of the map of a hybrid's CNN to use; fewer if some have none.
+    """The index of the hybrid's map for each output. Outputs without a fitting map are left out.
 
     Args:
         strides: pixels per element of the CNN's maps, from the finest.
     """
-    finer = [
+    fitting = [
         [i for i, cnn_stride in enumerate(strides) if stride % cnn_stride == 0]
         for stride in STA_STRIDES
     ]
-    return [indices[-1] for indices in finer if indices]
+    return [indices[-1] for indices in fitting if indices]
 
 
 def _resized(x: Tensor, like: Tensor) -> Tensor:

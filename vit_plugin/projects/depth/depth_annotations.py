@@ -4,7 +4,7 @@ from mmengine.dataset import BaseDataset
 
 from anyfolder.pixels.depth_maps import read_depth
 from vit_plugin.arguments.fields import Positive
-from vit_plugin.data.images import reading
+from vit_plugin.data.images import name_unreadable_file
 from vit_plugin.errors import needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.registry import DATASETS, TRANSFORMS
@@ -46,7 +46,7 @@ class LoadDepthAnnotations(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         path, size = results['depth_map_path'], tuple(results['ori_shape'][:2])
-        with reading(path):
+        with name_unreadable_file(path):
             depth = read_depth(path, self.scale)
             if depth.shape != size:
                 raise ValueError(

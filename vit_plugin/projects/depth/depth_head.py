@@ -25,8 +25,8 @@ class DepthHead(BaseModule):
     not used, since it builds a classifier and losses over classes.
 
     Args:
-        target: ``'depth'`` in meters; or ``'disparity'``, the inverse of the depth, up to scale and
-            shift if the loss ignores these.
+        target: what is predicted. ``'depth'`` is in meters. ``'disparity'`` is the inverse of the
+            depth, up to scale and shift if the loss ignores these.
         loss_decode: one or several losses of prediction and truth, both (B, 1, H, W). Pixels with a
             true value of 0 are ignored.
         init_cfg: MMEngine's initialization config.
@@ -71,17 +71,16 @@ def inverse(values: Tensor) -> Tensor:
 class LinearDepthHead(DepthHead):
     """DINOv2's linear head (arXiv:2304.07193, Section 7.4; ``decode_heads/linear_head.py``).
 
-    All maps are resized to ``upsample`` times the finest one. A linear layer predicts a
-    distribution over uniform bins for each pixel, whose mean is the depth (AdaBins,
-    arXiv:2011.14141). With a backbone's ``out_type='pyramid_cls'`` it uses the class token, like
-    the original.
+    All maps are resized to one size and concatenated. A linear layer predicts a distribution over
+    uniform bins for each pixel, whose mean is the depth (AdaBins, arXiv:2011.14141). With a
+    backbone's ``out_type='pyramid_cls'`` it uses the class token, like the original.
 
     Args:
         in_channels: channels of the maps.
         max_depth: depth of the last bin, in meters.
         min_depth: depth of the first bin.
         num_bins: number of bins.
-        upsample: see above.
+        upsample: height and width of the prediction over those of the finest map.
         loss_decode, init_cfg: see :class:`DepthHead`.
     """
 
@@ -110,5 +109,5 @@ class LinearDepthHead(DepthHead):
         """Maps (B, C_i, h_i, w_i), the finest first -> depths (B, 1, h, w)."""
         size = [self.upsample * side for side in inputs[0].shape[2:]]
         x = torch.cat([resize_maps(level, size) for level in inputs], dim=1)
-        shares = self.conv_depth(x).relu() + BINS_OFFSET
-        return (shares * self.bins).sum(1, keepdim=True) / shares.sum(1, keepdim=True)
+        weights = self.conv_depth(x).relu() + BINS_OFFSET
+        return (weights * self.bins).sum(1, keepdim=True) / weights.sum(1, keepdim=True)

@@ -5,11 +5,11 @@
 """
 
 from vit_plugin.weights.transformers_config import (
+    BACKBONE_UNUSED,
     FOR_DROPOUT,
+    FOR_INITIALIZATION,
     FOR_LOSSES,
-    INITIAL,
     NAMED_BACKBONE,
-    OF_BACKBONE,
     STAGE_FIELDS,
     transformers_kind,
 )
@@ -40,15 +40,16 @@ DPT_KIND = transformers_kind(
         backbone_config=None,
         **NAMED_BACKBONE,
     ),
-    {
-        **OF_BACKBONE,
-        INITIAL: 'initializer_range backbone_featmap_shape',
+    unused={
+        **BACKBONE_UNUSED,
+        FOR_INITIALIZATION: 'initializer_range',
+        'a shape that the weights show': 'backbone_featmap_shape',
         FOR_DROPOUT: 'hidden_dropout_prob attention_probs_dropout_prob',
         FOR_LOSSES: 'auxiliary_loss_weight semantic_loss_ignore_index',
-        'parts that a model of depth does not have': 'semantic_classifier_dropout '
+        'segmentation and pooling heads, which depth models lack': 'semantic_classifier_dropout '
         'use_auxiliary_head pooler_output_size pooler_act',
-        'fields of 4.18, which no code reads': 'channels expand_channels in_index out_indices '
-        'post_process_channels',
+        'fields that transformers 4.18 wrote and no version reads': 'channels expand_channels '
+        'in_index out_indices post_process_channels',
     },
 )
 BIT_KIND = transformers_kind(
@@ -66,9 +67,9 @@ BIT_KIND = transformers_kind(
         width_factor=1,
         **STAGE_FIELDS,
     ),
-    {FOR_DROPOUT: 'drop_path_rate'},
+    unused={FOR_DROPOUT: 'drop_path_rate'},
 )
-# DPT's default backbone, a hybrid.
+# Fields in which DPT's default backbone differs from BIT_KIND.
 DPT_BIT = dict(
     global_padding='same',
     layer_type='bottleneck',
@@ -90,9 +91,9 @@ DEPTH_ANYTHING_KIND = transformers_kind(
         backbone_config=None,
         **NAMED_BACKBONE,
     ),
-    {**OF_BACKBONE, INITIAL: 'initializer_range'},
+    unused={**BACKBONE_UNUSED, FOR_INITIALIZATION: 'initializer_range'},
 )
-# Depth Anything's default backbone.
+# Fields in which Depth Anything's default backbone differs from ENCODER_KINDS['dinov2'].
 DEPTH_ANYTHING_DINOV2 = dict(
     image_size=518,
     hidden_size=384,

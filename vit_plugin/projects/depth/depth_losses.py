@@ -6,11 +6,11 @@ from torch import Tensor, nn
 from vit_plugin.arguments.fields import Count, Fraction, NotNegative
 from vit_plugin.registry import MODELS
 
-EPSILON = 1e-6  # lower bound of logarithms' arguments and of spreads
+EPSILON = 1e-6  # lower bound of arguments of logarithms and roots, and of spreads
 
 
 class DepthLoss(nn.Module):
-    """The mean of :meth:`of_image` over a batch, times ``loss_weight``.
+    """The mean of :meth:`image_loss` over a batch, times ``loss_weight``.
 
     Args:
         loss_weight: factor of the loss.
@@ -21,7 +21,7 @@ class DepthLoss(nn.Module):
         super().__init__()
         self.loss_weight, self.loss_name = loss_weight, loss_name
 
-    def of_image(self, pred: Tensor, target: Tensor, known: Tensor) -> Tensor:
+    def image_loss(self, pred: Tensor, target: Tensor, known: Tensor) -> Tensor:
         """The loss of an image with known pixels, from its maps (H, W)."""
         raise NotImplementedError
 
@@ -34,7 +34,7 @@ class DepthLoss(nn.Module):
         for pred_map, target_map in zip(pred[:, 0].float(), target[:, 0].float(), strict=True):
             known = target_map > 0
             if known.any():
-                total = total + self.of_image(pred_map, target_map, known)
+                total = total + self.image_loss(pred_map, target_map, known)
         return self.loss_weight * total / len(pred)
 
 
@@ -61,7 +61,7 @@ class SiLogLoss(DepthLoss):
         super().__init__(loss_weight, loss_name)
         self.variance_focus = variance_focus
 
-    def of_image(self, pred: Tensor, target: Tensor, known: Tensor) -> Tensor:
+    def image_loss(self, pred: Tensor, target: Tensor, known: Tensor) -> Tensor:
         d = pred[known].clamp(min=EPSILON).log() - target[known].log()
         error = d.square().mean() - self.variance_focus * d.mean().square()
         return error.clamp(min=EPSILON).sqrt()
@@ -76,8 +76,8 @@ class ScaleShiftInvariantLoss(DepthLoss):
     ``gradient_weight`` times the gradient of this difference at several scales (Equation 11).
 
     Args:
-        trim: share of the known pixels with the largest differences to ignore.
-        gradient_weight: see above.
+        trim: fraction of the known pixels, with the largest differences, to ignore.
+        gradient_weight: factor of the gradient term.
         scales: number of scales, each with every second pixel of the previous one.
         loss_weight, loss_name: see :class:`DepthLoss`.
     """
@@ -93,31 +93,31 @@ class ScaleShiftInvariantLoss(DepthLoss):
         super().__init__(loss_weight, loss_name)
         self.trim, self.gradient_weight, self.scales = trim, gradient_weight, scales
 
-    def of_image(self, pred: Tensor, target: Tensor, known: Tensor) -> Tensor:
-        difference = aligned(pred, known) - aligned(target, known)
+    def image_loss(self, pred: Tensor, target: Tensor, known: Tensor) -> Tensor:
+        difference = normalize_values(pred, known) - normalize_values(target, known)
         number = known.sum()
         kept = max(int((1 - self.trim) * number), 1)
         loss = difference[known].abs().sort().values[:kept].sum() / (2 * number)
         for scale in range(self.scales):
-            part, there = (x[:: 2**scale, :: 2**scale] for x in (difference, known))
-            steps = [
-                part.diff(dim=axis).abs()
-                * (there & there.roll(-1, axis)).narrow(axis, 0, there.shape[axis] - 1)
+            coarse, is_known = (x[:: 2**scale, :: 2**scale] for x in (difference, known))
+            gradients = [  # between neighbors that are both known
+                coarse.diff(dim=axis).abs()
+                * (is_known & is_known.roll(-1, axis)).narrow(axis, 0, is_known.shape[axis] - 1)
                 for axis in (0, 1)
             ]
-            total = sum(step.sum() for step in steps)
-            loss = loss + self.gradient_weight * total / there.sum().clamp(min=1)
+            total = sum(gradient.sum() for gradient in gradients)
+            loss = loss + self.gradient_weight * total / is_known.sum().clamp(min=1)
         return loss
 
 
-def aligned(values: Tensor, known: Tensor) -> Tensor:
+def normalize_values(values: Tensor, known: Tensor) -> Tensor:
     """Normalize values (H, W) by median and mean absolute deviation of known pixels."""
     shifted = values - values[known].median()
     return shifted / shifted[known].abs().mean().clamp(min=EPSILON)
 
 
-def fitted(pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Fit values (N,) to others by scale and shift, with least squares (Equation 4)."""
+def fit_scale_and_shift(pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """The scale and shift that fit values (N,) to a target (N,), by least squares (Equation 4)."""
     columns = torch.stack([pred, torch.ones_like(pred)], dim=1)
     scale, shift = torch.linalg.lstsq(columns, target[:, None]).solution[:, 0]
     return scale, shift

@@ -12,11 +12,11 @@ from vit_plugin.importable import make_importable
 from vit_plugin.registry import METRICS
 
 from .depth_head import MIN_DEPTH, inverse
-from .depth_losses import fitted
+from .depth_losses import fit_scale_and_shift
 
 with needed_by('DepthMetric'):
     make_importable()
-    from mmseg.evaluation.metrics import DepthMetric as OfMMSegmentation
+    from mmseg.evaluation.metrics import DepthMetric as MMSegDepthMetric
 
 METRIC_NAMES = {  # MMSegmentation's names, and those of the papers
     'abs_rel': 'AbsRel',
@@ -30,7 +30,7 @@ METRIC_NAMES = {  # MMSegmentation's names, and those of the papers
 
 
 @METRICS.register_module()
-class DepthMetric(OfMMSegmentation):
+class DepthMetric(MMSegDepthMetric):
     """The means over images of ``AbsRel``, ``RMSE`` in meters, ``delta1`` to ``delta3``, and more.
 
     The formulas are MMSegmentation's. Its own class accepts no list of metrics (it compares with
@@ -49,6 +49,7 @@ class DepthMetric(OfMMSegmentation):
         ConfigError: when it evaluates, if no image has a known pixel.
     """
 
+    # Metrics for which lower is better, see ValidationRecord.
     errors = ('AbsRel', 'RMSE', 'RMSElog', 'log10')
 
     def __init__(
@@ -83,7 +84,7 @@ class DepthMetric(OfMMSegmentation):
     def in_meters(self, pred: Tensor, target: Tensor) -> Tensor:
         """Predictions (N,) as depths within the bounds."""
         if self.mode == 'disparity':
-            scale, shift = fitted(pred, inverse(target))
+            scale, shift = fit_scale_and_shift(pred, inverse(target))
             pred = 1 / (scale * pred + shift).clamp(min=1 / self.max_depth_eval)
         return pred.clamp(self.min_depth_eval, self.max_depth_eval)
 

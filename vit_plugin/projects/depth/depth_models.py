@@ -4,15 +4,15 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
 
 WIDE_DECODER, NARROW_DECODER = 128, 64  # channels of DPT's decoder
-BINS_STRIDE = 4  # pixels; stride of the maps that a linear head reads
+LINEAR_STRIDE = 4  # pixels; stride of a linear head's predictions
 
 
 def _maps(facts: ModelFacts) -> tuple[Section, list[int], list[int]]:
     """A backbone with a hybrid's maps or those of four blocks, and their widths and strides."""
     depths = facts.depths() if len(facts.meta_backbone.strides) == 1 else ()
-    more = dict(out_indices=list(depths)) if depths else {}
-    built = facts.build(out_type='pyramid', **more)
-    return facts.backbone('pyramid', **more), list(built.channels), list(built.strides)
+    options = dict(out_indices=list(depths)) if depths else {}
+    built = facts.build(out_type='pyramid', **options)
+    return facts.backbone('pyramid', **options), list(built.channels), list(built.strides)
 
 
 def _dpt(facts: ModelFacts) -> Section:
@@ -34,14 +34,16 @@ def _linear(facts: ModelFacts) -> Section:
         type='vit_plugin.LinearDepthHead',
         in_channels=channels,
         max_depth=facts.task_facts['farthest'],
-        upsample=max(strides[0] // BINS_STRIDE, 1),
+        upsample=max(strides[0] // LINEAR_STRIDE, 1),
     )
     return dict(backbone=backbone, decode_head=head)
 
 
-DPT = TaskModel("DPT's decoder", _dpt, saved=dict(decode_head=dict(type='vit_plugin.DPTDepthHead')))
+DPT = TaskModel(
+    "DPT's decoder", _dpt, saved_entries=dict(decode_head=dict(type='vit_plugin.DPTDepthHead'))
+)
 LINEAR_DEPTH = TaskModel(
     "DINOv2's linear head for depth",
     _linear,
-    saved=dict(decode_head=dict(type='vit_plugin.LinearDepthHead')),
+    saved_entries=dict(decode_head=dict(type='vit_plugin.LinearDepthHead')),
 )

@@ -4,7 +4,7 @@ from vit_plugin.weights.formats.hugging_face import HF, HF_DINOV2, resnet
 from vit_plugin.weights.rules import Format, Rule, pair
 from vit_plugin.weights.traits import traits
 
-# A residual unit of the fusion, and the modules of the decoder that both share.
+# A residual unit of the fusion, and the decoder's modules that DPT and Depth Anything share.
 _UNIT = 'neck.fusion_stage.layers.{i}.residual_layer{k}'
 _NECK = (
     *pair('neck.reassemble_stage.readout_projects.{i}.0.', 'decode_head.reassemble.{i}.read'),
@@ -33,8 +33,8 @@ HF_DPT = Format(
         ),
         *HF.rules,
     ),
-    ('dpt.',),  # the prefix
-    _OUTSIDE,
+    prefixes=('dpt.',),
+    outside=_OUTSIDE,
     known_numerics=HF.known_numerics,
     ignored={'layernorm.{rest}': 'of the last tokens, which the decoder does not read'},
 )
@@ -46,8 +46,8 @@ HF_DEPTH_ANYTHING = Format(
         Rule('head.conv{i}.{rest}', 'decode_head.conv{i}.{rest}'),
         *HF_DINOV2.rules,
     ),
-    ('backbone.',),  # the prefix
-    _OUTSIDE,
+    prefixes=('backbone.',),
+    outside=_OUTSIDE,
     known_numerics=HF_DINOV2.known_numerics,
     ignored=HF_DINOV2.ignored,
 )

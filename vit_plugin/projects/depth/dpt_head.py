@@ -18,7 +18,7 @@ Readout = Literal['ignore', 'add', 'project']
 
 
 class Reassemble(nn.Module):
-    """Section 3.1: read, concatenate and resample the tokens of a block to a map of a size.
+    """Read, concatenate and resample the tokens of a block to a map (Section 3.1).
 
     Args:
         in_channels: channels of the tokens' map. With ``'add'`` and ``'project'``, the second half
@@ -55,7 +55,7 @@ class Reassemble(nn.Module):
 
 
 class ResidualUnit(nn.Module):
-    """Two convolutions, each after a ReLU, around a shortcut, as in RefineNet."""
+    """Two convolutions, each after a ReLU, with a shortcut around both, as in RefineNet."""
 
     def __init__(self, channels: int, norm_cfg: Mapping[str, Any] | None) -> None:
         super().__init__()
@@ -72,9 +72,10 @@ class ResidualUnit(nn.Module):
 
 
 class Fusion(nn.Module):
-    """Section 3.2: add a map to the sum of coarser ones, and enlarge the result.
+    """Add a map to the fused coarser maps, and enlarge the result (Section 3.2).
 
-    The coarsest map has nothing to add to, so its ``unit1`` is unused, but published files have it.
+    For the coarsest map there is nothing to add, so its ``unit1`` is unused. Published files have
+    it, though.
     """
 
     def __init__(self, channels: int, norm_cfg: Mapping[str, Any] | None) -> None:
@@ -83,7 +84,13 @@ class Fusion(nn.Module):
         self.projection = nn.Conv2d(channels, channels, 1)
 
     def forward(self, x: Tensor, level: Tensor | None, size: Sequence[int]) -> Tensor:
-        """What came, and a map, both (B, C, h, w) -> (B, C, *size)."""
+        """Fused maps and a finer map, both (B, C, h, w) -> (B, C, *size).
+
+        Args:
+            x: the fused coarser maps; at first, the coarsest map.
+            level: the map to add; None at first.
+            size: height and width of the result.
+        """
         if level is not None:
             x = x + self.unit1(level)
         x = F.interpolate(self.unit2(x), tuple(size), mode='bilinear', align_corners=True)
@@ -94,7 +101,7 @@ class Fusion(nn.Module):
 class DPTDepthHead(DepthHead):
     """The head of DPT (arXiv:2103.13413) and Depth Anything (arXiv:2401.10891, arXiv:2406.09414).
 
-    The last but one map keeps its stride s, and the others get the strides s / 4, s / 2 and 2 s:
+    Of four maps, the third keeps its stride s, and the others get the strides s / 4, s / 2 and 2 s:
     maps of four blocks of a plain transformer are resampled, while a CNN's maps at these strides
     are used unchanged, as in DPT-Hybrid. MMSegmentation's ``DPTHead`` is a segmentation head, which
     no public depth model has, and only takes maps of a single stride.
@@ -110,7 +117,7 @@ class DPTDepthHead(DepthHead):
         channels: channels of the fusion.
         head_channels: channels before the last convolution.
         norm_cfg: norms of the residual units. None: none.
-        max_depth: meters; the depth is a sigmoid times this. None: a ReLU without a bound.
+        max_depth: largest depth in meters, by a sigmoid. None: a ReLU without a bound.
         target, loss_decode, init_cfg: see :class:`DepthHead`.
 
     Raises:
@@ -134,27 +141,29 @@ class DPTDepthHead(DepthHead):
     ) -> None:
         super().__init__(target, loss_decode, init_cfg)
         self.in_channels, self.stride, self.max_depth = in_channels, strides[-1], max_depth
-        counts = {len(one) for one in (in_channels, strides, level_channels or in_channels)}
-        if len(counts) > 1:
+        per_map = (in_channels, strides, level_channels or in_channels)
+        if len({len(values) for values in per_map}) > 1:
             raise ConfigError(
                 'DPTDepthHead: in_channels, strides and level_channels have one value for each '
                 f'map, but {len(in_channels)}, {len(strides)} and {len(level_channels or ())}.'
             )
         self.reassemble, self.convs = nn.ModuleList(), nn.ModuleList()
-        for i, (width, factor) in enumerate(zip(in_channels, finer_by(strides), strict=True)):
-            of_tokens = strides[i] == self.stride
-            as_it_is = factor == 1 and not of_tokens
-            usual = width if as_it_is else channels
-            wanted = level_channels[i] if level_channels else usual
-            if as_it_is and wanted != width:
+        for i, (width, factor) in enumerate(
+            zip(in_channels, upsampling_factors(strides), strict=True)
+        ):
+            is_from_tokens = strides[i] == self.stride
+            is_unchanged = factor == 1 and not is_from_tokens
+            default_channels = width if is_unchanged else channels
+            out_channels = level_channels[i] if level_channels else default_channels
+            if is_unchanged and out_channels != width:
                 raise ConfigError(
-                    f'DPTDepthHead: level_channels[{i}]={wanted}, but the map of the CNN has '
+                    f'DPTDepthHead: level_channels[{i}]={out_channels}, but the map of the CNN has '
                     f'{width} channels; give these.'
                 )
-            read = readout_type if of_tokens else 'ignore'
-            layer = nn.Identity() if as_it_is else Reassemble(width, wanted, read, factor)
+            read = readout_type if is_from_tokens else 'ignore'
+            layer = nn.Identity() if is_unchanged else Reassemble(width, out_channels, read, factor)
             self.reassemble.append(layer)
-            self.convs.append(nn.Conv2d(wanted, channels, 3, padding=1, bias=False))
+            self.convs.append(nn.Conv2d(out_channels, channels, 3, padding=1, bias=False))
         self.fusion = nn.ModuleList(Fusion(channels, norm_cfg) for _ in strides)
         self.fusion[0].unit1.requires_grad_(False)  # DDP would wait for its gradient
         self.conv1 = nn.Conv2d(channels, channels // 2, 3, padding=1)
@@ -162,7 +171,7 @@ class DPTDepthHead(DepthHead):
         self.conv3 = nn.Conv2d(head_channels, 1, 1)
 
     def forward(self, inputs: Sequence[Tensor]) -> Tensor:
-        """Maps (B, C_i, h_i, w_i), the finest first -> (B, 1, H, W), of the tokens' pixels."""
+        """Maps (B, C_i, h_i, w_i), the finest first -> (B, 1, H, W), the pixels of all tokens."""
         levels = [
             conv(reassemble(x))
             for conv, reassemble, x in zip(self.convs, self.reassemble, inputs, strict=True)
@@ -178,16 +187,16 @@ class DPTDepthHead(DepthHead):
         return x.relu() if self.max_depth is None else self.max_depth * x.sigmoid()
 
 
-def finer_by(strides: Sequence[int]) -> list[Fraction]:
+def upsampling_factors(strides: Sequence[int]) -> list[Fraction]:
     """The upsampling factors of maps with these strides, see :class:`DPTDepthHead`.
 
     Raises:
         ConfigError: if one is neither an integer nor its reciprocal.
     """
-    keeps = max(len(strides) - 2, 0)
+    reference = max(len(strides) - 2, 0)  # the map that keeps its stride
     factors = []
     for i, stride in enumerate(strides):
-        factors.append(Fraction(stride, strides[keeps]) * Fraction(2) ** (keeps - i))
+        factors.append(Fraction(stride, strides[reference]) * Fraction(2) ** (reference - i))
         if min(factors[-1].as_integer_ratio()) > 1:
             raise ConfigError(
                 f'DPTDepthHead: a map of stride {stride} does not become {float(factors[-1]):g} '

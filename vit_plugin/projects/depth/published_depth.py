@@ -22,7 +22,7 @@ from .depth_kinds import BIT_KIND, DEPTH_ANYTHING_DINOV2, DEPTH_ANYTHING_KIND, D
 from .dpt_head import Readout
 
 RESNET_PREFIX = 'patch_embed.backbone.'
-OTHERS = ('depth_pro', 'glpn', 'prompt_depth_anything', 'zoedepth')  # other depth models
+UNSUPPORTED_DEPTH_KINDS = ('depth_pro', 'glpn', 'prompt_depth_anything', 'zoedepth')
 DINOV2_KIND = ENCODER_KINDS['dinov2']
 
 
@@ -30,9 +30,9 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
     """The config of a depth model, without classes. None if it is another model.
 
     Raises:
-        ConfigError: if it is one that cannot be built here.
+        ConfigError: if it is a depth model that is not supported.
     """
-    if published.kind in OTHERS:
+    if published.kind in UNSUPPORTED_DEPTH_KINDS:
         raise ConfigError(
             f'it is a {published.kind}, which has parts that no model here has; give a DPT or '
             'a Depth Anything'
@@ -44,7 +44,10 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
     config = published.described_by(DPT_KIND if is_dpt else DEPTH_ANYTHING_KIND, name)
     if config is None:
         return None
-    backbone, head = (_dpt if is_dpt else _depth_anything)(published, config)
+    if is_dpt:
+        backbone, head = _dpt(published, config)
+    else:
+        backbone, head = _depth_anything(published, config)
     if head.get('target') == 'disparity':  # scale and shift of the disparity are unknown
         head['loss_decode'] = dict(type='vit_plugin.ScaleShiftInvariantLoss')
     with torch.device('meta'):
@@ -52,17 +55,17 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
     maps = range(published.count('neck.convs.'))
     widths = [published.shape(f'neck.convs.{i}.weight')[1] for i in maps]
     channels = published.shape('neck.convs.0.weight')[0]
-    config.agree(neck_hidden_sizes=widths, fusion_hidden_size=channels)
-    config.only('head_in_index', -1, len(widths) - 1)  # the finest map is the last one
+    config.check_agreement(neck_hidden_sizes=widths, fusion_hidden_size=channels)
+    config.require('head_in_index', -1, len(widths) - 1)  # the finest map is the last one
     if len(widths) != len(built.channels):
         raise ConfigError(
             f'it returns the maps of {len(built.channels)} blocks or stages, and its head takes '
             f'{len(widths)}; give the complete folder'
         )
-    of_cnn = len(built.stem_maps)
-    if widths[:of_cnn] != [*built.channels[:of_cnn]]:
-        shown = ' and '.join(map(str, built.channels[:of_cnn]))
-        raise config.refuse('neck_hidden_sizes', why=f'where the maps of its CNN have {shown}')
+    num_cnn_maps = len(built.stem_maps)
+    if widths[:num_cnn_maps] != [*built.channels[:num_cnn_maps]]:
+        shown = ' and '.join(map(str, built.channels[:num_cnn_maps]))
+        raise config.unsupported('neck_hidden_sizes', why=f'where the maps of its CNN have {shown}')
     head |= dict(
         type='vit_plugin.DPTDepthHead',
         in_channels=list(built.channels),
@@ -82,6 +85,7 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
     if get_typed(published.processor, 'keep_aspect_ratio', bool, False):
         patch = built.patch_embed.stride
         multiple = get_typed(published.processor, 'ensure_multiple_of', int, patch)
+        # After the resize, which is the second step.
         steps.insert(2, dict(type='ResizeToMultiple', size_divisor=max(multiple, patch)))
     else:
         steps[1] = dict(type='Resize', scale=pixels['size'], keep_ratio=False)
@@ -91,23 +95,25 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
 def _dpt(published: Published, config: ForeignConfig) -> tuple[Section, Section]:
     """The arguments of DPT's backbone, without a final norm, and of its head."""
     is_hybrid = published.count(RESNET_PREFIX) > 0
-    config.agree(is_hybrid=is_hybrid)
+    config.check_agreement(is_hybrid=is_hybrid)
     if not is_hybrid:
-        config.only('backbone_config', None)
+        config.require('backbone_config', None)
         config.ignore('neck_ignore_stages')
     head = _dpt_head(published, config)
-    config.only('patch_size', 16, [16, 16])  # the head enlarges patches to pixels
+    config.require('patch_size', 16, [16, 16])  # the head enlarges patches to pixels
     backbone = encoder_section(published, config)
     indices = [*config.get('backbone_out_indices', Sequence[Count])]
     if is_hybrid:  # the first two maps are the ResNet's
         indices = indices[2:]
-        backbone['arch']['resnet'] = resnet = _bit(published, config)
+        resnet = _bit(published, config)
+        backbone['arch']['resnet'] = resnet
+        # The patches are single elements of the last map, whose stride is this factor.
         backbone['img_size'] *= 2 ** (len(resnet['stage_depths']) + 1)
     if not indices or max(indices) >= backbone['arch']['num_layers']:
-        raise config.refuse('backbone_out_indices', why='which must be some of its blocks')
+        raise config.unsupported('backbone_out_indices', why='which must be some of its blocks')
     backbone['encoder']['final_norm'] = False
     backbone |= dict(
-        # `DPTViTEmbeddings._resize_pos_embed`.
+        # Resized as in `DPTViTEmbeddings._resize_pos_embed`.
         pos_embed=dict(type='learned', interpolate_mode='bilinear_mmpretrain'),
         out_indices=indices,
         out_type='pyramid' if head['readout_type'] == 'ignore' else 'pyramid_cls',
@@ -120,12 +126,12 @@ def _dpt_head(published: Published, config: ForeignConfig) -> Section:
     readout = config.get('readout_type', Readout)
     projects = any('readout_projects.' in name for name in published.weights)
     if (readout == 'project') != projects:
-        raise config.refuse('readout_type', why='of which its weights are not')
+        raise config.unsupported('readout_type', why='of which its weights are not')
     if projects:  # with the activation of the blocks
-        config.only('hidden_act', 'gelu', 'gelu_python')
+        config.require('hidden_act', 'gelu', 'gelu_python')
     has_norm = 'decode_head.fusion.0.unit1.norm1.weight' in published.ours
-    config.agree(use_batch_norm_in_fusion_residual=has_norm)
-    config.only('use_bias_in_fusion_residual', None, not has_norm)
+    config.check_agreement(use_batch_norm_in_fusion_residual=has_norm)
+    config.require('use_bias_in_fusion_residual', None, not has_norm)
     norm = dict(type='BN') if has_norm else None
     return dict(readout_type=readout, target='disparity', norm_cfg=norm)
 
@@ -136,16 +142,16 @@ def _bit(published: Published, config: ForeignConfig) -> Section:
     stages = f'{RESNET_PREFIX}stages.'
     depths = [published.count(f'{stages}{i}.blocks.') for i in range(published.count(stages))]
     width = published.shape(f'{RESNET_PREFIX}stem.conv.weight')[0]
-    config.only('num_channels', 3)
-    bit.agree(embedding_size=width, depths=depths, num_channels=3)
+    config.require('num_channels', 3)
+    bit.check_agreement(embedding_size=width, depths=depths, num_channels=3)
     sizes = [*bit.get('hidden_sizes', PositiveInts)][: len(depths)]  # the list may be longer
     if sizes != [4 * width * 2**i for i in range(len(depths))]:
-        raise bit.refuse(
+        raise bit.unsupported(
             'embedding_size', 'hidden_sizes', why='which are not 1, 4, 8 and 16 times its width'
         )
-    bit.only('layer_type', 'bottleneck')
-    bit.only('global_padding', 'SAME', 'same')
-    bit.only('embedding_dynamic_padding', True)
+    bit.require('layer_type', 'bottleneck')
+    bit.require('global_padding', 'SAME', 'same')
+    bit.require('embedding_dynamic_padding', True)
     if (outputs := blocks_before_outputs(bit, len(depths))) != [1, 2, 3] or len(depths) != 3:
         raise ConfigError(
             f'its backbone_config returns the maps of the stages {outputs} of {len(depths)}, and '
@@ -157,10 +163,10 @@ def _bit(published: Published, config: ForeignConfig) -> Section:
 def _depth_anything(published: Published, config: ForeignConfig) -> tuple[Section, Section]:
     """The arguments of Depth Anything's DINOv2 and of its head."""
     encoder = inner_backbone(config, {'dinov2': DINOV2_KIND.config}, DEPTH_ANYTHING_DINOV2)
-    encoder.only('reshape_hidden_states', False)
+    encoder.require('reshape_hidden_states', False)
     backbone = encoder_section(published, encoder)
     arch = backbone['arch']
-    config.agree(patch_size=arch['patch_size'], reassemble_hidden_size=arch['embed_dims'])
+    config.check_agreement(patch_size=arch['patch_size'], reassemble_hidden_size=arch['embed_dims'])
     outputs = blocks_before_outputs(encoder, arch['num_layers'])
     backbone['encoder']['final_norm'] = encoder['apply_layernorm']
     backbone |= dict(
@@ -169,10 +175,10 @@ def _depth_anything(published: Published, config: ForeignConfig) -> tuple[Sectio
         out_type='featmap',
     )
     head: Section = dict(head_channels=published.shape('head.conv2.weight')[0])
-    config.agree(head_hidden_size=head['head_channels'])
+    config.check_agreement(head_hidden_size=head['head_channels'])
     if config.get('depth_estimation_type', Literal['relative', 'metric']) == 'metric':
         head['max_depth'] = config.get('max_depth', Positive)
     else:
-        config.only('max_depth', None, 1)  # transformers uses it as a factor
+        config.require('max_depth', None, 1)  # transformers uses it as a factor
         head['target'] = 'disparity'
     return backbone, head

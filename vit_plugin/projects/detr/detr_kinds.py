@@ -6,8 +6,8 @@
 
 from vit_plugin.weights.transformers_config import (
     FOR_DROPOUT,
+    FOR_INITIALIZATION,
     FOR_LOSSES,
-    INITIAL,
     NAMED_BACKBONE,
     STAGE_FIELDS,
     transformers_kind,
@@ -33,11 +33,12 @@ _SHARED = dict(
 )
 _UNUSED = {
     'where the weights of the backbone came from': 'use_pretrained_backbone',
-    INITIAL: 'init_std init_xavier_std',
+    FOR_INITIALIZATION: 'init_std init_xavier_std',
     FOR_DROPOUT: 'encoder_layerdrop decoder_layerdrop activation_dropout classifier_dropout',
     FOR_LOSSES: 'class_cost bbox_cost giou_cost mask_loss_coefficient dice_loss_coefficient '
     'cls_loss_coefficient bbox_loss_coefficient giou_loss_coefficient eos_coefficient focal_alpha',
-    'fields of 4.x, which no code reads': 'max_position_embeddings scale_embedding',
+    'fields that transformers 4.x wrote and no version reads': 'max_position_embeddings '
+    'scale_embedding',
 }
 _ALIASES = dict(
     hidden_size='d_model',
@@ -46,10 +47,10 @@ _ALIASES = dict(
 )
 DETR_KINDS = {
     'detr': transformers_kind(
-        dict(_SHARED, num_queries=100, auxiliary_loss=False), _UNUSED, _ALIASES
+        dict(_SHARED, num_queries=100, auxiliary_loss=False), unused=_UNUSED, aliases=_ALIASES
     ),
     'conditional_detr': transformers_kind(
-        dict(_SHARED, num_queries=300, auxiliary_loss=False), _UNUSED, _ALIASES
+        dict(_SHARED, num_queries=300, auxiliary_loss=False), unused=_UNUSED, aliases=_ALIASES
     ),
     'deformable_detr': transformers_kind(
         dict(
@@ -63,14 +64,14 @@ DETR_KINDS = {
             two_stage=False,
             two_stage_num_proposals=300,
             with_box_refine=False,
-            tie_word_embeddings=True,  # the heads of all layers
+            tie_word_embeddings=True,  # whether all layers share one head
         ),
-        {
+        unused={
             **_UNUSED,
             'more outputs, and how a GPU computes the same': 'auxiliary_loss return_intermediate '
             'disable_custom_kernels',
         },
-        _ALIASES,
+        aliases=_ALIASES,
     ),
 }
 TIMM_BACKBONE_KIND = transformers_kind(
@@ -81,7 +82,7 @@ TIMM_BACKBONE_KIND = transformers_kind(
         output_stride=None,
         **STAGE_FIELDS,
     ),
-    {
+    unused={
         'where its weights came from': 'use_pretrained_backbone use_timm_backbone',
         'what DETR does with all norms': 'freeze_batch_norm_2d',
     },

@@ -53,6 +53,7 @@ MODULE_NAMES = {
 def _layers(coder: str, attentions: dict[str, str], norms: tuple[str, ...]) -> tuple[Rule, ...]:
     """The rules of the layers of an encoder or decoder."""
     theirs = ours = f'{coder}.layers.{{i}}'
+    unless = CONDITIONAL if coder == 'decoder' else ''
     rules = [
         Rule(f'{theirs}.{name}_layer_norm.{{rest}}', f'{ours}.norms.{k}.{{rest}}')
         for k, name in enumerate(norms)
@@ -62,20 +63,20 @@ def _layers(coder: str, attentions: dict[str, str], norms: tuple[str, ...]) -> t
         Rule(f'{theirs}.fc2.{{rest}}', f'{ours}.ffn.layers.1.{{rest}}'),
     ]
     for their, our in attentions.items():
-        unless = CONDITIONAL if coder == 'decoder' else ''
         rules += [
             *(
                 Rule(
-                    tuple(f'{theirs}.{their}.{part}_proj.{kind}' for part in 'qkv'),
-                    f'{ours}.{our}.attn.in_proj_{kind}',
+                    tuple(f'{theirs}.{their}.{part}_proj.{parameter}' for part in 'qkv'),
+                    f'{ours}.{our}.attn.in_proj_{parameter}',
                 )
-                for kind in ('weight', 'bias')
+                for parameter in ('weight', 'bias')
             ),
             Rule(
                 f'{theirs}.{their}.out_proj.{{rest}}',
                 f'{ours}.{our}.attn.out_proj.{{rest}}',
                 unless=unless,
             ),
+            # In Conditional DETR: sa_... for self_attn, ca_... for cross_attn.
             Rule(f'{theirs}.{our[0]}a_{{rest}}', f'{ours}.{our}.{{rest}}', when=CONDITIONAL),
             Rule(f'{theirs}.{their}.{{rest}}', f'{ours}.{our}.{{rest}}'),
         ]
@@ -93,8 +94,8 @@ HF_DETR = Format(
             ('self_attn', 'encoder_attn', 'final'),
         ),
     ),
-    ('model.', ''),  # a file without parts outside is read without the first
-    ('class_labels_classifier.', 'bbox_predictor.', 'class_embed.', 'bbox_embed.'),
+    prefixes=('model.', ''),  # without a prefix: files of the model without its heads
+    outside=('class_labels_classifier.', 'bbox_predictor.', 'class_embed.', 'bbox_embed.'),
     ignored={
         f'{kind}_embed.{{rest}}': 'the decoder has the same layers' for kind in ('bbox', 'class')
     },

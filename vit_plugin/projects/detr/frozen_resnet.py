@@ -38,7 +38,7 @@ class FrozenResNet(DetectorResNet):
     ) -> None:
         super().__init__(
             depth,
-            (1, 2, 2, 1 if dilated else 2),
+            strides=(1, 2, 2, 1 if dilated else 2),
             frozen_norms=True,
             out_indices=tuple(out_indices),
             dilations=(1, 1, 1, 2 if dilated else 1),
@@ -48,5 +48,5 @@ class FrozenResNet(DetectorResNet):
         if dilated:
             if self.block is BasicBlock:
                 raise ConfigError(f'FrozenResNet: depth={depth} has no dilated stage; give 50.')
-            first = self.layer4[0].conv2
-            first.dilation = first.padding = (1, 1)
+            first_conv = self.layer4[0].conv2
+            first_conv.dilation = first_conv.padding = (1, 1)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from vit_plugin.arguments.fields import InitConfig, PositiveInt, Section
 from vit_plugin.errors import needed_by
 from vit_plugin.importable import make_importable
-from vit_plugin.projects.detr_family.head_settings import Matching, MostBoxes
+from vit_plugin.projects.detr_family.head_settings import Matching, MaxBoxes
 from vit_plugin.registry import MODELS
 
 with needed_by('PublishedDETRHead'):
@@ -18,12 +18,12 @@ with needed_by('PublishedDETRHead'):
 
     from vit_plugin.projects.detr_family.class_rows import class_rows
 
-NO_OBJECT = 0.1  # weight of this class in the loss
-FOCAL = dict(type='mmdet.FocalLoss', use_sigmoid=True, gamma=2.0, alpha=0.25, loss_weight=2.0)
+NO_OBJECT_WEIGHT = 0.1  # weight of "no object" in the loss
+FOCAL_LOSS = dict(type='mmdet.FocalLoss', use_sigmoid=True, gamma=2.0, alpha=0.25, loss_weight=2.0)
 
 
-class OfFile(DETRHead):
-    """The mixin that the heads share.
+class PublishedHead(DETRHead):
+    """The base class of the heads, in front of a second base class from MMDetection.
 
     Losses, costs and post-processing are the papers' and MMDetection's.
 
@@ -35,12 +35,12 @@ class OfFile(DETRHead):
             predicted; in a softmax, they count as "no object".
         shared_classes: whether all layers share one classification layer, if each refines boxes.
         train_cfg: MMDetection's, with an ``assigner``. Default: the paper's costs.
-        test_cfg: ``max_per_img``, the most boxes of an image.
+        test_cfg: ``max_per_img``, the maximum number of boxes per image.
         init_cfg: MMEngine's initialization config.
-        layers: the number of layers, as set by MMDetection's detector.
+        **layers: the number of layers, as set by MMDetection's detector.
 
     Raises:
-        ConfigError: if there is no such row.
+        ConfigError: if ``unused_rows`` are not different rows of the layers.
     """
 
     outputs = ('boxes', 'scores', 'labels')  # outputs of the graph, see `best`
@@ -55,7 +55,7 @@ class OfFile(DETRHead):
         unused_rows: Sequence[int] = (),
         shared_classes: bool = False,
         train_cfg: Matching | None = None,
-        test_cfg: MostBoxes | None = None,
+        test_cfg: MaxBoxes | None = None,
         init_cfg: InitConfig = None,
         **layers: Any,
     ) -> None:
@@ -67,7 +67,7 @@ class OfFile(DETRHead):
             dict(type='mmdet.IoUCost', iou_mode='giou', weight=2.0),
         ]
         loss = self.class_loss(num_classes)
-        most = num_queries * (num_classes if loss.get('use_sigmoid') else 1)
+        max_boxes = num_queries * (num_classes if loss.get('use_sigmoid') else 1)
         super().__init__(
             num_classes,
             embed_dims,
@@ -75,7 +75,9 @@ class OfFile(DETRHead):
             loss_cls=loss,
             loss_bbox=dict(type='mmdet.L1Loss', loss_weight=5.0),
             loss_iou=dict(type='mmdet.GIoULoss', loss_weight=2.0),
-            test_cfg=dict(max_per_img=min(most, (test_cfg or {}).get('max_per_img', most))),
+            test_cfg=dict(
+                max_per_img=min(max_boxes, (test_cfg or {}).get('max_per_img', max_boxes))
+            ),
             train_cfg=train_cfg
             or dict(assigner=dict(type='mmdet.HungarianAssigner', match_costs=costs)),
             init_cfg=init_cfg,
@@ -85,26 +87,29 @@ class OfFile(DETRHead):
 
     def class_loss(self, num_classes: int) -> Section:
         """The loss of the classes."""
-        return dict(FOCAL)
+        return dict(FOCAL_LOSS)
 
     def _init_layers(self) -> None:
+        """Build the layers. Only the classification layers have the unused rows."""
         self.cls_out_channels += len(self.unused_rows)
         super()._init_layers()
         self.cls_out_channels -= len(self.unused_rows)
 
     def forward(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """See MMDetection's head. Only the logits of classes are returned."""
+        """See MMDetection's head. Unused rows are left out, or added to "no object"."""
         logits, boxes = super().forward(*args, **kwargs)
         if not self.unused_rows:
             return logits, boxes
-        known = logits.index_select(-1, self.class_rows)
+        class_logits = logits.index_select(-1, self.class_rows)
         if not self.loss_cls.use_sigmoid:
-            others = logits[..., [*self.unused_rows, -1]].logsumexp(-1, keepdim=True)
-            known = torch.cat((known, others), dim=-1)
-        return known, boxes
+            no_object = logits[..., [*self.unused_rows, -1]].logsumexp(-1, keepdim=True)
+            class_logits = torch.cat((class_logits, no_object), dim=-1)
+        return class_logits, boxes
 
     def best(self, outputs: Mapping[str, Any], sizes: Any) -> tuple[Tensor, ...]:
         """The detector's outputs -> the predictions, best first, for an exported graph.
+
+        ``sizes`` is not used here; the heads of other projects read it.
 
         Returns:
             Boxes (B, N, 4) as fractions, scores (B, N) and classes (B, N).
@@ -112,19 +117,19 @@ class OfFile(DETRHead):
         logits, boxes = (part[-1].float() for part in self(**outputs))
         if self.loss_cls.use_sigmoid:
             scores, best = logits.sigmoid().flatten(1).topk(self.test_cfg['max_per_img'])
-            rows, labels = best // self.num_classes, best % self.num_classes
+            queries, labels = best // self.num_classes, best % self.num_classes
         else:
             scores, labels = logits.softmax(-1)[..., :-1].max(-1)
-            scores, rows = scores.topk(self.test_cfg['max_per_img'])
-            labels = labels.gather(1, rows)
-        return boxes.gather(1, rows[..., None].expand(-1, -1, 4)), scores, labels
+            scores, queries = scores.topk(self.test_cfg['max_per_img'])
+            labels = labels.gather(1, queries)
+        return boxes.gather(1, queries[..., None].expand(-1, -1, 4)), scores, labels
 
 
 @MODELS.register_module()
-class PublishedDETRHead(OfFile):
+class PublishedDETRHead(PublishedHead):
     """The head of DETR (arXiv:2005.12872), with a softmax over the classes and no object.
 
-    Args: see :class:`OfFile`.
+    Args: see :class:`PublishedHead`.
     """
 
     cost = dict(type='mmdet.ClassificationCost', weight=1.0)
@@ -134,23 +139,25 @@ class PublishedDETRHead(OfFile):
 
         MMDetection's head sets the weight of "no object" only for its own class.
         """
-        self.bg_cls_weight = NO_OBJECT
-        return dict(type='mmdet.CrossEntropyLoss', class_weight=[1.0] * num_classes + [NO_OBJECT])
+        self.bg_cls_weight = NO_OBJECT_WEIGHT
+        return dict(
+            type='mmdet.CrossEntropyLoss', class_weight=[1.0] * num_classes + [NO_OBJECT_WEIGHT]
+        )
 
 
 @MODELS.register_module()
-class PublishedConditionalDETRHead(OfFile, ConditionalDETRHead):
+class PublishedConditionalDETRHead(PublishedHead, ConditionalDETRHead):
     """The head of Conditional DETR (arXiv:2108.06152).
 
-    Args: see :class:`OfFile`.
+    Args: see :class:`PublishedHead`.
     """
 
 
 @MODELS.register_module()
-class PublishedDeformableDETRHead(OfFile, DeformableDETRHead):
+class PublishedDeformableDETRHead(PublishedHead, DeformableDETRHead):
     """The head of Deformable DETR (arXiv:2010.04159), of all its variants.
 
-    Args: see :class:`OfFile`.
+    Args: see :class:`PublishedHead`.
     """
 
     class_layers = ('cls_branches',)
@@ -172,7 +179,7 @@ class PublishedDeformableDETRHead(OfFile, DeformableDETRHead):
 
 
 def _fill_shared(head: nn.Module, state: dict[str, Tensor], prefix: str, *_: Any) -> None:
-    """Copy shared parameters, which files store once, to every layer."""
+    """Copy shared parameters, which files may store only once, to every layer."""
     first: dict[int, str] = {}
     for name, parameter in head.named_parameters(prefix.rstrip('.'), remove_duplicate=False):
         shared = first.setdefault(id(parameter), name)

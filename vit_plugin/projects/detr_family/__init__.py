@@ -1,4 +1,4 @@
-"""What detectors with queries share: DETR, LW-DETR, RF-DETR, and those that follow."""
+"""Shared parts of detectors with queries: DETR, LW-DETR, RF-DETR, D-FINE, DEIMv2 and ECDet."""
 
 from vit_plugin.project import Project
 

@@ -13,15 +13,15 @@ from vit_plugin.arguments.fields import Depth, InitConfig, NormConfig, PositiveI
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.conv_norm import ConvNorm
 from vit_plugin.models.layers.numerics import build_map_norm
-from vit_plugin.models.necks.simple_fpn import power_of_two
+from vit_plugin.models.necks.simple_fpn import check_power_of_two
 from vit_plugin.registry import MODELS
 
-Scale = Annotated[float, Field(ge=0.5, le=2), AfterValidator(power_of_two)]
+Scale = Annotated[float, Field(ge=0.5, le=2), AfterValidator(check_power_of_two)]
 Scales = Annotated[Sequence[Scale], Field(min_length=1)]
 
 
 class C2f(nn.Module):
-    """Chained bottlenecks, outputs joined: (B, in_channels, h, w) -> (B, out_channels, h, w)."""
+    """Chained bottlenecks, concatenated: (B, in_channels, h, w) -> (B, out_channels, h, w)."""
 
     def __init__(
         self, in_channels: int, out_channels: int, num_blocks: int, norm_cfg: Mapping[str, Any]
@@ -43,7 +43,7 @@ class C2f(nn.Module):
 
 
 class C2fScale(nn.Module):
-    """All maps at one scale, joined and projected."""
+    """All maps, resized to one scale, concatenated and projected."""
 
     def __init__(
         self,
@@ -95,7 +95,8 @@ class C2fProjector(BaseModule):
         num_blocks: bottlenecks of each output.
         norm_cfg: the norms of the convolutions. RF-DETR has ``dict(type='LN2d', eps=1e-6)``, and
             transformers' copy of it eps=1e-5.
-        widest: wider maps are halved before they are enlarged. None, as in RF-DETR: they are not.
+        widest: maps of more channels get half as many before they are enlarged. None, as in
+            RF-DETR: no limit.
         init_cfg: MMEngine's initialization config.
 
     Shape: maps (B, C, h, w) of one size, as many as ``in_channels`` -> one map (B, out_channels,

@@ -9,16 +9,16 @@ from vit_plugin.errors import ConfigError
 
 
 def class_rows(owner: str, num_classes: int, unused: Sequence[int]) -> Tensor:
-    """The other rows (num_classes,) of a layer that has both.
+    """The rows (num_classes,) of a layer that stand for a class: all but ``unused``.
 
     Raises:
-        ConfigError: if there are no such rows.
+        ConfigError: if ``unused`` are not different rows of the layer.
     """
-    every = range(num_classes + len(unused))
-    classes = [row for row in every if row not in unused]
+    rows = range(num_classes + len(unused))
+    classes = [row for row in rows if row not in unused]
     if len(classes) != num_classes:
         raise ConfigError(
             f'{owner}: unused_rows={list(unused)} must be different rows from 0 to '
-            f'{len(every) - 1}, for num_classes={num_classes}.'
+            f'{len(rows) - 1}, for num_classes={num_classes}.'
         )
     return torch.tensor(classes)

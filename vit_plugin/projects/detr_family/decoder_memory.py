@@ -9,6 +9,8 @@ from torch import Tensor
 from vit_plugin.models.layers.block_cfg import Grid
 from vit_plugin.models.layers.deformable_attention import MapLevel
 
+EDGE = 0.01  # fraction of the image: anchors closer to its border are not valid
+FINEST_ANCHOR = 0.05  # sides of the anchors of the first map, as fractions of the image
 Sizes = tuple[Tensor, Grid]  # height and width of each image (B, 2), and of the padded batch
 
 
@@ -33,12 +35,12 @@ class DecoderMemory(NamedTuple):
     @classmethod
     def of(cls, maps: Sequence[Tensor], sizes: Sizes | None) -> 'DecoderMemory':
         """Maps (B, C, h, w) in order of their strides; without ``sizes``, nothing is padded."""
-        levels = [_level(level, 0.05 * 2**k, sizes) for k, level in enumerate(maps)]
+        levels = [_flatten(level, FINEST_ANCHOR * 2**k, sizes) for k, level in enumerate(maps)]
         grids = [(level.shape[-2], level.shape[-1]) for level in maps]
         return cls._make([*(torch.cat(parts, dim=1) for parts in zip(*levels, strict=True)), grids])
 
 
-def _level(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor, ...]:
+def _flatten(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor, ...]:
     """Elements (B, h*w, C), anchors, padding and ratio of a map (B, C, h, w)."""
     rows, columns = level.shape[-2:]
     dtype = torch.promote_types(level.dtype, torch.float32)

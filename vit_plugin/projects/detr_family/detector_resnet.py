@@ -13,6 +13,7 @@ with needed_by('DetectorResNet'):
     from mmdet.models.backbones import ResNet
 
 NUM_STAGES = 4
+RESNET_STEM_STRIDE = 4
 
 
 class DetectorResNet(ResNet):
@@ -20,13 +21,13 @@ class DetectorResNet(ResNet):
 
     Args:
         depth: number of layers.
-        strides: of each stage.
+        strides: stride of each stage.
         frozen_norms: whether BatchNorms keep their statistics, scales and shifts.
-        **kwargs: those of MMDetection's ``ResNet``.
+        **kwargs: arguments of MMDetection's ``ResNet``.
 
     Attributes:
         in_channels: channels of the images.
-        channels, strides: of each output.
+        channels, strides: channels and stride of each output.
     """
 
     in_channels = 3
@@ -44,20 +45,21 @@ class DetectorResNet(ResNet):
         if frozen_norms:
             for module in self.modules():
                 if isinstance(module, nn.BatchNorm2d):
-                    module.num_batches_tracked = None  # published files count none
+                    module.num_batches_tracked = None  # published files have no counters
         self.channels = tuple(64 * self.block.expansion * 2**i for i in self.out_indices)
-        total, every = 4, []
+        total, totals = RESNET_STEM_STRIDE, []
         for stride in strides:
             total *= stride
-            every.append(total)
-        self.strides = tuple(every[i] for i in self.out_indices)
+            totals.append(total)
+        self.strides = tuple(totals[i] for i in self.out_indices)
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter for layer-wise decay, and the number of depths: stem and stages."""
         name = param_name.removeprefix(prefix)
-        if param_name == name and prefix:
+        if param_name == name and prefix:  # a parameter outside of the backbone
             return NUM_STAGES + 1, NUM_STAGES + 2
-        return (int(name[5]) if name.startswith('layer') else 0), NUM_STAGES + 2
+        stage = int(name.removeprefix('layer')[0]) if name.startswith('layer') else 0
+        return stage, NUM_STAGES + 2
 
     def no_weight_decay(self) -> set[str]:
         """No parameters."""

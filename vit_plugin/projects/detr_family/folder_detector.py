@@ -1,4 +1,4 @@
-"""DEIMv2 and ECDet for a folder of images with boxes: what both have behind their backbones."""
+"""DEIMv2 and ECDet for a folder of images with boxes: their common parts after the backbone."""
 
 from collections.abc import Sequence
 
@@ -11,19 +11,19 @@ def folder_detector(
 ) -> Section:
     """A detector with D-FINE's hybrid encoder and decoder.
 
-    A backbone of at least 384 channels has the decoder of DEIMv2-M, a narrower one a smaller one.
+    With a backbone of at least 384 channels, the decoder is DEIMv2-M's, otherwise it is smaller.
 
     Args:
         name: the model in ``--model``, which is also the variant of the decoder.
-        facts: what is known of the data and the backbone.
-        backbone: whose maps have ``facts.channels``.
-        strides: of these maps.
-        attention_act: type of the activation in the layers of attention of the encoder.
+        facts: facts about the data and the backbone.
+        backbone: config of a backbone that gives maps of ``facts.channels`` channels.
+        strides: strides of these maps.
+        attention_act: type of the activation in the encoder's attention layers.
     """
-    wide, width = facts.is_wide, facts.channels
-    queries = facts.queries(name, 300 if wide else 60, strides, 1)
+    is_wide, width = facts.is_wide, facts.channels
+    queries = facts.queries(name, 300 if is_wide else 60, strides, share=1)
     decoder: Section = dict(num_layers=4, num_points=(3, 6, 3), feedforward_channels=1024)
-    if not wide:
+    if not is_wide:
         decoder |= dict(num_layers=3, num_heads=4, feedforward_channels=4 * width)
     return dict(
         type='SingleStageDetector',
@@ -34,8 +34,8 @@ def folder_detector(
             out_channels=width,
             kind='split',
             depth=0.67,
-            expansion=0.67 if wide else 0.34,
-            num_heads=8 if wide else 4,
+            expansion=0.67 if is_wide else 0.34,
+            num_heads=8 if is_wide else 4,
             feedforward_channels=2 * width,
             attention_act=attention_act,
             projects=False,
@@ -54,7 +54,7 @@ def folder_detector(
     )
 
 
-DETR_SCHEDULES: Section = dict(  # not measured
+DETR_SCHEDULES: Section = dict(  # not tuned
     small=dict(rate=1e-3, clip=0.1),
     scratch=dict(clip=0.1),
     fine_tuned=dict(ONE_RATE, weight_decay=1e-4, clip=0.1),

@@ -23,16 +23,16 @@ with needed_by('GroupedDETRHead'):
 
 
 class GroupedDETRHead(DETRHead):
-    """A ``DETRHead`` of MMDetection with groups of queries (arXiv:2207.13085).
+    """A ``DETRHead`` of MMDetection with groups of queries (Group DETR, arXiv:2207.13085).
 
-    Every group is matched alone. MMDetection's own would take a group for an image, and wait for
-    the GPU at each. Here a step waits once. The costs and losses are MMDetection's.
+    Every group is matched on its own. MMDetection's matching would need an image per group, and one
+    GPU sync for each. Here a step has a single sync. The costs and losses are MMDetection's.
 
     A subclass has the forward of :class:`~vit_plugin.projects.lw_detr.lw_detr_head.LWDETRHead`.
 
     Args:
-        num_groups: groups in training.
-        *args, **kwargs: those of ``DETRHead``.
+        num_groups: number of groups in training.
+        *args, **kwargs: arguments of ``DETRHead``.
 
     Raises:
         ConfigError: if the assigner is not a ``HungarianAssigner``.
@@ -58,7 +58,7 @@ class GroupedDETRHead(DETRHead):
         return inner, tuple(samples[0].batch_input_shape[:2])
 
     def _init_layers(self) -> None:
-        """MMDetection calls it before the sizes are known."""
+        """Build nothing: MMDetection calls this before the sizes are known."""
 
     def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
         """The losses of every layer, and with ``enc_`` those of the proposals."""
@@ -83,13 +83,16 @@ class GroupedDETRHead(DETRHead):
         }
 
     def _layers(self, x: Sequence[Tensor], *outputs: Tensor) -> list[InstanceData]:
-        """Outputs of the forward, of the proposals and of each layer, in at least float32."""
-        logits, boxes, *proposals, hidden, features = outputs
+        """The outputs of the proposals and of each layer, in at least float32."""
+        logits, boxes, *proposals, decoded, proposal_features = outputs
         dtype = torch.promote_types(logits.dtype, torch.float32)
-        every: list[Any] = [(*proposals, features), *zip(logits, boxes, hidden, strict=True)]
+        layers: list[Any] = [
+            (*proposals, proposal_features),
+            *zip(logits, boxes, decoded, strict=True),
+        ]
         return [
             InstanceData(logits=logits.to(dtype), boxes=boxes.to(dtype), features=features)
-            for logits, boxes, features in every
+            for logits, boxes, features in layers
         ]
 
     def _objects(self, sample: Any, ends: Tensor) -> InstanceData:
@@ -108,19 +111,19 @@ class GroupedDETRHead(DETRHead):
     def _losses(
         self, layer: InstanceData, objects: InstanceData, pairs: Pairs, count: Tensor
     ) -> dict[str, Tensor]:
-        """The losses of a layer, over the number of pairs."""
-        rows, matched, _ = pairs
-        logits, boxes = layer.logits.flatten(0, 1), layer.boxes.flatten(0, 1)[rows]
+        """The losses of a layer, divided by the number of pairs (``count``)."""
+        queries, matched, _ = pairs
+        logits, boxes = layer.logits.flatten(0, 1), layer.boxes.flatten(0, 1)[queries]
         bboxes, ends = objects.bboxes[matched], objects.ends[matched]
         corners = bbox_cxcywh_to_xyxy(boxes) * ends
         labels = torch.full_like(logits[:, 0], self.num_classes, dtype=torch.long)
         overlaps = torch.zeros_like(logits[:, 0])
-        labels[rows] = objects.labels[matched]
-        overlaps[rows] = bbox_overlaps(corners.detach(), bboxes, is_aligned=True)
-        others = self.bg_cls_weight * (len(logits) - count)
-        wanted = (labels, overlaps) if isinstance(self.loss_cls, QualityFocalLoss) else labels
+        labels[queries] = objects.labels[matched]
+        overlaps[queries] = bbox_overlaps(corners.detach(), bboxes, is_aligned=True)
+        background = self.bg_cls_weight * (len(logits) - count)
+        targets = (labels, overlaps) if isinstance(self.loss_cls, QualityFocalLoss) else labels
         return dict(
-            cls=self.loss_cls(logits, wanted, avg_factor=count + others),
+            cls=self.loss_cls(logits, targets, avg_factor=count + background),
             bbox=self.loss_bbox(boxes, bbox_xyxy_to_cxcywh(bboxes / ends), avg_factor=count),
             iou=self.loss_iou(corners, bboxes, avg_factor=count),
         )
@@ -134,19 +137,21 @@ class GroupedDETRHead(DETRHead):
         return self.predict_by_feat(logits, boxes, metas, rescale=rescale)
 
     def highest(self, logits: Tensor, boxes: Tensor, features: Tensor) -> tuple[Tensor, ...]:
-        """The predictions from the outputs of a layer, best first, for a graph.
+        """The predictions from the outputs of a layer, best first, for an exported graph.
 
         Args:
-            logits, boxes, features: (B, Q, num_classes), (B, Q, 4) and (B, Q, C).
+            logits: the logits (B, Q, num_classes).
+            boxes: the boxes (B, Q, 4).
+            features: the queries after the layer (B, Q, C).
 
         Returns:
             Boxes (B, N, 4), scores (B, N), classes (B, N), and features (B, N, C).
         """
         dtype = torch.promote_types(logits.dtype, torch.float32)
         scores, best = logits.to(dtype).sigmoid().flatten(1).topk(self.test_cfg['max_per_img'])
-        rows = (best // self.num_classes)[..., None]
+        queries = (best // self.num_classes)[..., None]
         boxes, features = (
-            part.gather(1, rows.expand(-1, -1, part.shape[-1]))
+            part.gather(1, queries.expand(-1, -1, part.shape[-1]))
             for part in (boxes.to(dtype), features)
         )
         return boxes, scores, best % self.num_classes, features

@@ -8,7 +8,7 @@ from vit_plugin.arguments.fields import NotNegative, PositiveInt, Typed
 
 
 class Loss(Typed, total=False):
-    """A loss, with what else its class takes."""
+    """A loss: its type, its weight, and any other argument of its class."""
 
     loss_weight: NotNegative
 
@@ -19,8 +19,8 @@ class Matching(TypedDict, total=False):
     assigner: Typed
 
 
-class MostBoxes(TypedDict, total=False):
-    """Options of a prediction."""
+class MaxBoxes(TypedDict, total=False):
+    """MMDetection's ``test_cfg`` of a DETR."""
 
     max_per_img: PositiveInt
 

@@ -1,4 +1,4 @@
-"""Which query becomes which object: the matching of a step, with one wait for the GPU."""
+"""Bipartite matching of queries to objects in a training step, with one GPU sync."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,9 +13,9 @@ class Pairs(NamedTuple):
     """The pairs of a layer, image by image.
 
     Attributes:
-        queries: of the batch (M).
-        objects: those of the batch (M) that they are to become.
-        numbers: of the pairs of each image.
+        queries: numbers of queries in the batch (M).
+        objects: numbers of their objects in the batch (M).
+        numbers: number of pairs of each image.
     """
 
     queries: Tensor
@@ -24,23 +24,23 @@ class Pairs(NamedTuple):
 
 
 def match(costs: Sequence[Sequence[Tensor]], groups: int) -> list[Pairs]:
-    """The pairs of least cost for each layer. Every group of queries is matched alone.
+    """The pairs of least cost for each layer. Every group of queries is matched on its own.
 
     Args:
-        costs: for each layer and image, those of each query for each object (groups * Q, N),
+        costs: for each layer and image, the costs of each query for each object (groups * Q, N),
             without gradients.
-        groups: see above.
+        groups: number of groups.
     """
     numbers = [groups * min(len(cost) // groups, cost.shape[1]) for cost in costs[0]]
-    pairs = torch.from_numpy(assigned(costs, groups)).to(costs[0][0].device)
+    pairs = torch.from_numpy(assign_queries(costs, groups)).to(costs[0][0].device)
     return [Pairs(queries, objects, numbers) for queries, objects in pairs.unbind(1)]
 
 
-def assigned(costs: Sequence[Sequence[Tensor]], groups: int) -> np.ndarray:
-    """The queries and objects (2, layers, M) of :func:`match`, in the memory of the processor."""
-    every = [cost for layer in costs for cost in layer]
-    copied = torch.cat([cost.flatten() for cost in every]).cpu()
-    copies, pairs = iter(copied.split([cost.numel() for cost in every])), []
+def assign_queries(costs: Sequence[Sequence[Tensor]], groups: int) -> np.ndarray:
+    """The queries and objects (2, layers, M) of :func:`match`, on the CPU."""
+    all_costs = [cost for layer in costs for cost in layer]
+    copied = torch.cat([cost.flatten() for cost in all_costs]).cpu()  # the sync
+    copies, pairs = iter(copied.split([cost.numel() for cost in all_costs])), []
     for layer in costs:
         first_query = first_object = 0
         for cost in layer:
@@ -52,11 +52,11 @@ def assigned(costs: Sequence[Sequence[Tensor]], groups: int) -> np.ndarray:
     return np.concatenate(pairs, 1).reshape(2, len(costs), -1)
 
 
-def union(pairs: np.ndarray) -> np.ndarray:
+def joint_pairs(pairs: np.ndarray) -> np.ndarray:
     """The pairs of all layers (2, layers, M), each query once (2, U), in ascending order.
 
-    A query has the object that most layers give it (D-FINE, arXiv:2410.13842, Section 4.2). Of
-    several, it has the first.
+    A query has the object that it is matched with in most layers (D-FINE, arXiv:2410.13842, Section
+    4.2), in a tie the first of these objects.
     """
     (queries, objects), counts = np.unique(pairs.reshape(2, -1), axis=1, return_counts=True)
     order = np.lexsort((objects, -counts, queries))

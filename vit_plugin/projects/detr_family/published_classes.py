@@ -4,18 +4,20 @@ from collections.abc import Mapping
 
 from mmengine.logging import print_log
 
-from vit_plugin.weights.published import DEFAULT_NAME, Published
+from vit_plugin.weights.published import DEFAULT_CLASS_PREFIX, Published
 
 COCO_ROWS = (91, 90, 80)  # numbers of class rows for COCO
 NO_CLASS = ('N/A', '__background__')  # rows among COCO's 91 that are not a class
 
 
 class DetectorClasses:
-    """The classes of a detector and the rows of its classification layers that have none.
+    """The classes of a detector and the rows of its classification layers without a class.
 
     Args:
         rows: number of rows.
-        names: the known names of rows. None: COCO's names if the number matches, else numbers.
+        names: the known names of rows. If there are none: COCO's names if the number of rows
+            matches, else numbers for all rows but the last. COCO's 80 names for 91 rows are taken
+            as those of COCO's rows.
     """
 
     def __init__(self, rows: int, names: Mapping[int, str]) -> None:
@@ -35,10 +37,10 @@ class DetectorClasses:
 def stated_names(published: Published) -> dict[int, str]:
     """The stated class names, by number.
 
-    Only default names for as many classes as COCO has count as none.
+    Default names do not count as stated if there are as many as COCO has.
     """
     names = published.names
-    is_default = all(name.startswith(DEFAULT_NAME) for name in names.values())
+    is_default = all(name.startswith(DEFAULT_CLASS_PREFIX) for name in names.values())
     return {} if is_default and len(names) in COCO_ROWS else names
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts
 
-LEVELS, FINEST = 3, 4  # maps of a pyramid, and the stride of its finest one in pixels
+NUM_LEVELS, PYRAMID_STRIDE = 3, 4  # maps of a pyramid, and pixels of its finest stride
 
 
 def query_maps(
@@ -14,19 +14,20 @@ def query_maps(
 ) -> tuple[Section, Section, list[int]]:
     """The backbone, its neck with maps of this width, and their strides.
 
-    The last three maps of a pyramid, as of a CNN or a hybrid, or else one of four depths of an
-    encoder of one width. Other backbones give the pyramid of their last map.
+    A backbone with a pyramid, such as a CNN or a hybrid, gives its last three maps. Another
+    backbone with several strides gives a pyramid of its last map. An encoder of one stride gives
+    one map, projected from four depths.
 
     Args:
-        facts: of the data and the backbone.
+        facts: facts about the data and the backbone.
         width: channels of the maps.
-        norm_cfg: the norms of the projector of four depths. Default: its own.
+        norm_cfg: the norms of the ``C2fProjector``. Default: its own.
     """
-    strides = [stride for stride in facts.meta_backbone.strides if stride >= FINEST]
-    if facts.is_pyramid(FINEST):
-        return facts.pyramid(width, LEVELS, strides[-LEVELS:][0])
+    strides = [stride for stride in facts.meta_backbone.strides if stride >= PYRAMID_STRIDE]
+    if facts.is_pyramid(PYRAMID_STRIDE):
+        return facts.pyramid(width, NUM_LEVELS, strides[-NUM_LEVELS:][0])
     if len(facts.meta_backbone.strides) > 1:
-        return facts.simple_pyramid(width, LEVELS)
+        return facts.simple_pyramid(width, NUM_LEVELS)
     depths = facts.depths()
     neck: Section = dict(
         type='vit_plugin.C2fProjector',

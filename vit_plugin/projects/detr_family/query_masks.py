@@ -62,17 +62,17 @@ class QueryMasks(nn.Module):
             yield x
 
     def factors(self, level: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        """An enlarged map and queries (B, Q, C) -> what :meth:`product` multiplies."""
+        """An enlarged map and queries (B, Q, C) -> both factors of masks, see :meth:`product`."""
         return (
             self.spatial_features_proj(level),
             self.query_features_proj(self.query_features_block(features)),
         )
 
-    def product(self, places: Tensor, queries: Tensor) -> Tensor:
-        """Places (..., C, N) and queries (..., Q, C) -> logits (..., Q, N)."""
-        return queries @ places + self.bias
+    def product(self, elements: Tensor, queries: Tensor) -> Tensor:
+        """Elements of a map (..., C, N) and queries (..., Q, C) -> logits (..., Q, N)."""
+        return queries @ elements + self.bias
 
     def forward(self, level: Tensor, features: Tensor) -> Tensor:
         """An enlarged map (B, C, h, w) and queries (B, Q, C) -> logits of masks (B, Q, h, w)."""
-        places, queries = self.factors(level, features)
-        return self.product(places.flatten(2), queries).unflatten(2, places.shape[2:])
+        projected, queries = self.factors(level, features)
+        return self.product(projected.flatten(2), queries).unflatten(2, projected.shape[2:])

@@ -1,4 +1,4 @@
-"""Convolutions of two branches that are one for inference, and the blocks made of them."""
+"""Convolutions of two branches that are merged for inference, and the blocks made of them."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ class RepConv(nn.Module):
     """A 3 x 3 and a 1 x 1 convolution, each with its norm, summed (RepVGG, arXiv:2101.03697).
 
     Args:
-        channels: of the map, which keeps its size.
+        channels: channels of the map, which keeps its size.
         conv: makes a convolution with its norm.
         act: type of the activation.
     """
@@ -23,7 +23,7 @@ class RepConv(nn.Module):
     def __init__(self, channels: int, conv: Conv, act: str) -> None:
         super().__init__()
         self.conv1, self.conv2 = conv(channels, channels, 3), conv(channels, channels, 1)
-        self.act = conv(channels, channels, 1, act=act).act
+        self.act = conv(channels, channels, 1, act=act).act  # its type, built as in `conv`
 
     def forward(self, x: Tensor) -> Tensor:
         return self.act(self.conv1(x) + self.conv2(x))
@@ -31,11 +31,13 @@ class RepConv(nn.Module):
     @torch.no_grad()
     def single(self) -> nn.Module:
         """One convolution and the activation, which compute the same in eval mode."""
-        (kernel, bias), (point, shift) = map(folded, (self.conv1, self.conv2))
-        return nn.Sequential(make_conv(kernel + F.pad(point, (1, 1, 1, 1)), bias + shift), self.act)
+        kernel, bias = fold_norm(self.conv1)
+        point_kernel, point_bias = fold_norm(self.conv2)
+        kernel, bias = kernel + F.pad(point_kernel, (1, 1, 1, 1)), bias + point_bias
+        return nn.Sequential(make_conv(kernel, bias), self.act)
 
 
-def folded(layer: ConvNorm) -> tuple[Tensor, Tensor]:
+def fold_norm(layer: ConvNorm) -> tuple[Tensor, Tensor]:
     """The kernel and the bias of a convolution with the BatchNorm that follows it."""
     norm = layer.norm
     scale = norm.weight / (norm.running_var + norm.eps).sqrt()
@@ -93,7 +95,7 @@ class RepELAN(nn.Module):
     """Halves of a projection and two chained CSP blocks, joined (D-FINE, Section 4; YOLOv9).
 
     Args:
-        in_channels, channels: of the map and of the output.
+        in_channels, channels: channels of the map and of the output.
         width: channels of the CSP blocks.
         num_blocks: ``RepConv``s in each of them.
         split: whether they are :class:`SplitCSP`, as in DEIMv2; else :class:`TwoWayCSP`, each with
@@ -118,8 +120,8 @@ class RepELAN(nn.Module):
         def csp(inputs: int) -> nn.Sequential:
             if split:
                 return nn.Sequential(SplitCSP(inputs, width, num_blocks, conv, act, trailing))
-            two = TwoWayCSP(inputs, width, num_blocks, width, conv, act)
-            return nn.Sequential(two, conv(width, width, 3, act=act))
+            two_way = TwoWayCSP(inputs, width, num_blocks, width, conv, act)
+            return nn.Sequential(two_way, conv(width, width, 3, act=act))
 
         self.conv1 = conv(in_channels, 2 * channels, 1, act=act)
         self.csp1, self.csp2 = csp(channels), csp(width)

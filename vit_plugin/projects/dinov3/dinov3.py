@@ -16,6 +16,7 @@ from vit_plugin.registry import MODELS
 from .gram_loss import Negatives, gram_loss
 from .partial_copy import PartialCopy
 
+# From the registry, since a project imports no other.
 Base: Any = object if TYPE_CHECKING else MODELS.get('vit_plugin.DINO')
 
 
@@ -67,7 +68,7 @@ class DINOv3(Base):
         self.mask_token = nn.Parameter(torch.empty(self.backbone.embed_dims))
         nn.init.normal_(self.mask_token, std=0.02)
         self.anchor = PartialCopy(self.backbone) if gram_weight else None
-        self._lower()
+        self._lower_precision()
 
     def make_teacher(self, momentum: float) -> PartialCopy:
         return PartialCopy(self.student(), momentum)
@@ -77,10 +78,10 @@ class DINOv3(Base):
         self.teacher.copy_again(self.student())
         if self.anchor:
             self.anchor.copy_again(self.backbone)
-        self._lower()
+        self._lower_precision()
 
     def hides_patches(self) -> bool:
-        """Whether the backbone is a plain one.
+        """True: patches are masked after the stem of any plain backbone.
 
         Raises:
             ConfigError: if a CNN would see the masked patches, or for another kind of backbone.
@@ -97,18 +98,18 @@ class DINOv3(Base):
         return True
 
     def encode(
-        self, backbone: VisionTransformer, images: Tensor, hidden: Tensor | None = None
+        self, backbone: VisionTransformer, images: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Images (B, 3, H, W) -> normed patches (B, h*w, C) and the vector (B, C)."""
+        """Images (B, 3, H, W) -> normed patches (B, h*w, C) and the vector of each image (B, C)."""
         x, grid, _ = backbone.patch_embed(images)
-        if hidden is not None:
-            x = torch.where(hidden.flatten(1)[..., None], self.mask_token.to(x.dtype), x)
-        (*_, x) = backbone.tokens(x, grid)  # (B, class tokens + registers + h*w, C)
-        first, patches = x.split([x.shape[1] - grid[0] * grid[1], grid[0] * grid[1]], dim=1)
+        if mask is not None:
+            x = torch.where(mask.flatten(1)[..., None], self.mask_token.to(x.dtype), x)
+        *_, x = backbone.tokens(x, grid)  # (B, class tokens + registers + h*w, C)
+        prefix, patches = x.split([x.shape[1] - grid[0] * grid[1], grid[0] * grid[1]], dim=1)
         if 'cls_token' not in backbone.prefix_tokens:
             return patches, patches.mean(dim=1)
         # Each window has its own class token.
-        return patches, first[:, : first.shape[1] - backbone.num_prefix_tokens + 1].mean(dim=1)
+        return patches, prefix[:, : prefix.shape[1] - backbone.num_prefix_tokens + 1].mean(dim=1)
 
     def loss(
         self, inputs: Sequence[Tensor], data_samples: Any = None, **kwargs: Any
@@ -121,20 +122,20 @@ class DINOv3(Base):
                 'mixed precision; train with --amp, or leave frozen_dtype out.'
             )
         large, small = list(inputs[: self.num_large]), list(inputs[self.num_large :])
-        seen = [shrunk(view, self.gram_scale) for view in large]
-        return super().loss([*seen, *small], data_samples, finer=torch.cat(large))
+        reduced = [shrink(view, self.gram_scale) for view in large]
+        return super().loss([*reduced, *small], data_samples, finer=torch.cat(large))
 
     def losses_of_patches(self, patches: Tensor, finer: Tensor) -> dict[str, Tensor]:
         """The Gram loss of the student's patches (B, h*w, C).
 
         Args:
             patches: some of them masked, as in the paper.
-            finer: the anchor's images of the same views.
+            finer: the same views at the size of the anchor's images.
         """
         if not self.anchor:
             return {}
-        done = int(self.teacher.steps) - 1
-        if not done or (self.gram_refresh and done % self.gram_refresh == 0):
+        step = int(self.teacher.steps) - 1  # `loss` has already updated the teacher
+        if step == 0 or (self.gram_refresh and step % self.gram_refresh == 0):
             self.anchor.assign(self.teacher.module[0])
         with torch.no_grad():
             target, _ = self.encode(self.anchor.module, finer)
@@ -157,7 +158,7 @@ class DINOv3(Base):
             self.anchor.eval()
         return self
 
-    def _lower(self) -> None:
+    def _lower_precision(self) -> None:
         """Set the dtype of frozen linear layers in the blocks, also in the copies."""
         for layer in self.backbone.blocks.modules():
             if self.frozen_dtype and isinstance(layer, nn.Linear):
@@ -166,7 +167,7 @@ class DINOv3(Base):
                         parameter.data = parameter.data.to(self.frozen_dtype)
 
 
-def shrunk(images: Tensor, scale: int) -> Tensor:
+def shrink(images: Tensor, scale: int) -> Tensor:
     """Images (B, 3, scale * H, scale * W) -> (B, 3, H, W)."""
     if scale == 1:
         return images

@@ -13,15 +13,15 @@ def gram_loss(x: Tensor, target: Tensor, negatives: Negatives = 'kept') -> Tenso
 
     Args:
         x, target: patch features (B, N, C) of the student and the anchor. Their widths may differ.
-        negatives: treatment of cosines below 0: ``'kept'``, as in DINOv3's training; ``'zero'`` in
-            both; or ``'zero_in_teacher'``: zero in the target, and in the student where both are
-            below 0. The last two are options of facebookresearch/dinov3.
+        negatives: treatment of cosines below 0. ``'kept'`` keeps them, as in DINOv3's training.
+            ``'zero'`` makes them 0. ``'zero_in_teacher'`` makes them 0 in the target, and in the
+            student where both are below 0. The last two are options of facebookresearch/dinov3.
     """
     x, target = (F.normalize(features, dim=-1) for features in (x, target))
-    cosines, wanted = x @ x.mT, target @ target.mT  # (B, N, N)
+    cosines, target_cosines = x @ x.mT, target @ target.mT  # (B, N, N)
     if negatives == 'zero':
-        cosines, wanted = cosines.clamp(min=0), wanted.clamp(min=0)
+        cosines, target_cosines = cosines.clamp(min=0), target_cosines.clamp(min=0)
     elif negatives == 'zero_in_teacher':
-        wanted = wanted.clamp(min=0)
-        cosines = cosines.masked_fill((cosines < 0) & (wanted == 0), 0)
-    return F.mse_loss(cosines, wanted)
+        target_cosines = target_cosines.clamp(min=0)
+        cosines = cosines.masked_fill((cosines < 0) & (target_cosines == 0), 0)
+    return F.mse_loss(cosines, target_cosines)

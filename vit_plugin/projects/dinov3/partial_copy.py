@@ -27,7 +27,7 @@ class PartialCopy(BaseAveragedModel):
     steps: torch.Tensor
 
     def __init__(self, model: nn.Module, momentum: float = 0.0) -> None:
-        nn.Module.__init__(self)  # the base class copies all
+        nn.Module.__init__(self)  # the base class would copy all weights
         self.momentum = momentum
         self.register_buffer('steps', torch.tensor(0))
         self.copy_again(model)
@@ -49,9 +49,9 @@ class PartialCopy(BaseAveragedModel):
                 copied.copy_(source) if share == 1 else copied.lerp_(source, share)
 
     def update_parameters(self, model: nn.Module) -> None:
-        """Copy the weights of a model the first time, then update the moving average."""
+        """Copy a model's weights the first time, then update their exponential moving average."""
         hub = MessageHub.get_current_instance()
-        done = min(hub.get_info('iter', 0) / hub.get_info('max_iters', 1), 1)
-        share = (1 - self.momentum) * (1 + math.cos(math.pi * done)) / 2
+        progress = min(hub.get_info('iter', 0) / hub.get_info('max_iters', 1), 1)
+        share = (1 - self.momentum) * (1 + math.cos(math.pi * progress)) / 2
         self.assign(model, share if self.steps else 1.0)
         self.steps += 1

@@ -7,7 +7,7 @@ from vit_plugin.weights.published_image_model import image_model
 
 
 def dino(published: Published) -> tuple[Section, list[str]] | None:
-    """The config of a DINO and its classes, if it has some. None if it is another model.
+    """The config of a DINO and its classes, if it has any. None if it is another model.
 
     Raises:
         ConfigError: if the model is not supported.

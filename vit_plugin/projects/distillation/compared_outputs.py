@@ -11,7 +11,7 @@ from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.layers.outputs import MAP_OUT_TYPES, to_map
 from vit_plugin.models.protocol import HasChannels, Shardable
 from vit_plugin.registry import needed_class
-from vit_plugin.zoo.feature_maps import feature_modules, norms_maps
+from vit_plugin.zoo.feature_maps import feature_modules, takes_norm
 
 BaseClassifier: Any = needed_class('Distiller', 'mmpretrain.models.classifiers:BaseClassifier')
 
@@ -21,9 +21,9 @@ class Outputs(NamedTuple):
 
     Attributes:
         features: input of the head, a sequence whose last entry is used.
-        vector: of each image (B, C), before the classifier.
+        vector: the vector of each image (B, C), before the classifier.
         map: the last features by their position (B, C', h, w).
-        logits: (B, num_classes).
+        logits: the logits of the classes (B, num_classes).
     """
 
     features: Sequence[Any]
@@ -36,15 +36,15 @@ def outputs_of(model: nn.Module, images: Tensor) -> Outputs:
     """Outputs for normalized images (B, C, H, W), from one forward of the backbone.
 
     Args:
-        model: a backbone; a classifier, of MMPretrain or a
-            :class:`~vit_plugin.models.classifier.Classifier`; a model with a ``backbone``, such as
-            MoCo v3, whose other components are ignored; or a timm model.
+        model: a backbone, a classifier of MMPretrain, a
+            :class:`~vit_plugin.models.classifier.Classifier`, a timm model, or a model with a
+            ``backbone``, such as MoCo v3, whose other components are ignored.
         images: normalized as the model expects.
     """
     if hasattr(model, 'forward_head'):
-        return _of_timm(model, images)
+        return _timm_outputs(model, images)
     backbone = _backbone_of(model)
-    features, map = _of_backbone(backbone, images)
+    features, map = _backbone_outputs(backbone, images)
     logits = None
     if isinstance(model, Classifier):
         features = model.neck(features)
@@ -56,7 +56,7 @@ def outputs_of(model: nn.Module, images: Tensor) -> Outputs:
 
 
 class OutputsOf(nn.Module):
-    """:func:`outputs_of` a model as a module, which is called, and so sharded, as a whole.
+    """A module that computes :func:`outputs_of` a model. It is called, and so sharded, as a whole.
 
     Args:
         model: see :func:`outputs_of`.
@@ -70,7 +70,7 @@ class OutputsOf(nn.Module):
         return outputs_of(self.model, images)
 
     def parts_to_shard(self) -> list[nn.Module]:
-        """The modules of a model that does not name them: timm's, or the backbone."""
+        """The modules of a model that does not name them itself: timm's blocks, or the backbone."""
         if any(isinstance(module, Shardable) for module in self.model.modules()):
             return []
         if hasattr(self.model, 'forward_head'):
@@ -82,8 +82,8 @@ def _backbone_of(model: nn.Module) -> nn.Module:
     return model if isinstance(model, HasChannels) else model.backbone
 
 
-def _of_backbone(backbone: nn.Module, images: Tensor) -> tuple[Sequence[Any], Tensor | None]:
-    """The outputs of a backbone, and its last map, which ours have for any ``out_type``."""
+def _backbone_outputs(backbone: nn.Module, images: Tensor) -> tuple[Sequence[Any], Tensor | None]:
+    """The outputs of a backbone, and its last map. Our backbones have maps for any ``out_type``."""
     if isinstance(backbone, VisionTransformer) and backbone.out_type not in MAP_OUT_TYPES:
         tokens, grid = backbone.features(images)
         map = to_map(tokens[-1], backbone.num_prefix_tokens, grid)
@@ -96,12 +96,12 @@ def _of_backbone(backbone: nn.Module, images: Tensor) -> tuple[Sequence[Any], Te
     return features, last if isinstance(last, Tensor) and last.ndim == 4 else None
 
 
-def _of_timm(model: Any, images: Tensor) -> Outputs:
+def _timm_outputs(model: Any, images: Tensor) -> Outputs:
     """The outputs of a complete model of timm, as its own ``forward`` computes them."""
     maps: Sequence[Tensor | None] = [None]
     if hasattr(model, 'forward_intermediates'):
         x, maps = model.forward_intermediates(
-            images, indices=1, norm=norms_maps(model), output_fmt='NCHW'
+            images, indices=1, norm=takes_norm(model), output_fmt='NCHW'
         )
     else:
         x = model.forward_features(images)
@@ -110,8 +110,11 @@ def _of_timm(model: Any, images: Tensor) -> Outputs:
 
 
 def _vector(feature: Any) -> Tensor:
-    """The vector of an image: of tokens (B, N, C) the first, of a map (B, C, h, w) the mean."""
+    """The vectors of images: the first of tokens (B, N, C), or the mean of a map (B, C, h, w)."""
     if isinstance(feature, (list, tuple)):  # patches and class token, or class token and another
         return next(x for x in feature if x.ndim == 2)
-    pooled = {3: lambda x: x[:, 0], 4: lambda x: x.mean(dim=(2, 3))}
-    return pooled.get(feature.ndim, lambda x: x)(feature)
+    if feature.ndim == 3:
+        return feature[:, 0]
+    if feature.ndim == 4:
+        return feature.mean(dim=(2, 3))
+    return feature

@@ -37,14 +37,14 @@ class Distiller(ImageClassifier):
             prediction only.
         losses: configs of distillation losses: ``LogitDistillation``, ``VectorDistillation``,
             ``MapDistillation``, ``GramDistillation`` and ``SimilarityDistillation``, each once. The
-            head ``DistilledViTClsHead`` needs none for its distillation token.
+            head ``DistilledViTClsHead`` needs no such loss for its distillation token.
         label_weight: factor of the head's own loss. 0 ignores the labels.
         **kwargs: further arguments of ``ImageClassifier``, such as ``neck``, ``head`` and
             ``data_preprocessor``.
 
     Raises:
         ConfigError: if the teacher cannot be read, lacks an output that a loss compares, or has
-            other classes; if nothing is learned from it; or if the backbone is not one of ours.
+            other classes; if no loss learns from it; or if the backbone is not one of ours.
     """
 
     def __init__(
@@ -55,12 +55,11 @@ class Distiller(ImageClassifier):
         label_weight: NotNegative = 1.0,
         **kwargs: Any,
     ) -> None:
-        pixels = kwargs.get('data_preprocessor')
-        if isinstance(pixels, Mapping) and not kwargs.get('train_cfg'):
-            # MMPretrain would pass batch_augments=None, which a multi-view preprocessor does not
-            # take.
+        preprocessor = kwargs.get('data_preprocessor')
+        if isinstance(preprocessor, Mapping) and not kwargs.get('train_cfg'):
+            # MMPretrain would pass batch_augments=None, which multi-view preprocessors do not take.
             default = dict(type='mmpretrain.ClsDataPreprocessor')
-            kwargs['data_preprocessor'] = MODELS.build({**default, **pixels})
+            kwargs['data_preprocessor'] = MODELS.build({**default, **preprocessor})
         with as_config_error('Distiller'):
             super().__init__(backbone, **kwargs)
         if not isinstance(self.backbone, Backbone) or not self.backbone.channels:
@@ -94,12 +93,12 @@ class Distiller(ImageClassifier):
             raise ConfigError(f'Distiller: {missing} is needed to train; give it in the config.')
         teacher = self.teacher(inputs, self.pixels)
         student = outputs_of(self, inputs)
-        losses = self._of_labels(student, teacher, data_samples)
+        losses = self._label_losses(student, teacher, data_samples)
         return losses | {
             f'loss_{name}': loss(student, teacher) for name, loss in self.losses.items()
         }
 
-    def _of_labels(
+    def _label_losses(
         self, student: Outputs, teacher: Outputs, data_samples: Any
     ) -> dict[str, Tensor]:
         if self.head is None or not self.label_weight:
@@ -109,7 +108,7 @@ class Distiller(ImageClassifier):
         return {**losses, 'loss': self.label_weight * losses['loss']}
 
     def _build_losses(self, teacher: Teacher, cfgs: Sequence[Typed]) -> dict[str, nn.Module]:
-        """Build the losses, by the first word of their names."""
+        """Build the losses. The keys are the names of their classes without ``Distillation``."""
         channels = self.backbone.channels[-1]
         student_channels = dict(
             vector=getattr(self.head, 'in_channels', channels),
@@ -128,13 +127,19 @@ class Distiller(ImageClassifier):
             raise ConfigError('Distiller: nothing is learned from the teacher; give losses.')
         built: dict[str, nn.Module] = {}
         for cfg in cfgs:
-            kind: Any = MODELS.get(cfg['type']) if isinstance(cfg['type'], str) else cfg['type']
-            name = kind.__name__.removesuffix('Distillation').lower()
-            if not issubclass(kind, DistillationLoss) or name in built:
+            loss_type: Any = (
+                MODELS.get(cfg['type']) if isinstance(cfg['type'], str) else cfg['type']
+            )
+            name = loss_type.__name__.removesuffix('Distillation').lower()
+            if not issubclass(loss_type, DistillationLoss) or name in built:
                 fault = 'twice' if name in built else 'which compares no outputs of two models'
-                raise ConfigError(f'Distiller: losses has {kind.__name__}, {fault}; leave it out.')
-            compared = check_pair(kind.__name__, kind.compares, student_channels, teacher_channels)
-            built[name] = MODELS.build(dict(cfg, type=kind), default_args=compared)
+                raise ConfigError(
+                    f'Distiller: losses has {loss_type.__name__}, {fault}; leave it out.'
+                )
+            compared = check_pair(
+                loss_type.__name__, loss_type.compares, student_channels, teacher_channels
+            )
+            built[name] = MODELS.build(dict(cfg, type=loss_type), default_args=compared)
         return built
 
     @property

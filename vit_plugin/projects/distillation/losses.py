@@ -179,9 +179,9 @@ class SimilarityDistillation(DistillationLoss):
         self.temperature, self.teacher_temperature = temperature, teacher_temperature
         self.project = self.projection()
         # Start from the same random vectors in all processes, so that their queues are equal.
-        random = torch.Generator().manual_seed(0)
-        first = torch.randn(length, teacher_channels, generator=random)
-        self.register_buffer('queue', F.normalize(first, dim=1))
+        generator = torch.Generator().manual_seed(0)
+        initial = torch.randn(length, teacher_channels, generator=generator)
+        self.register_buffer('queue', F.normalize(initial, dim=1))
 
     def compare(self, x: Tensor, target: Tensor) -> Tensor:
         x, target = (F.normalize(y, dim=1) for y in (self.project(x), target))
@@ -193,6 +193,7 @@ class SimilarityDistillation(DistillationLoss):
 
     @torch.no_grad()
     def _enqueue(self, vectors: Tensor) -> None:
+        """Put the vectors of all processes at the beginning of the queue, and drop the oldest."""
         vectors = torch.cat(all_gather(vectors.contiguous()))
         self.queue.copy_(torch.cat((vectors.to(self.queue.dtype), self.queue))[: len(self.queue)])
 

@@ -48,9 +48,9 @@ class Pixels(NamedTuple):
     """The normalization of a model's images.
 
     Attributes:
-        mean, std: of values from 0 to 255; None if the model takes the other one's images
-            unchanged.
-        rgb: whether the order of three channels is RGB; images are read in BGR.
+        mean, std: mean and standard deviation of values from 0 to 255. None if it is unknown: a
+            teacher then takes the student's images unchanged.
+        rgb: whether the order of three channels is RGB. Images are read in BGR.
     """
 
     mean: tuple[float, ...] | None
@@ -60,9 +60,10 @@ class Pixels(NamedTuple):
     @classmethod
     def of(cls, model: nn.Module) -> 'Pixels':
         """The normalization in a model's preprocessor."""
-        given = getattr(model, 'data_preprocessor', None)
-        mean, std = (getattr(given, name, None) for name in ('mean', 'std'))
-        rgb = getattr(given, 'to_rgb', getattr(given, '_channel_conversion', True))
+        preprocessor = getattr(model, 'data_preprocessor', None)
+        mean, std = (getattr(preprocessor, name, None) for name in ('mean', 'std'))
+        # MMPretrain's preprocessors have the first attribute, MMEngine's the second.
+        rgb = getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', True))
         if mean is None or std is None:
             return cls(None, None, rgb)
         return cls(tuple(mean.flatten().tolist()), tuple(std.flatten().tolist()), rgb)
@@ -74,32 +75,34 @@ class Teacher:
     It is not a module, so a run does not save, train or wrap it.
 
     Args:
-        cfg: see :class:`TeacherCfg`; its ``source`` alone; or the config of a model.
+        cfg: a :class:`TeacherCfg`, its ``source`` alone, or the config of a model.
 
     Attributes:
-        name: its source.
+        name: the source of the model.
         module: the module that computes the outputs. A run shards and compiles it like the student.
-        fingerprint: SHA-256 of its weights. A run resumes only with the same one.
+        fingerprint: SHA-256 of its weights. A run resumes only with the same weights.
 
     Raises:
         ConfigError: if the model cannot be found, read or built.
     """
 
     def __init__(self, cfg: str | TeacherCfg | Typed) -> None:
-        given: Any = dict(cfg) if isinstance(cfg, Mapping) and 'source' in cfg else dict(source=cfg)
-        source = given['source']
+        options: Any = (
+            dict(cfg) if isinstance(cfg, Mapping) and 'source' in cfg else dict(source=cfg)
+        )
+        source = options['source']
         if isinstance(source, Mapping):
-            self.name, loaded = str(source['type']), _built(source)
-        elif (name := timm_name(source)) and not given.get('arch'):
-            self.name, loaded = source, _of_timm(source, name)
+            self.name, loaded = str(source['type']), _build_model(source)
+        elif (name := timm_name(source)) and not options.get('arch'):
+            self.name, loaded = source, _load_timm(source, name)
         else:
             self.name = source
-            loaded = _loaded(source, given.get('arch'), given.get('config'))
+            loaded = _load_run(source, options.get('arch'), options.get('config'))
         self.model, self.pixels, size = loaded
-        size = given.get('img_size') or size
+        size = options.get('img_size') or size
         self.size: tuple[int, ...] = (size, size) if isinstance(size, int) else tuple(size or ())
         self.fingerprint = _fingerprint(self.model)
-        self.dtype = getattr(torch, given.get('dtype', 'float32'))
+        self.dtype = getattr(torch, options.get('dtype', 'float32'))
         self.module = OutputsOf(self.model).requires_grad_(False).eval().to(self.dtype)
         print_log(f'The teacher is {self.name}, SHA-256 {self.fingerprint[:16]}.', 'current')
 
@@ -108,29 +111,30 @@ class Teacher:
         """The outputs, in the dtype of the student's images (B, C, H, W).
 
         Args:
-            images: normalized for the student.
-            pixels: how they were normalized.
+            images: the images, normalized for the student.
+            pixels: the student's normalization.
         """
-        first = next(self.model.parameters())
-        if first.device != images.device and not isinstance(first, DTensor):
+        parameter = next(self.model.parameters())
+        # A sharded teacher (`DTensor`) is on its device already.
+        if parameter.device != images.device and not isinstance(parameter, DTensor):
             self.model.to(images.device)
         with torch.autocast(images.device.type, enabled=False):
-            outputs = self.module(self.seen(images, pixels).to(self.dtype))
+            outputs = self.module(self.preprocess(images, pixels).to(self.dtype))
         return Outputs(
             (), *(output if output is None else output.to(images.dtype) for output in outputs[1:])
         )
 
-    def seen(self, images: Tensor, pixels: Pixels) -> Tensor:
+    def preprocess(self, images: Tensor, pixels: Pixels) -> Tensor:
         """Convert a student's images to the teacher's normalization, order of channels and size."""
         if self.pixels.mean and self.pixels != pixels:
 
-            def values(numbers: tuple[float, ...] | None) -> Tensor:
+            def per_channel(numbers: tuple[float, ...] | None) -> Tensor:
                 return images.new_tensor(numbers or (1.0,)).view(-1, 1, 1)
 
-            images = images * values(pixels.std)
-            images = images + values(pixels.mean) if pixels.mean else images
+            images = images * per_channel(pixels.std)
+            images = images + per_channel(pixels.mean) if pixels.mean else images
             images = images.flip(1) if self.pixels.rgb != pixels.rgb else images
-            images = (images - values(self.pixels.mean)) / values(self.pixels.std)
+            images = (images - per_channel(self.pixels.mean)) / per_channel(self.pixels.std)
         if self.size not in ((), tuple(images.shape[2:])):
             images = F.interpolate(images, self.size, mode='bilinear', antialias=True)
         return images
@@ -150,7 +154,7 @@ class Teacher:
                 'teacher=dict(source=..., img_size=...), or another teacher.'
             ) from error
         return {
-            name: getattr(output, 'shape', (0, None))[1]
+            name: output.shape[1] if isinstance(output, Tensor) else None
             for name, output in outputs._asdict().items()
         }
 
@@ -158,42 +162,48 @@ class Teacher:
         return self  # it never changes, so averages of the student share it
 
 
-class FoundTeacher(NamedTuple):
-    """A teacher that was found and loaded."""
+class LoadedTeacher(NamedTuple):
+    """A model with its weights.
+
+    Attributes:
+        model: the model.
+        pixels: its normalization.
+        size: the size of its images, if it is known.
+    """
 
     model: nn.Module
     pixels: Pixels
     size: Size | None
 
 
-def _of_timm(source: str, name: str) -> FoundTeacher:
+def _load_timm(source: str, name: str) -> LoadedTeacher:
     """timm's own model with timm's weights."""
     weights, data_config = open_checkpoint(source).weights, data_config_of(source, source)
     model = build_timm(name)
     with as_config_error(f'Distiller: teacher {source}', (RuntimeError,)):
         model.load_state_dict(weights)
     mean, std = (tuple(255 * value for value in data_config[key]) for key in ('mean', 'std'))
-    return FoundTeacher(model, Pixels(mean, std), model.pretrained_cfg['input_size'][1:])
+    return LoadedTeacher(model, Pixels(mean, std), model.pretrained_cfg['input_size'][1:])
 
 
-def _built(cfg: Mapping[str, Any]) -> FoundTeacher:
+def _build_model(cfg: Mapping[str, Any]) -> LoadedTeacher:
     with as_config_error('Distiller: teacher'):
         model = MODELS.build(dict(cfg))
     if hasattr(model, 'init_weights'):
         model.init_weights()
-    return FoundTeacher(_core(model), Pixels.of(model), _native_size(model))
+    return LoadedTeacher(_core(model), Pixels.of(model), _native_size(model))
 
 
-def _loaded(source: str, arch: str | None, config: str | None) -> FoundTeacher:
+def _load_run(source: str, arch: str | None, config: str | None) -> LoadedTeacher:
     """Load a trained model.
 
-    Opening a checkpoint belongs to a higher layer, so it is imported late.
+    ``vit_plugin.load`` imports its module, which belongs to a higher layer, when it is called.
     """
     # A checkpoint with its own config is complete, and may lack a head.
     classify = bool(arch or config)
     trained = vit_plugin.load(source, config, arch, device='cpu', classify=classify)
     model = trained.model
-    return FoundTeacher(_core(model), Pixels.of(model), _native_size(model))
+    return LoadedTeacher(_core(model), Pixels.of(model), _native_size(model))
 
 
 def _core(model: nn.Module) -> nn.Module:

@@ -24,4 +24,5 @@ def _variant(width: int, mlp_ratio: int = 4) -> Arch:
     return Arch(width, EC_BLOCKS, width // EC_HEAD_DIMS, mlp_ratio * width, stem, arguments)
 
 
-T, T_PLUS, S, S_PLUS = _variant(192), _variant(256), _variant(384), _variant(384, 6)
+EC_VIT_T, EC_VIT_T_PLUS = _variant(192), _variant(256)
+EC_VIT_S, EC_VIT_S_PLUS = _variant(384), _variant(384, 6)

@@ -16,7 +16,7 @@ def _ecdet(facts: ModelFacts) -> Section:
 
 
 def _ecseg(facts: ModelFacts) -> Section:
-    """The same with masks, and other loss weights."""
+    """ECDet with ``ECSegHead``, which has its own default of ``loss_cls``."""
     model = _ecdet(facts)
     head = {name: value for name, value in model['bbox_head'].items() if name != 'loss_cls'}
     return dict(model, bbox_head=dict(head, type='vit_plugin.ECSegHead'))
@@ -27,8 +27,8 @@ ECDET = TaskModel(
     _ecdet,
     schedules=DETR_SCHEDULES,
     stretched=True,
-    saved=dict(backbone=dict(type='vit_plugin.ECViT')),
+    saved_entries=dict(backbone=dict(type='vit_plugin.ECViT')),
 )
 ECSEG = ECDET._replace(
-    title='an ECSeg', build=_ecseg, saved=dict(bbox_head=dict(type='vit_plugin.ECSegHead'))
+    title='an ECSeg', build=_ecseg, saved_entries=dict(bbox_head=dict(type='vit_plugin.ECSegHead'))
 )

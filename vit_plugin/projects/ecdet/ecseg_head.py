@@ -13,6 +13,7 @@ from vit_plugin.projects.detr_family.head_settings import Loss, Matching, make_m
 from vit_plugin.projects.detr_family.masked_head import MaskedHead
 from vit_plugin.registry import MODELS
 
+# From the registry, since a project imports no other but its family.
 Base: Any = object if TYPE_CHECKING else MODELS.get('vit_plugin.DFINEHead')
 ECSEG_MATCHING = make_matching(bbox=1.0, iou=1.0)
 
@@ -33,11 +34,11 @@ class ECSegHead(MaskedHead, Base):
         loss_cls, loss_bbox, loss_iou, train_cfg, **kwargs: see ``DFINEHead``.
 
     Raises:
-        ConfigError: if there are fewer blocks.
+        ConfigError: if the decoder has fewer layers than ``predicted_blocks``.
     """
 
     # Overrides attributes of MaskedHead, which describes them.
-    beyond = 'zeros'
+    padding_mode = 'zeros'
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class ECSegHead(MaskedHead, Base):
             )
 
     @property
-    def _refined(self) -> int:
+    def _num_refining_blocks(self) -> int:
         return self.predicted_blocks
 
     def forward(self, x: Sequence[Tensor], sizes: Any = None, noised: Any = None) -> Any:
@@ -78,23 +79,31 @@ class ECSegHead(MaskedHead, Base):
             return outputs
         _, *maps = self.masks.maps(x[0])
         pairs = zip(maps, outputs.features, strict=True)
-        places, rows = zip(*(self.masks.factors(*pair) for pair in pairs), strict=True)
-        return outputs._replace(places=torch.stack(places), rows=torch.stack(rows))
+        elements, queries = zip(*(self.masks.factors(*pair) for pair in pairs), strict=True)
+        return outputs._replace(
+            mask_elements=torch.stack(elements), mask_queries=torch.stack(queries)
+        )
 
-    def _layers_of(self, outputs: Any, part: slice) -> dict[str, InstanceData]:
-        """See the base class, with both factors of the masks."""
-        layers = super()._layers_of(outputs, part)
+    def _layers_of(self, outputs: Any, queries: slice) -> dict[str, InstanceData]:
+        """See the base class. Each layer also gets both factors of its masks."""
+        layers = super()._layers_of(outputs, queries)
+        last = len(outputs.mask_elements) - 1
         for i, layer in enumerate(layers.values()):
-            i = min(i, len(outputs.places) - 1)  # the first boxes come last
-            self._masked(layer, outputs.places[i], outputs.rows[i][:, part])
+            # The first boxes, which come last, have the last layer's masks.
+            mask_layer = min(i, last)
+            self._set_factors(
+                layer,
+                outputs.mask_elements[mask_layer],
+                outputs.mask_queries[mask_layer][:, queries],
+            )
         return layers
 
     def _layer_losses(
-        self, layer: InstanceData, objects: InstanceData, own: Any, joint: Any = None
+        self, layer: InstanceData, objects: InstanceData, for_classes: Any, for_boxes: Any = None
     ) -> dict[str, Tensor]:
-        """See the base class, with the losses of masks if the layer has masks."""
-        losses = super()._layer_losses(layer, objects, own, joint)
-        if 'places' not in layer:
+        """See the base class. Adds the losses of masks if the layer has masks."""
+        losses = super()._layer_losses(layer, objects, for_classes, for_boxes)
+        if 'mask_elements' not in layer:
             return losses
-        pairs = own.pairs.unbind()
-        return losses | self._mask_losses(layer, objects, pairs, own.images, own.total)
+        pairs, numbers = for_classes.pairs.unbind(), for_classes.images
+        return losses | self._mask_losses(layer, objects, pairs, numbers, for_classes.total)

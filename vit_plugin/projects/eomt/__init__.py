@@ -21,9 +21,9 @@ PROJECT = Project(
         'pmt_dinov3': 'vit_plugin.projects.eomt.eomt_names:PMT_DINOV3',
     },
     models={
-        ('instance', 'eomt'): 'vit_plugin.projects.eomt.eomt_model:INSTANCE',
-        ('panoptic', 'eomt'): 'vit_plugin.projects.eomt.eomt_model:INSTANCE',
-        ('segmentation', 'eomt'): 'vit_plugin.projects.eomt.eomt_model:SEMANTIC',
+        ('instance', 'eomt'): 'vit_plugin.projects.eomt.eomt_model:EOMT_MASK2FORMER',
+        ('panoptic', 'eomt'): 'vit_plugin.projects.eomt.eomt_model:EOMT_MASK2FORMER',
+        ('segmentation', 'eomt'): 'vit_plugin.projects.eomt.eomt_model:EOMT_SEMANTIC',
     },
     published={'EoMT': 'vit_plugin.projects.eomt.published_eomt:eomt'},
     offered={

@@ -30,11 +30,12 @@ class EoMT(VisionTransformer):
         **kwargs: see :class:`VisionTransformer`, without ``out_indices`` and ``out_type``.
 
     Raises:
-        ConfigError: if there are fewer blocks, if one of them has windows, or if an output is set.
+        ConfigError: if there are fewer than ``num_blocks`` blocks, if one of these has windows, or
+            if an output is set.
     """
 
     # Overrides attributes of VisionTransformer and LoadableBackbone, which describe them.
-    one_patch_size = True  # the size of a mask is a fraction of it
+    one_patch_size = True  # the stride of the masks is a fraction of the patch size
     channels = ()  # the outputs are classes and masks
     added_parts = ('queries',)
     added_classifiers = ('queries.class_head.',)
@@ -71,13 +72,12 @@ class EoMT(VisionTransformer):
     def forward(self, images: Tensor) -> tuple[Any, ...]:
         """Images (B, in_channels, H, W) -> pairs of class and mask logits.
 
-        Class logits are (B, Q, num_classes + 1), and mask logits (B, Q, H/4, W/4).
-
-        The last pair is the result. Pairs before it, each made before one of the last blocks, are
-        for the loss.
+        Class logits are (B, Q, num_classes + 1), and mask logits (B, Q, H/4, W/4) for patches of 16
+        pixels. The last pair is the result. The other pairs, each made before a block with queries,
+        are for the loss.
         """
         x, grid, _, rotations = self.begin(images)  # (B, prefix + h*w, C)
-        x = self.blocks.through(x, grid, 0, self.num_plain_blocks, rotations=rotations)
+        x = self.blocks.run_blocks(x, grid, 0, self.num_plain_blocks, rotations=rotations)
         return self.queries.decode(
             self.blocks, x, grid, self.num_plain_blocks, self.norm, rotations
         )

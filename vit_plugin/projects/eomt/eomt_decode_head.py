@@ -27,7 +27,7 @@ class EoMTDecodeHead(EoMTHead, Mask2FormerHead):
     Args:
         num_classes: number of classes.
         ignore_index: the label of ignored pixels.
-        align_corners: MMSegmentation's, of its sliding windows.
+        align_corners: MMSegmentation's option for its sliding windows.
         **kwargs: see :class:`EoMTHead`.
     """
 

@@ -61,7 +61,7 @@ class PointOptions(TypedDict, total=False):
         num_points: number of points of a mask. Default: 12544.
         oversample_ratio: factor by which more points are drawn, of which the most uncertain are
             kept. Default: 3.
-        importance_sample_ratio: share of the points chosen in this way. Default: 0.75.
+        importance_sample_ratio: fraction of the points chosen in this way. Default: 0.75.
     """
 
     num_points: PositiveInt
@@ -85,10 +85,9 @@ class FusionOptions(TypedDict, total=False):
 class EoMTHead(Mask2FormerHead):
     """Mask2Former's loss on every prediction of an EoMT (arXiv:2503.19108, Section 3.1).
 
-    See :class:`~vit_plugin.models.EoMT`.
-
-    It has no parameters. Loss, matching and masks are those of MMDetection's ``Mask2FormerHead``.
-    It is the ``panoptic_head`` of a ``Mask2Former`` detector.
+    The backbone is an :class:`~vit_plugin.models.EoMT`. The head has no parameters. Loss, matching
+    and masks are those of MMDetection's ``Mask2FormerHead``. It is the ``panoptic_head`` of a
+    ``Mask2Former`` detector.
 
     Args:
         num_things_classes: number of classes of countable objects.
@@ -121,8 +120,8 @@ class EoMTHead(Mask2FormerHead):
         for name, value in {**POINT_SAMPLING, **(train_cfg or {})}.items():
             setattr(self, name, value)
         costs = []
-        for name, (usual, loss, cost) in TERMS.items():
-            weight = {**(loss_weights or {})}.get(name, usual)
+        for name, (default_weight, loss, cost) in TERMS.items():
+            weight = {**(loss_weights or {})}.get(name, default_weight)
             costs.append(dict(cost, weight=weight))
             setattr(self, f'loss_{name}', MMDET_MODELS.build(dict(loss, loss_weight=weight)))
         self.class_weight = [1.0] * self.num_classes + [no_object_weight]
@@ -130,7 +129,7 @@ class EoMTHead(Mask2FormerHead):
         self.assigner, self.sampler = HungarianAssigner(costs), MaskPseudoSampler()
 
     def init_weights(self) -> None:
-        """There is nothing to initialize."""
+        """Do nothing: there are no parameters."""
 
     def forward(
         self, x: Sequence[Prediction], batch_data_samples: Any = None

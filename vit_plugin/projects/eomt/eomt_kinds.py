@@ -7,8 +7,8 @@ from vit_plugin.weights.encoder_kinds import DINOV3_BIASES, DINOV3_UNUSED
 from vit_plugin.weights.foreign_config import ConfigKind
 from vit_plugin.weights.transformers_config import (
     FOR_DROPOUT,
+    FOR_INITIALIZATION,
     FOR_LOSSES,
-    INITIAL,
     transformers_kind,
 )
 
@@ -32,9 +32,9 @@ _LOSSES = {
 }
 EOMT_KIND = transformers_kind(
     dict(_SHARED, mlp_ratio=4, use_swiglu_ffn=False),
-    {
+    unused={
         **_LOSSES,
-        INITIAL: 'initializer_range layerscale_value',
+        FOR_INITIALIZATION: 'initializer_range layerscale_value',
         FOR_DROPOUT: 'hidden_dropout_prob attention_dropout drop_path_rate',
     },
 )
@@ -47,10 +47,10 @@ EOMT_DINOV3_KIND = transformers_kind(
         use_gated_mlp=False,
         **DINOV3_BIASES,
     ),
-    {**_LOSSES, **DINOV3_UNUSED},
+    unused={**_LOSSES, **DINOV3_UNUSED},
     aliases=dict(rope_scaling='rope_parameters'),
 )
-# The entry `rope_parameters`.
-ROPE = ConfigKind(
+# The fields of the nested dict `rope_parameters`.
+ROPE_KIND = ConfigKind(
     defaults=dict(rope_type='default', rope_theta=None), aliases=dict(type='rope_type')
 )

@@ -4,27 +4,43 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ONE_RATE, ModelFacts, TaskModel
 
 
-def _backbone(facts: ModelFacts, least: int) -> Section:
-    """The backbone with queries in its last blocks, with the authors' numbers."""
+def _backbone(facts: ModelFacts, min_queries: int) -> Section:
+    """The backbone with queries, in as many of its last blocks as the authors have, at most half.
+
+    Args:
+        facts: facts about the data and the backbone.
+        min_queries: minimum number of queries.
+    """
     layers = facts.meta_backbone.num_layers
+    if layers <= 12:
+        num_blocks = 3
+    elif layers <= 24:
+        num_blocks = 4
+    else:
+        num_blocks = 5
     return dict(
         facts.arguments,
         type='vit_plugin.EoMT',
         num_classes=facts.classes,
-        num_queries=facts.queries('eomt', least),
-        num_blocks=min(max(layers // 2, 1), 3 + (layers > 12) + (layers > 24)),
+        num_queries=facts.queries('eomt', min_queries),
+        num_blocks=min(max(layers // 2, 1), num_blocks),
     )
 
 
-def instances(backbone: Section, **kinds: int) -> Section:
-    """Mask2Former of MMDetection with EoMT's loss, for the ``kinds`` of :class:`ModelFacts`."""
+def eomt_mask2former(backbone: Section, **class_counts: int) -> Section:
+    """Mask2Former of MMDetection with EoMT's head.
+
+    Args:
+        backbone: the config of an ``EoMT``.
+        **class_counts: see :attr:`ModelFacts.class_counts`.
+    """
     return dict(
         type='Mask2Former',
         backbone=backbone,
-        panoptic_head=dict(type='vit_plugin.EoMTHead', **kinds),
-        panoptic_fusion_head=dict(type='MaskFormerFusionHead', **kinds),
+        panoptic_head=dict(type='vit_plugin.EoMTHead', **class_counts),
+        panoptic_fusion_head=dict(type='MaskFormerFusionHead', **class_counts),
         test_cfg=dict(
-            panoptic_on=kinds['num_stuff_classes'] > 0,
+            panoptic_on=class_counts['num_stuff_classes'] > 0,
             semantic_on=False,
             instance_on=True,
             max_per_image=min(100, backbone['num_queries'] * backbone['num_classes']),
@@ -35,8 +51,8 @@ def instances(backbone: Section, **kinds: int) -> Section:
     )
 
 
-def _instance(facts: ModelFacts) -> Section:
-    model = instances(_backbone(facts, 200 if facts.is_wide else 40), **facts.class_counts)
+def _mask2former(facts: ModelFacts) -> Section:
+    model = eomt_mask2former(_backbone(facts, 200 if facts.is_wide else 40), **facts.class_counts)
     model['test_cfg'] |= facts.output_kinds
     return dict(model, train_cfg=dict(num_points=facts.mask_points))
 
@@ -47,11 +63,11 @@ def _semantic(facts: ModelFacts) -> Section:
     return dict(backbone=_backbone(facts, 100 if facts.is_wide else 20), decode_head=head)
 
 
-INSTANCE = TaskModel(
+EOMT_MASK2FORMER = TaskModel(
     'an EoMT',
-    _instance,
+    _mask2former,
     schedules=dict(fine_tuned=dict(ONE_RATE, rate=2e-4, clip=0.01)),
     imports=('vit_plugin.detection', 'mmdet.models'),  # for its losses
     hooks=(dict(type='vit_plugin.MaskAnnealingHook'),),
 )
-SEMANTIC = INSTANCE._replace(build=_semantic)
+EOMT_SEMANTIC = EOMT_MASK2FORMER._replace(build=_semantic)

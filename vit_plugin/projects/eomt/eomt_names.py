@@ -40,9 +40,9 @@ _DECODER = (
 )
 
 
-def _authors(name: str, *rules: Rule, **more: Any) -> Format:
+def _authors_format(name: str, *rules: Rule, **fields: Any) -> Format:
     """A format of the authors, with these rules and further fields."""
-    return Format(name, rules, prefixes=('network.', ''), ignored=_UNUSED, **more)
+    return Format(name, rules, prefixes=('network.', ''), ignored=_UNUSED, **fields)
 
 
 # EoMT on a timm model.
@@ -50,8 +50,10 @@ _IN_TIMM = tuple(
     Rule(f'encoder.backbone.{name}', name)
     for name in (*TOKENS, *LAYER_NAMES, 'patch_embed.backbone.{rest}')
 )
-EOMT = _authors('eomt', *_IN_TIMM, *_queries(), known_numerics=(KnownNumerics(GELU | EPS_1E_6),))
-PMT_AUTHORS = _authors('pmt', *_IN_TIMM, *_DECODER, has_backbone=False)
+EOMT = _authors_format(
+    'eomt', *_IN_TIMM, *_queries(), known_numerics=(KnownNumerics(GELU | EPS_1E_6),)
+)
+PMT_AUTHORS = _authors_format('pmt', *_IN_TIMM, *_DECODER, has_backbone=False)
 
 _DINOV3 = dinov3(
     'encoder.backbone.(blocks|layer).{i}',
@@ -59,10 +61,10 @@ _DINOV3 = dinov3(
     'encoder.backbone.norm',
 )
 # EoMT on DINOv3. Its files store the difference to DINOv3's weights.
-EOMT_DINOV3 = _authors(
+EOMT_DINOV3 = _authors_format(
     'eomt_dinov3', *_DINOV3, *_queries(), known_numerics=(KnownNumerics(EPS_1E_5),)
 )
-PMT_DINOV3 = _authors('pmt_dinov3', *_DINOV3, *_DECODER, has_backbone=False)
+PMT_DINOV3 = _authors_format('pmt_dinov3', *_DINOV3, *_DECODER, has_backbone=False)
 
 _HF = (
     Rule('query.weight', 'queries.q.weight'),

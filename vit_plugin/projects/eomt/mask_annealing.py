@@ -21,21 +21,21 @@ Fractions = Annotated[Sequence[Fraction], Field(min_length=1)]
 class MaskAnnealingHook(Hook):
     """Anneals away the masks of an :class:`~vit_plugin.models.EoMT` (arXiv:2503.19108).
 
-    The probability that a query is masked is 1 until ``begin``, then (1 - progress) ** ``power``,
-    and 0 from ``end`` on, for each block with queries. It depends only on the iteration, so that a
+    For each block with queries, the probability that a query is masked is 1 until ``begin``, then
+    (1 - progress) ** ``power``, and 0 from ``end`` on. It depends only on the iteration, so that a
     resumed run is the same.
 
     Args:
         begin: where the annealing of each block begins, as a fraction of the run. Default: one
-            block after the other, in equal parts that begin and end with one without annealing, as
-            the authors train on DINOv2.
-        end: where it ends.
-        power: see above.
+            block after the other, in equal intervals, with one more interval before the first block
+            and after the last, as the authors train on DINOv2.
+        end: where the annealing of each block ends, as a fraction of the run.
+        power: exponent of the decrease.
 
     Raises:
         ConfigError: if only one of ``begin`` and ``end`` is given, if an interval ends before it
-            begins, or if their length is not the number of blocks. In a run, if the model has no
-            masked queries.
+            begins, or if their length is not the number of blocks with queries. In a run, if the
+            model has no masked queries.
     """
 
     priority = 'ABOVE_NORMAL'  # before EMAHook, which copies buffers
@@ -54,39 +54,39 @@ class MaskAnnealingHook(Hook):
         self.begin, self.end, self.power = begin, end, power
 
     def probs(self, number: int, position: float) -> list[float]:
-        """The probabilities for the blocks at a position in the run, from 0 to 1."""
-        parts = (
+        """The probabilities for ``number`` blocks at a position in the run, from 0 to 1."""
+        intervals = (
             zip(self.begin, self.end, strict=True)
             if self.begin and self.end
             else pairwise(i / (number + 2) for i in range(1, number + 2))
         )
         return [
             (1 - min(max((position - first) / (last - first), 0.0), 1.0)) ** self.power
-            for first, last in parts
+            for first, last in intervals
         ]
 
     def before_train(self, runner: Runner) -> None:
         self._queries = [
             module for module in runner.model.modules() if isinstance(module, MaskQueries)
         ]
-        numbers = {len(queries.attn_mask_probs) for queries in self._queries}
-        if not numbers:
+        block_counts = {len(queries.attn_mask_probs) for queries in self._queries}
+        if not block_counts:
             raise ConfigError(
                 'MaskAnnealingHook: the model has no queries with masks, as an EoMT has; leave '
                 'the hook out of custom_hooks.'
             )
-        if self.begin and {len(self.begin)} != numbers:
+        if self.begin and {len(self.begin)} != block_counts:
             raise ConfigError(
-                f'MaskAnnealingHook: begin has {len(self.begin)} fractions for {min(numbers)} '
+                f'MaskAnnealingHook: begin has {len(self.begin)} fractions for {min(block_counts)} '
                 'blocks with queries; give one for each.'
             )
-        self._set(runner.iter / runner.max_iters)
+        self._set_probs(runner.iter / runner.max_iters)
 
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
-        self._set((runner.iter + 1) / runner.max_iters)
+        self._set_probs((runner.iter + 1) / runner.max_iters)
 
-    def _set(self, position: float) -> None:
+    def _set_probs(self, position: float) -> None:
         for queries in self._queries:
             queries.set_probs(self.probs(len(queries.attn_mask_probs), position))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from vit_plugin.models.layers.block_cfg import Grid
 from vit_plugin.models.layers.encoder import Encoder
 
-Prediction = tuple[Tensor, Tensor]
+Prediction = tuple[Tensor, Tensor]  # logits of the classes and of the masks
 
 
 class UpscaleBlock(nn.Sequential):
@@ -58,7 +58,7 @@ class MaskQueries(nn.Module):
         blocks = (UpscaleBlock(embed_dims) for _ in range(doublings(stride)))
         self.upscale = nn.Sequential(*blocks)
         self.register_buffer('attn_mask_probs', torch.empty(num_blocks))
-        self.register_load_state_dict_pre_hook(_see_probs)
+        self.register_load_state_dict_pre_hook(_read_probs)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -90,9 +90,9 @@ class MaskQueries(nn.Module):
         norm: Callable[[Tensor], Tensor],
         rotations: Sequence[Tensor | None],
     ) -> tuple[Prediction, ...]:
-        """Run the blocks from ``start`` on with the queries first; return all predictions in order.
+        """Run the blocks from ``start`` on, with the queries in front of the tokens.
 
-        The final prediction is the last.
+        Returns all predictions in order; the last is the final one.
 
         Args:
             blocks: the encoder.
@@ -103,22 +103,22 @@ class MaskQueries(nn.Module):
             rotations: see :meth:`Encoder.forward`. Queries are not rotated.
         """
         x = torch.cat((self.q.weight[None].expand(x.shape[0], -1, -1), x), dim=1)  # (B, Q + N, C)
-        before = []
+        predictions = []
         for i in range(start, len(blocks)):
             mask = None
             if self.training or self.masked_in_eval:
-                before.append(self(norm(x), grid))
-                mask = self.attention_mask(
-                    before[-1][1], grid, x.shape[1], self.attn_mask_probs[i - start]
-                )
-            x = blocks.through(x, grid, i, i + 1, rotations=rotations, mask=mask)
-        return *before, self(norm(x), grid)
+                predictions.append(self(norm(x), grid))
+                _, masks = predictions[-1]
+                mask = self.attention_mask(masks, grid, x.shape[1], self.attn_mask_probs[i - start])
+            x = blocks.run_blocks(x, grid, i, i + 1, rotations=rotations, mask=mask)
+        return *predictions, self(norm(x), grid)
 
     @torch.no_grad()
     def attention_mask(self, masks: Tensor, grid: Grid, num_tokens: int, prob: Tensor) -> Tensor:
         """The attention mask (B, 1, Q, Q + N) of the queries.
 
-        A query attends to the patches of its mask and to all other tokens.
+        A query attends to the patches of its mask and to all tokens that are not patches. With
+        probability 1 - ``prob``, it attends to all patches.
         """
         inside = F.interpolate(masks, grid, mode='bilinear').flatten(2) > 0  # (B, Q, h*w)
         unmasked = torch.rand(inside.shape[:2], device=inside.device) >= prob
@@ -127,11 +127,11 @@ class MaskQueries(nn.Module):
 
 
 def doublings(stride: int) -> int:
-    """The number of upscaling blocks for patches of this many pixels."""
+    """The number of upscaling blocks for patches of this many pixels: 2 for 16 to 31 pixels."""
     return max(1, stride.bit_length() - 3)
 
 
-def _see_probs(queries: MaskQueries, state: dict[str, Any], prefix: str, *_: Any) -> None:
+def _read_probs(queries: MaskQueries, state: dict[str, Any], prefix: str, *_: Any) -> None:
     """``load_state_dict`` hook: read the buffer once, since a graph must not depend on it."""
     probs = state.get(f'{prefix}attn_mask_probs')
     if probs is not None:

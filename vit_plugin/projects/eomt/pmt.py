@@ -37,13 +37,16 @@ class Lateral(nn.Module):
         nn.init.ones_(self.scaler)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Tokens (B, N, C) -> the same."""
+        """Tokens (B, N, C) -> tokens (B, N, C)."""
         x = self.bn(x.mT[..., None])[..., 0].mT
         return (x + self.projection(x)) * self.scaler
 
 
 class Decoder(nn.Module):
-    """Decoder of a :class:`PMT`: transformer blocks on the sum of several depths."""
+    """Decoder of a :class:`PMT`: transformer blocks on the sum of several depths.
+
+    Only holds the modules; :meth:`PMT.forward` runs them.
+    """
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class PMT(VisionTransformer):
     """
 
     # Overrides attributes of VisionTransformer and LoadableBackbone, which describe them.
-    one_patch_size = True  # the size of a mask is a fraction of it
+    one_patch_size = True  # the stride of the masks is a fraction of the patch size
     channels = ()  # the outputs are classes and masks
     added_parts = ('queries', 'decoder')
     added_classifiers = ('queries.class_head.',)
@@ -117,10 +120,10 @@ class PMT(VisionTransformer):
                 'PMT: out_type is not an option, since the outputs are classes and masks; '
                 'leave it out.'
             )
-        number = parse_arch(kwargs.get('arch', 'B/16')).num_layers
-        groups = sorted({max(i * number // 4, 1) - 1 for i in range(1, 5)})
+        num_layers = parse_arch(kwargs.get('arch', 'B/16')).num_layers
+        last_of_quarters = sorted({max(i * num_layers // 4, 1) - 1 for i in range(1, 5)})
         super().__init__(
-            **{'frozen_stages': 'all', 'out_indices': groups, **kwargs}, out_type='raw'
+            **{'frozen_stages': 'all', 'out_indices': last_of_quarters, **kwargs}, out_type='raw'
         )
         self.decoder = Decoder(
             self, num_blocks, feedforward_channels or 4 * self.embed_dims, norm_cfg
@@ -134,12 +137,16 @@ class PMT(VisionTransformer):
 
         See :class:`~vit_plugin.models.EoMT`.
         """
-        (depths, grid), decoder = self.features(images), self.decoder
+        depths, grid = self.features(images)
+        decoder = self.decoder
         x = torch.stack(
             [lateral(depth) for lateral, depth in zip(decoder.laterals, depths, strict=True)]
         ).sum(0)
         rotations = decoder.rope(grid, x)
-        return self.queries.decode(decoder.blocks, x, grid, 0, decoder.norm, rotations)
+        # The queries enter at the first block.
+        return self.queries.decode(
+            decoder.blocks, x, grid, start=0, norm=decoder.norm, rotations=rotations
+        )
 
     def parts_to_shard(self) -> list[nn.Module]:
         """The modules that sharding gathers one at a time, with the decoder's blocks."""

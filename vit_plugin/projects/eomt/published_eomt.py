@@ -6,12 +6,12 @@ from vit_plugin.arguments.fields import Positive, PositiveInt, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import needed_class
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.published import DEFAULT_NAME, Published
+from vit_plugin.weights.published import DEFAULT_CLASS_PREFIX, Published
 from vit_plugin.weights.published_encoder import dinov3_rotary, encoder_section
 from vit_plugin.weights.published_settings import detector_settings, segmentor_settings
 
-from .eomt_kinds import EOMT_DINOV3_KIND, EOMT_KIND, ROPE
-from .eomt_model import instances
+from .eomt_kinds import EOMT_DINOV3_KIND, EOMT_KIND, ROPE_KIND
+from .eomt_model import eomt_mask2former
 from .mask_queries import doublings
 
 KNOWN_CLASSES = {
@@ -19,13 +19,14 @@ KNOWN_CLASSES = {
     133: 'mmdet.datasets.coco_panoptic:CocoPanopticDataset',
     150: 'mmseg.datasets.ade:ADE20KDataset',
 }
-SCENES, THINGS = 133, 80  # number of COCO's panoptic classes, and of things among them
+# The classes of COCO's panoptic task, and of things among them.
+NUM_COCO_CLASSES, NUM_COCO_THINGS = 133, 80
 
 
 def eomt(published: Published) -> tuple[Section, list[str]] | None:
     """The config of an EoMT and its classes. None if it is another model.
 
-    The preprocessor tells the task: it splits images into squares for semantic segmentation, and
+    The preprocessor shows the task: it splits images into squares for semantic segmentation, and
     pads them otherwise.
 
     Raises:
@@ -34,10 +35,10 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
     if published.kind not in ('eomt', 'eomt_dinov3'):
         return None
     rows = published.shape('class_predictor.weight')[0] - 1  # the last row is "no object"
-    classes = _classes(published.names, rows)
-    has_table = published.kind == 'eomt'
-    name = f'Eomt{"" if has_table else "Dinov3"}ForUniversalSegmentation'
-    config = published.described_by(EOMT_KIND if has_table else EOMT_DINOV3_KIND, name)
+    classes = _class_names(published.names, rows)
+    has_position_table = published.kind == 'eomt'
+    name = f'Eomt{"" if has_position_table else "Dinov3"}ForUniversalSegmentation'
+    config = published.described_by(EOMT_KIND if has_position_table else EOMT_DINOV3_KIND, name)
     if config is None:
         return None
     backbone = _backbone(published, config, rows)
@@ -48,31 +49,33 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
             type='EncoderDecoder',
             backbone=backbone,
             decode_head=dict(type='vit_plugin.EoMTDecodeHead', num_classes=rows),
+            # Sliding-window inference, with windows that overlap by a third.
             test_cfg=dict(mode='slide', crop_size=(side, side), stride=(2 * side // 3,) * 2),
         )
         return segmentor_settings(model, classes, **pixels), classes
-    things = min(rows, THINGS)
-    if rows not in (things, SCENES):
+    things = min(rows, NUM_COCO_THINGS)
+    if rows not in (things, NUM_COCO_CLASSES):
         raise ConfigError(
             f'its config does not say which of its {rows} classes are things; give one with '
             "COCO's classes, or one for semantic masks"
         )
-    model = instances(backbone, num_things_classes=things, num_stuff_classes=rows - things)
-    return detector_settings(model, classes, padded=side, masks=things == rows, **pixels), classes
+    model = eomt_mask2former(backbone, num_things_classes=things, num_stuff_classes=rows - things)
+    settings = detector_settings(model, classes, pad_divisor=side, masks=things == rows, **pixels)
+    return settings, classes
 
 
 def _backbone(published: Published, config: ForeignConfig, rows: int) -> Section:
     """The transformer with its queries."""
     config.get('image_size', PositiveInt)  # transformers only takes squares
-    config.only('hidden_act', 'gelu', 'gelu_python')  # also the activation of the mask head
+    config.require('hidden_act', 'gelu', 'gelu_python')  # also the activation of the mask head
     queries, blocks = (published.shape(name)[0] for name in ('query.weight', 'attn_mask_probs'))
     backbone = encoder_section(published, config)
-    config.agree(
+    config.check_agreement(
         num_queries=queries,
         num_blocks=blocks,
         num_upscale_blocks=published.count('upscale_block.block.'),
     )
-    config.only('num_upscale_blocks', doublings(backbone['arch']['patch_size']))
+    config.require('num_upscale_blocks', doublings(backbone['arch']['patch_size']))
     # The table is for a single size. The authors' code resamples it as timm does.
     table = dict(prefix_rows=False, interpolate_mode='bicubic')
     return dict(
@@ -87,21 +90,20 @@ def _backbone(published: Published, config: ForeignConfig, rows: int) -> Section
 
 def _rotary(config: ForeignConfig) -> Section:
     """The rotary positions, from ``rope_parameters`` or the entry of files before 5.0."""
-    rope = config.part('rope_parameters', {'': ROPE}, {})
+    rope = config.part('rope_parameters', {'': ROPE_KIND}, {})
     if rope.get('rope_theta', Positive | None) is None:
         return dinov3_rotary(config)
     config.ignore('rope_theta')
     return dinov3_rotary(rope)
 
 
-def _classes(names: dict[int, str], rows: int) -> list[str]:
+def _class_names(names: dict[int, str], rows: int) -> list[str]:
     """The class names in the file, else those of a data set with as many classes (logged)."""
-    known = all(name.startswith(DEFAULT_NAME) for name in names.values()) and KNOWN_CLASSES.get(
-        rows
-    )
-    if known:
+    is_default = all(name.startswith(DEFAULT_CLASS_PREFIX) for name in names.values())
+    data_set = KNOWN_CLASSES.get(rows)
+    if is_default and data_set:
         print_log(
-            f'The file names no classes; its {rows} are taken as those of {known}.', 'current'
+            f'The file names no classes; its {rows} are taken as those of {data_set}.', 'current'
         )
-        return list(needed_class('the names of classes', known).METAINFO['classes'])
+        return list(needed_class('the names of classes', data_set).METAINFO['classes'])
     return [names.get(i, f'class {i}') for i in range(rows)]

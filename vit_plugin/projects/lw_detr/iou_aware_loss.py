@@ -16,10 +16,11 @@ with needed_by('IoUAwareBCELoss'):
 
 @MODELS.register_module()
 class IoUAwareBCELoss(QualityFocalLoss):
-    """The IoU-aware classification loss of LW-DETR (arXiv:2406.03459; from arXiv:2304.07527).
+    """The IoU-aware loss of LW-DETR (arXiv:2406.03459), after Align-DETR's (arXiv:2304.07527).
 
-    With the score s of a matched class, the overlap u of its box and t = max(s^alpha u^(1 - alpha),
-    0.01), its loss is -t log s - (1 - t) log(1 - s). For any other class it is -s^gamma log(1 - s).
+    With the score s of a matched class, the overlap (IoU) u of its box and
+    t = max(s^alpha u^(1 - alpha), 0.01), its loss is -t log s - (1 - t) log(1 - s). For any other
+    class it is -s^gamma log(1 - s).
 
     Args:
         alpha, gamma: see the formulas.
@@ -41,7 +42,7 @@ class IoUAwareBCELoss(QualityFocalLoss):
     ) -> Tensor:
         """Logits (N, C), classes (N,) and overlaps (N,) -> the sum divided by ``avg_factor``.
 
-        Class C is not an object.
+        Class C stands for no object.
         """
         labels, overlaps = target
         scores = pred.sigmoid()

@@ -9,7 +9,7 @@ from typing import Any
 
 from vit_plugin.weights.formats.hugging_face import HF_DINOV2
 from vit_plugin.weights.formats.plain_block import plain_block
-from vit_plugin.weights.rules import ROW_MORE, Format, Rule, Transform, pair, separate_qkv
+from vit_plugin.weights.rules import CLASS_TOKEN_ROW, Format, Rule, Transform, pair, separate_qkv
 from vit_plugin.weights.traits import EPS_1E_6, GELU, KnownNumerics
 
 # The decoder: names in files of RF-DETR, names in transformers' modules, and ours.
@@ -83,12 +83,16 @@ _DECODER: tuple[Any, ...] = (
 )
 
 
-def _decoder(of_files: bool) -> tuple[Rule, ...]:
-    """Rules of the decoder, which read names of files and modules but write only one of the two."""
+def _decoder(writes_file_names: bool) -> tuple[Rule, ...]:
+    """Rules of the decoder. They read both columns of names, and write one of them.
+
+    Args:
+        writes_file_names: whether the names in files are written, instead of those of modules.
+    """
     return tuple(
         Rule(theirs, f'bbox_head.{ours}', written=is_written)
         for file, module, ours in _DECODER
-        for theirs, is_written in ((file, of_files), (module, not of_files))
+        for theirs, is_written in ((file, writes_file_names), (module, not writes_file_names))
     )
 
 
@@ -108,11 +112,11 @@ _SCALE = 'model.backbone.projector.scale_layers.{i}'
 HF_LW_DETR = Format(
     'hf_lw_detr',
     (
-        # RF-DETR's position table has a row for a class token, LW-DETR's does not.
+        # The file's position table has a row for a class token, which the model does not have.
         Rule(
             'embeddings.position_embeddings',
             'pos_embed',
-            Transform(lambda x: x[:, 1:], ROW_MORE.backward),
+            Transform(lambda x: x[:, 1:], CLASS_TOKEN_ROW.backward),
         ),
         *pair('embeddings.projection.', 'patch_embed.proj'),
         *plain_block(
@@ -149,7 +153,7 @@ HF_LW_DETR = Format(
             'neck.levels.{i}.c2f.{rest}',
         ),
         *pair(f'{_SCALE}.layer_norm.', 'neck.levels.{i}.norm'),
-        *_decoder(of_files=False),
+        *_decoder(writes_file_names=False),
     ),
     prefixes=('model.backbone.backbone.',),
     outside=_OUTSIDE,
@@ -184,7 +188,7 @@ HF_RF_DETR = Format(
     'hf_rf_detr',
     (
         *HF_DINOV2.rules,
-        # Files may have several levels, modules one.
+        # Files may have several levels; transformers' modules have one.
         *_projector(
             'backbone.0.projector.stages.{i}.0',
             'backbone.0.projector.stages.{i}.1',
@@ -206,7 +210,7 @@ HF_RF_DETR = Format(
             'backbone.0.projector.stages_sampling.{i}.{j}.0.{rest}',
             'neck.levels.{i}.resize.{j}.0.{rest}',
         ),
-        *_decoder(of_files=True),
+        *_decoder(writes_file_names=True),
     ),
     prefixes=('backbone.0.encoder.encoder.', 'model.backbone.backbone.'),
     outside=_OUTSIDE,

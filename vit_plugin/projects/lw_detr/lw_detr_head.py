@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from vit_plugin.arguments.fields import Depth, InitConfig, PositiveInt, Section
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
-from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory, Sizes, apply_deltas
+from vit_plugin.projects.detr_family.decoder_memory import EDGE, DecoderMemory, Sizes, apply_deltas
 from vit_plugin.projects.detr_family.head_settings import MATCHING, Loss, Matching
 from vit_plugin.registry import MODELS
 
@@ -35,8 +35,8 @@ class LWDETRHead(GroupedDETRHead):
 
     Args:
         num_classes: number of classes.
-        num_queries: queries of a group, the most objects in an image.
-        num_groups: groups in training.
+        num_queries: queries of a group, and so the maximum number of objects in an image.
+        num_groups: number of groups in training.
         num_levels: number of maps.
         embed_dims: channels of the maps.
         unused_rows: rows of the classification layers that are not a class, as in published
@@ -48,9 +48,9 @@ class LWDETRHead(GroupedDETRHead):
             every layer.
         train_cfg: MMDetection's, with a ``HungarianAssigner`` of queries to objects. Default:
             LW-DETR's costs.
-        test_cfg: ``max_per_img``, the most boxes of an image. ``num_queries`` and ``num_layers``
-            make predictions faster with fewer of both; no training is needed. A detector gives its
-            own ``test_cfg`` here.
+        test_cfg: ``max_per_img``, the maximum number of boxes per image. ``num_queries`` and
+            ``num_layers`` make predictions faster with fewer of both; no training is needed. The
+            detector passes its own ``test_cfg``.
         init_cfg: MMEngine's initialization config.
 
     Raises:
@@ -78,8 +78,8 @@ class LWDETRHead(GroupedDETRHead):
         test_cfg: QueryTest | None = None,
         init_cfg: InitConfig = None,
     ) -> None:
-        layer: Section = dict(decoder or {})
-        num_layers = layer.pop('num_layers', 3)
+        layer_options: Section = dict(decoder or {})
+        num_layers = layer_options.pop('num_layers', 3)
         super().__init__(
             num_groups,
             num_classes,
@@ -95,9 +95,9 @@ class LWDETRHead(GroupedDETRHead):
         self.empty_proposals = empty_proposals
         rows = class_rows('LWDETRHead', self.cls_out_channels, unused_rows)
         self.register_buffer('class_rows', rows, persistent=False)
-        self._build_layers(len(rows) + len(unused_rows), num_layers, **layer)
+        self._build_layers(len(rows) + len(unused_rows), num_layers, **layer_options)
 
-    def _build_layers(self, rows: int, num_layers: int, **layer: Any) -> None:
+    def _build_layers(self, rows: int, num_layers: int, **layer_options: Any) -> None:
         """Build the queries, the proposal layers of each group, and the decoder."""
         dims, groups = self.embed_dims, range(self.num_groups)
         queries = self.num_groups * self.num_queries
@@ -107,7 +107,7 @@ class LWDETRHead(GroupedDETRHead):
         self.proposal_cls = nn.ModuleList(nn.Linear(dims, rows) for _ in groups)
         self.proposal_reg = nn.ModuleList(MLP(dims, dims, 4, 3) for _ in groups)
         self.layers = nn.ModuleList(
-            DecoderLayer(dims, self.num_levels, **layer) for _ in range(num_layers)
+            DecoderLayer(dims, self.num_levels, **layer_options) for _ in range(num_layers)
         )
         self.norm = nn.LayerNorm(dims)
         self.position = MLP(2 * dims, dims, dims, 2)
@@ -140,7 +140,7 @@ class LWDETRHead(GroupedDETRHead):
             size, as fractions of the image. Q counts all groups.
         """
         number, memory = self._num_queries(x), DecoderMemory.of(x, sizes)
-        inside = ((memory.anchors > 0.01) & (memory.anchors < 0.99)).all(-1)
+        inside = ((memory.anchors > EDGE) & (memory.anchors < 1 - EDGE)).all(-1)
         valid = (inside & ~memory.padding)[..., None]  # (B, N, 1)
         candidates = memory.elements * valid, memory.anchors * valid, valid
         best = [self._propose(group, number, *candidates) for group in range(num_groups)]
@@ -150,17 +150,17 @@ class LWDETRHead(GroupedDETRHead):
             for table in (self.content, self.reference)
         )
         references = apply_deltas(proposals.detach(), shifts)
-        hidden = self._decode(content, references, memory, num_groups)
+        decoded = self._decode(content, references, memory, num_groups)
         return (
-            self._of_classes(self.fc_cls(hidden)),
-            apply_deltas(references, self.fc_reg(hidden)),
-            self._of_classes(logits),
+            self._class_logits(self.fc_cls(decoded)),
+            apply_deltas(references, self.fc_reg(decoded)),
+            self._class_logits(logits),
             proposals,
-            hidden,
+            decoded,
             features,
         )
 
-    def _of_classes(self, logits: Tensor) -> Tensor:
+    def _class_logits(self, logits: Tensor) -> Tensor:
         """Logits without the unused rows."""
         if logits.shape[-1] == len(self.class_rows):
             return logits
@@ -190,7 +190,7 @@ class LWDETRHead(GroupedDETRHead):
     def _propose(
         self, group: int, number: int, elements: Tensor, anchors: Tensor, valid: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits, boxes and features of a group's best proposals."""
+        """Logits, boxes and features of a group's best proposals, ``number`` of them."""
         features = self.proposal_norm[group](self.proposal_fc[group](elements))
         logits = self.proposal_cls[group](features)
         scores = logits.max(-1).values  # (B, N)

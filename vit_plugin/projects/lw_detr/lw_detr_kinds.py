@@ -4,11 +4,11 @@
 """
 
 from vit_plugin.weights.transformers_config import (
+    BACKBONE_UNUSED,
     FOR_DROPOUT,
+    FOR_INITIALIZATION,
     FOR_LOSSES,
-    INITIAL,
     NAMED_BACKBONE,
-    OF_BACKBONE,
     STAGE_FIELDS,
     transformers_kind,
 )
@@ -34,15 +34,15 @@ LW_DETR_KIND = transformers_kind(
         num_feature_levels=None,  # derived from the scales
         **NAMED_BACKBONE,
     ),
-    {
-        **OF_BACKBONE,
-        INITIAL: 'init_std',
+    unused={
+        **BACKBONE_UNUSED,
+        FOR_INITIALIZATION: 'init_std',
         FOR_DROPOUT: 'dropout attention_dropout activation_dropout',
         FOR_LOSSES: 'class_cost bbox_cost giou_cost class_loss_coefficient mask_loss_coefficient '
         'dice_loss_coefficient bbox_loss_coefficient giou_loss_coefficient eos_coefficient '
         'focal_alpha auxiliary_loss',
         'how a GPU computes the same': 'disable_custom_kernels',
-        'what follows from others, which no code reads': 'projector_in_channels '
+        'values that follow from other fields, and that no code reads': 'projector_in_channels '
         'projector_out_channels',
     },
 )
@@ -65,9 +65,9 @@ LW_DETR_VIT_KIND = transformers_kind(
         num_windows_side=None,  # derived: the square root of num_windows
         **STAGE_FIELDS,
     ),
-    {INITIAL: 'initializer_range cae_init_values', FOR_DROPOUT: 'dropout_prob'},
+    unused={FOR_INITIALIZATION: 'initializer_range cae_init_values', FOR_DROPOUT: 'dropout_prob'},
 )
-# The default backbone of a config.
+# The default `backbone_config`: what differs from LW_DETR_VIT_KIND.
 TINY_VIT = dict(
     image_size=1024,
     hidden_size=192,

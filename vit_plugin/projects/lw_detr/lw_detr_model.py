@@ -9,11 +9,11 @@ from ..detr_family.query_maps import query_maps
 
 def _lw_detr(facts: ModelFacts) -> Section:
     """Three maps of a pyramid, as in the recipe for BCCD, or one of four depths of a ViT."""
-    wide, width = facts.is_wide, facts.channels
+    is_wide, width = facts.is_wide, facts.channels
     backbone, neck, strides = query_maps(facts, width)
-    queries = facts.queries('lw-detr', 300 if wide else 60, strides)
+    queries = facts.queries('lw-detr', 300 if is_wide else 60, strides)
     decoder = dict(num_points=2)
-    if not wide:
+    if not is_wide:
         decoder |= dict(num_layers=2, num_heads=4, num_cross_heads=8, feedforward_channels=384)
     return dict(
         type='SingleStageDetector',
@@ -23,7 +23,7 @@ def _lw_detr(facts: ModelFacts) -> Section:
             type='vit_plugin.LWDETRHead',
             num_classes=facts.classes,
             num_queries=queries,
-            num_groups=13 if wide else 4,
+            num_groups=13 if is_wide else 4,
             num_levels=len(strides),
             embed_dims=width,
             decoder=decoder,
@@ -36,6 +36,6 @@ LW_DETR = TaskModel(
     'an LW-DETR',
     _lw_detr,
     schedules=dict(small=dict(rate=2e-3), fine_tuned=DETR_SCHEDULES['fine_tuned']),
-    saved=dict(backbone=dict(type='vit_plugin.VisionTransformer')),
-    wraps=True,
+    saved_entries=dict(backbone=dict(type='vit_plugin.VisionTransformer')),
+    allows_wrapped=True,
 )

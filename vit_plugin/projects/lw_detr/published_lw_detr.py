@@ -36,12 +36,14 @@ def lw_detr(published: Published) -> tuple[Section, list[str]] | None:
     scales = [*config.get('projector_scale_factors', Sequence[float])]
     if not {*scales} <= {*MAP_SCALES} or len(scales) != published.count('neck.levels.'):
         levels = published.count('neck.levels.')
-        raise config.refuse('projector_scale_factors', why=f'where {levels} of {MAP_SCALES} belong')
+        raise config.unsupported(
+            'projector_scale_factors', why=f'where {levels} of {MAP_SCALES} belong'
+        )
     rows, dims = published.shape('class_embed.weight')
     classes = DetectorClasses(rows, stated_names(published))
     decoder, queries = _decoder(published, config, dims, len(scales))
     blocks = published.count('neck.levels.0.c2f.bottlenecks.')
-    config.agree(d_model=dims, c2f_num_blocks=blocks, num_feature_levels=len(scales))
+    config.check_agreement(d_model=dims, c2f_num_blocks=blocks, num_feature_levels=len(scales))
     model = dict(
         type='SingleStageDetector',
         backbone=backbone,
@@ -78,16 +80,16 @@ def _decoder(
     )
     for name in ('decoder_self_attention_heads', 'decoder_cross_attention_heads'):
         if dims % config[name]:
-            raise config.refuse(name, why=f'which must divide {dims} channels')
-    places = published.shape(f'{FIRST_DECODER_LAYER}cross_attn.attention_weights.weight')[0]
+            raise config.unsupported(name, why=f'which must divide {dims} channels')
+    weights = published.shape(f'{FIRST_DECODER_LAYER}cross_attn.attention_weights.weight')[0]
     decoder = dict(
         num_layers=published.count('bbox_head.layers.'),
         num_heads=heads,
         num_cross_heads=cross,
-        num_points=places // (cross * num_levels),
+        num_points=weights // (cross * num_levels),
         feedforward_channels=published.shape(f'{FIRST_DECODER_LAYER}mlp.0.weight')[0],
     )
-    config.agree(
+    config.check_agreement(
         decoder_layers=decoder['num_layers'],
         decoder_n_points=decoder['num_points'],
         decoder_ffn_dim=decoder['feedforward_channels'],
@@ -100,14 +102,14 @@ def _decoder(
 def _backbone(published: Published, config: ForeignConfig) -> tuple[Section, Any]:
     """The backbone, and the size of its images."""
     vit = inner_backbone(config, {'lw_detr_vit': LW_DETR_VIT_KIND}, TINY_VIT)
-    backbone = encoder_section(published, vit, table_size='pretrain_image_size')
+    backbone = encoder_section(published, vit, size_field='pretrain_image_size')
     layers, windows = backbone['arch']['num_layers'], vit.get('num_windows', PositiveInt)
-    root = math.isqrt(windows)
-    vit.only('num_windows', root**2)
-    vit.agree(num_windows_side=root)
+    side = math.isqrt(windows)  # windows along a side
+    vit.require('num_windows', side**2)
+    vit.check_agreement(num_windows_side=side)
     windowed = vit.get('window_block_indices', Sequence[Count])
     backbone['encoder'] |= dict(
-        window=dict(number=root, global_blocks=[i for i in range(layers) if i not in windowed]),
+        window=dict(number=side, global_blocks=[i for i in range(layers) if i not in windowed]),
         final_norm=False,
     )
     backbone |= dict(
@@ -115,7 +117,7 @@ def _backbone(published: Published, config: ForeignConfig) -> tuple[Section, Any
         with_cls_token=False,
         out_type='featmap',
         out_indices=[number - 1 for number in blocks_before_outputs(vit, layers)],
-        # `LwDetrViTEmbeddings.get_absolute_positions`.
+        # Resized as in `LwDetrViTEmbeddings.get_absolute_positions`.
         pos_embed=dict(interpolate_mode='bicubic_mmpretrain'),
     )
     return backbone, vit.get('image_size', Size)

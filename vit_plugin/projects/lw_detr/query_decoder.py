@@ -19,7 +19,7 @@ class DecoderCfg(TypedDict, total=False):
         num_layers: number of layers. Default: 3.
         num_heads: heads of the attention between queries. Default: 8.
         num_cross_heads: heads of the attention to the maps. Default: 16.
-        num_points: number of points of each of the latter in each map. Default: 4.
+        num_points: points of each head of this attention in each map. Default: 4.
         feedforward_channels: width of the MLPs. Default: 2048.
         drop_rate: dropout after attention and within MLPs. Default: 0.
     """
@@ -40,19 +40,21 @@ class QueryTest(TypedDict, total=False):
     num_layers: int
 
 
-def read_test_cfg(given: QueryTest, num_queries: int, num_layers: int, num_classes: int) -> Section:
-    """The options of a prediction, completed.
+def read_test_cfg(
+    test_cfg: QueryTest, num_queries: int, num_layers: int, num_classes: int
+) -> Section:
+    """The options of a prediction, with defaults for missing ones.
 
     Raises:
         ConfigError: for more queries or layers than there are.
     """
     built = {'num_queries': num_queries, 'num_layers': num_layers}
-    cfg: Section = {'max_per_img': 300, **built, **given}
-    for name, most in built.items():
-        if not 1 <= cfg[name] <= most:
+    cfg: Section = {'max_per_img': 300, **built, **test_cfg}
+    for name, maximum in built.items():
+        if not 1 <= cfg[name] <= maximum:
             limit = 'decoder.num_layers' if name == 'num_layers' else name
             raise ConfigError(
-                f'LWDETRHead: test_cfg.{name}={cfg[name]} must be from 1 to {limit}={most}.'
+                f'LWDETRHead: test_cfg.{name}={cfg[name]} must be from 1 to {limit}={maximum}.'
             )
     cfg['max_per_img'] = min(cfg['max_per_img'], cfg['num_queries'] * num_classes)
     return cfg
@@ -74,8 +76,8 @@ class BoxAttention(PointAttention):
             boxes: the boxes (B, queries, maps, 4), which are (x, y, w, h) as fractions of each map.
             maps, sizes, padding: see :meth:`attend`.
         """
-        around = boxes[:, :, None, :, None]  # (B, queries, 1, maps, 1, 4)
-        locations = around[..., :2] + self.offsets(query) / (2 * self.num_points) * around[..., 2:]
+        box = boxes[:, :, None, :, None]  # (B, queries, 1, maps, 1, 4)
+        locations = box[..., :2] + self.offsets(query) / (2 * self.num_points) * box[..., 2:]
         return self.attend(query, maps, locations, sizes, padding)
 
 
@@ -119,11 +121,17 @@ class DecoderLayer(nn.Module):
         boxes: Tensor,
         memory: DecoderMemory,
     ) -> Tensor:
-        """Queries and positions (B, groups * Q, C), boxes (B, groups * Q, levels, 4) -> queries."""
-        x, placed = (
-            part.unflatten(1, (num_groups, -1)).flatten(0, 1) for part in (query, query + position)
-        )
-        x = self.self_attn(placed, placed, x, need_weights=False)[0]  # (B * groups, Q, C)
+        """Queries (B, groups * Q, C) -> queries (B, groups * Q, C).
+
+        Args:
+            query, position: the queries and their position embeddings (B, groups * Q, C).
+            num_groups: number of groups.
+            boxes: the boxes (B, groups * Q, levels, 4), see :class:`BoxAttention`.
+            memory: the maps.
+        """
+        x = query.unflatten(1, (num_groups, -1)).flatten(0, 1)  # (B * groups, Q, C)
+        positioned = (query + position).unflatten(1, (num_groups, -1)).flatten(0, 1)
+        x = self.self_attn(positioned, positioned, x, need_weights=False)[0]
         x = x.unflatten(0, (-1, num_groups)).flatten(1, 2)
         x = self.norms[0](query + self.drop(x))
         maps = memory.elements, memory.grids, memory.padding

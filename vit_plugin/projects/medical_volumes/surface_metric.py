@@ -1,4 +1,4 @@
-"""Dice, the 95 % Hausdorff distance and the F1 of boundaries, by case."""
+"""Dice, the 95 % Hausdorff distance and the boundary F1, by case."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -27,11 +27,13 @@ class SurfaceMetric(BaseMetric):
     - ``mDice``: ``2 |P and T| / (|P| + |T|)`` of the predicted and the true pixels, in percent.
     - ``mHD95``: the 95th percentile of the distances from each surface to the other, both ways
       together, as in medpy. A surface is the pixels of a class with a neighbor of another.
-    - ``mBF1``: F1 of the shares of the two surfaces that are within ``tolerance`` of the other, in
-      percent (Csurka et al. 2013, "What is a good evaluation measure for semantic segmentation?").
+    - ``mBF1``: F1 of the fractions of the two surfaces that are within ``tolerance`` of the other,
+      in percent (Csurka et al. 2013, "What is a good evaluation measure for semantic
+      segmentation?").
 
     A case is an image, or the slices with the same ``case`` in their metainfo, which become a
-    volume in the order of ``slice``. ``PackSegInputs`` takes both with ``meta_keys``.
+    volume in the order of their files, then of ``slice``. ``PackSegInputs`` takes both with
+    ``meta_keys``.
 
     Args:
         tolerance: distance within which boundaries agree.
@@ -49,7 +51,7 @@ class SurfaceMetric(BaseMetric):
         MissingExtraError: if scipy is not installed.
     """
 
-    errors = ('mHD95',)
+    errors = ('mHD95',)  # metrics for which lower is better, see ValidationRecord
 
     def __init__(
         self,
@@ -63,19 +65,19 @@ class SurfaceMetric(BaseMetric):
     ) -> None:
         super().__init__(collect_device, prefix)
         with needed_by('SurfaceMetric'):
-            import scipy.ndimage  # noqa: F401  only found out here if it is missing
+            import scipy.ndimage  # noqa: F401  so that a missing scipy is an error before the run
         self.tolerance, self.spacing, self.absent = tolerance, spacing, absent
-        self.first_class, self.ignore_index = int(ignore_background), ignore_index
+        self.first_class, self.ignore_index = (1 if ignore_background else 0), ignore_index
 
     def process(self, data_batch: Any, data_samples: Sequence[Mapping[str, Any]]) -> None:
-        """Score images, and keep the slices of volumes for later."""
+        """Append the scores of an image, or the maps of a slice, to be scored with its volume."""
         for sample in data_samples:
             predicted, true = (
                 sample[name]['data'].squeeze(0).cpu().numpy()
                 for name in ('pred_sem_seg', 'gt_sem_seg')
             )
             known = true != self.ignore_index
-            maps = np.stack([np.where(known, part, 0) for part in (predicted, true)])
+            maps = np.stack([np.where(known, labels, 0) for labels in (predicted, true)])
             case = sample.get('case')
             self.results.append(
                 self._scores(*maps)
@@ -87,10 +89,10 @@ class SurfaceMetric(BaseMetric):
         """The three means, and ``Dice.NAME`` of each class."""
         volumes = defaultdict(list)
         scores = [result for result in results if isinstance(result, list)]
-        for case, *place, maps in (result for result in results if isinstance(result, tuple)):
-            volumes[case].append((*place, maps))
+        for case, number, path, maps in (result for result in results if isinstance(result, tuple)):
+            volumes[case].append((path, number, maps))
         for slices in volumes.values():
-            slices.sort(key=lambda part: (part[1], part[0]))
+            slices.sort(key=lambda item: item[:2])
             predicted, true = np.stack([maps for *_, maps in slices], axis=1)
             scores.append(self._scores(predicted, true))
         table = np.array(scores, dtype=float)  # (cases, classes, scores)
@@ -120,10 +122,11 @@ class SurfaceMetric(BaseMetric):
         if not (predicted.any() and true.any()):
             if self.absent == 'transunet':
                 return SurfaceScores(float(predicted.any()), 0.0, float(predicted.any()))
-            nothing = not (predicted.any() or true.any())
-            return SurfaceScores(*(np.nan, np.nan, np.nan) if nothing else (0.0, np.nan, 0.0))
+            if predicted.any() or true.any():
+                return SurfaceScores(0.0, np.nan, 0.0)
+            return SurfaceScores(np.nan, np.nan, np.nan)
         to_true, to_predicted = surface_distances(predicted, true, spacing)
-        within = [(part <= self.tolerance).mean() for part in (to_true, to_predicted)]
+        within = [(distances <= self.tolerance).mean() for distances in (to_true, to_predicted)]
         return SurfaceScores(
             2 * float((predicted & true).sum() / (predicted.sum() + true.sum())),
             float(np.percentile(np.concatenate((to_true, to_predicted)), 95)),
@@ -132,7 +135,7 @@ class SurfaceMetric(BaseMetric):
 
 
 def _mean(values: np.ndarray) -> float:
-    """The mean without NaN; NaN if there is no number."""
+    """The mean without NaN; NaN if all values are NaN."""
     values = values[~np.isnan(values)]
     return float(values.mean()) if values.size else np.nan
 
@@ -143,7 +146,8 @@ def surface_distances(
     """The distances of each surface's pixels to the other surface, for two non-empty masks."""
     from scipy import ndimage
 
-    box = ndimage.find_objects((first | second).astype(np.uint8))[0]  # all surfaces are in it
+    # The bounding box of both masks.
+    box = ndimage.find_objects((first | second).astype(np.uint8))[0]
     surfaces = [mask[box] & ~ndimage.binary_erosion(mask)[box] for mask in (first, second)]
     to_first, to_second = (
         ndimage.distance_transform_edt(~surface, sampling=spacing) for surface in surfaces

@@ -8,12 +8,12 @@ import mmengine
 import numpy as np
 
 from anyfolder.pixels.volume_slices import (
-    SLICE,
-    VOLUME,
+    SLICE_SUFFIX,
+    VOLUME_SUFFIX,
     number_of_slices,
     read_slice,
 )
-from vit_plugin.data.images import Window, reading, windowed
+from vit_plugin.data.images import Window, apply_window, name_unreadable_file
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.registry import DATASETS, TRANSFORMS
@@ -31,8 +31,9 @@ class VolumeSlices(BaseSegDataset):
     Both have the arrays ``image`` and ``label``: (H, W), or (slices, H, W). The names are the lines
     of ``ann_file``, as in ``lists/lists_Synapse/train.txt``. Without it, all files in the folder
     are used. A sample has the path of its file as ``img_path``, its ``slice`` in a volume, and as
-    ``case`` the name up to ``_slice``, by which :class:`~vit_plugin.engine.SurfaceMetric` puts
-    volumes together. The pipeline has :class:`LoadImageSlice` and :class:`LoadSliceAnnotations`.
+    ``case`` the name up to ``_slice``, by which :class:`~vit_plugin.engine.SurfaceMetric` groups
+    the slices of a volume. The pipeline has :class:`LoadImageSlice` and
+    :class:`LoadSliceAnnotations`.
 
     Args:
         **kwargs: arguments of MMSegmentation's ``BaseSegDataset``: ``data_root``,
@@ -58,12 +59,13 @@ class VolumeSlices(BaseSegDataset):
                 seg_fields=[],
             )
             for name, path in self._files(folder)
-            for number in (range(_count(path)) if path.name.endswith(VOLUME) else [None])
+            for number in (range(_count(path)) if path.name.endswith(VOLUME_SUFFIX) else [None])
         ]
         if not samples:
             raise ConfigError(
-                f'VolumeSlices: {str(folder)!r} has no files *{SLICE} or *{VOLUME}; give their '
-                'folder as data_root and data_prefix=dict(img_path=...).'
+                f'VolumeSlices: {str(folder)!r} has no files *{SLICE_SUFFIX} or '
+                f'*{VOLUME_SUFFIX}; give their folder as data_root and '
+                'data_prefix=dict(img_path=...).'
             )
         return samples
 
@@ -71,11 +73,11 @@ class VolumeSlices(BaseSegDataset):
         """Name and path of each file."""
         if not self.ann_file:
             for path in sorted(folder.glob('*')):
-                if path.name.endswith((SLICE, VOLUME)):
-                    yield path.name.removesuffix(VOLUME).removesuffix(SLICE), path
+                if path.name.endswith((SLICE_SUFFIX, VOLUME_SUFFIX)):
+                    yield path.name.removesuffix(VOLUME_SUFFIX).removesuffix(SLICE_SUFFIX), path
             return
         for name in filter(None, map(str.strip, mmengine.list_from_file(self.ann_file))):
-            paths = [folder / f'{name}{suffix}' for suffix in (SLICE, VOLUME)]
+            paths = [folder / f'{name}{suffix}' for suffix in (SLICE_SUFFIX, VOLUME_SUFFIX)]
             file = next((path for path in paths if path.is_file()), None)
             if file is None:
                 raise ConfigError(
@@ -91,17 +93,17 @@ class LoadImageSlice(BaseTransform):
 
     Args:
         window: the lower and the upper value that become 0 and 255. The authors' files have values
-            from 0 to 1. Of raw computed tomography their window is ``(-125, 275)``.
+            from 0 to 1. Their window for raw computed tomography is ``(-125, 275)``.
 
     Raises:
-        ConfigError: if a file cannot be read, or has no such array.
+        ConfigError: if a file cannot be read, or has no array ``image``.
     """
 
     def __init__(self, window: Window = (0.0, 1.0)) -> None:
         self.window = window
 
     def transform(self, results: dict) -> dict:
-        image = windowed(_array(results, 'image'), self.window)
+        image = apply_window(_array(results, 'image'), self.window)
         return dict(results, img=image, img_shape=image.shape, ori_shape=image.shape)
 
 
@@ -113,7 +115,7 @@ class LoadSliceAnnotations(BaseTransform):
     of the file.
 
     Raises:
-        ConfigError: if a file cannot be read, has no such array, or of another size than the image.
+        ConfigError: if a file cannot be read, or has no array ``label`` of the size of the image.
     """
 
     def transform(self, results: dict) -> dict:
@@ -129,11 +131,11 @@ class LoadSliceAnnotations(BaseTransform):
 
 def _count(path: Path) -> int:
     """Number of slices of a volume."""
-    with reading(str(path)):
+    with name_unreadable_file(str(path)):
         return number_of_slices(path)
 
 
 def _array(results: dict, name: str) -> np.ndarray:
-    """The array (H, W) of this name of a sample."""
-    with reading(results['img_path']):
+    """The array (H, W) with this name in the file of a sample."""
+    with name_unreadable_file(results['img_path']):
         return read_slice(results['img_path'], results.get('slice'), name)

@@ -8,7 +8,7 @@ says what to install.
 from vit_plugin.project import Project
 
 
-def _of(module: str, *names: str) -> dict[str, str]:
+def _in_module(module: str, *names: str) -> dict[str, str]:
     return dict.fromkeys(names, f'vit_plugin.projects.mmengine_alone.{module}')
 
 
@@ -16,19 +16,25 @@ PROJECT = Project(
     registered={},
     stand_ins={
         'MODELS': {
-            **_of('image_classifier', 'ImageClassifier'),
-            **_of('cls_heads', 'ClsHead', 'LinearClsHead', 'MultiLabelLinearClsHead'),
-            **_of('cls_losses', 'CrossEntropyLoss', 'LabelSmoothLoss'),
-            **_of('cls_preprocessors', 'ClsDataPreprocessor', 'SelfSupDataPreprocessor'),
+            **_in_module('image_classifier', 'ImageClassifier'),
+            **_in_module('cls_heads', 'ClsHead', 'LinearClsHead', 'MultiLabelLinearClsHead'),
+            **_in_module('cls_losses', 'CrossEntropyLoss', 'LabelSmoothLoss'),
+            **_in_module('cls_preprocessors', 'ClsDataPreprocessor', 'SelfSupDataPreprocessor'),
         },
-        'DATASETS': _of('labeled_images', 'BaseDataset', 'CustomDataset', 'MultiLabelDataset'),
+        'DATASETS': _in_module(
+            'labeled_images', 'BaseDataset', 'CustomDataset', 'MultiLabelDataset'
+        ),
         'TRANSFORMS': {
-            **_of('steps', 'CenterCrop', 'LoadImageFromFile', 'PackInputs', 'Resize', 'ResizeEdge'),
-            **_of('random_steps', 'RandAugment', 'RandomFlip', 'RandomResizedCrop', 'Rotate'),
+            **_in_module(
+                'steps', 'CenterCrop', 'LoadImageFromFile', 'PackInputs', 'Resize', 'ResizeEdge'
+            ),
+            **_in_module(
+                'random_steps', 'RandAugment', 'RandomFlip', 'RandomResizedCrop', 'Rotate'
+            ),
         },
-        'METRICS': _of('cls_metrics', 'Accuracy', 'AveragePrecision'),
-        'HOOKS': _of('no_pictures', 'VisualizationHook'),
-        'VISUALIZERS': _of('no_pictures', 'UniversalVisualizer'),
-        '': _of('image_classifier', 'BaseClassifier'),
+        'METRICS': _in_module('cls_metrics', 'Accuracy', 'AveragePrecision'),
+        'HOOKS': _in_module('no_pictures', 'VisualizationHook'),
+        'VISUALIZERS': _in_module('no_pictures', 'UniversalVisualizer'),
+        '': _in_module('image_classifier', 'BaseClassifier'),
     },
 )

@@ -90,7 +90,7 @@ class MultiLabelLinearClsHead(LinearClsHead):
 
     Args:
         loss: see :class:`ClsHead`.
-        thr: the least score of a class that is predicted.
+        thr: the minimum score at which a class is predicted.
         **kwargs: further arguments of :class:`LinearClsHead`.
     """
 

@@ -9,7 +9,7 @@ from vit_plugin.arguments.fields import Fraction, NotNegative, Numbers
 
 
 class CrossEntropyLoss(nn.Module):
-    """The cross entropy of logits (N, num_classes), the mean over images.
+    """The cross entropy of logits (N, num_classes).
 
     Args:
         use_sigmoid: whether each class is an independent binary decision, with targets from 0 to 1
@@ -50,10 +50,10 @@ class LabelSmoothLoss(nn.Module):
     """The cross entropy with smooth targets (arXiv:1512.00567, Section 7).
 
     Args:
-        label_smooth_val: the part of the probability that all classes share.
-        num_classes: number of classes. Default: that of the logits.
-        mode: the paper's.
-        **kwargs: arguments of :class:`CrossEntropyLoss`.
+        label_smooth_val: the share of the probability that is spread over all classes.
+        num_classes: not used here; accepted for MMPretrain's signature.
+        mode: accepted only as ``'original'``, the paper's.
+        use_sigmoid, **kwargs: see :class:`CrossEntropyLoss`.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class LabelSmoothLoss(nn.Module):
     ) -> None:
         super().__init__()
         self.share, self.num_classes = label_smooth_val, num_classes
-        self.ce = CrossEntropyLoss(use_sigmoid, not use_sigmoid, **kwargs)
+        self.ce = CrossEntropyLoss(use_sigmoid=use_sigmoid, use_soft=not use_sigmoid, **kwargs)
 
     def forward(self, cls_score: Tensor, label: Tensor, avg_factor: float) -> Tensor:
         """The loss of labels (N), or of scores (N, num_classes)."""

@@ -12,7 +12,7 @@ from vit_plugin.arguments.fields import PositiveInt, PositiveInts
 
 
 class Accuracy(BaseMetric):
-    """``accuracy/top1`` and others: the share of labels among the top k, in per cent.
+    """``accuracy/top1`` and others: the fraction of labels among the top k classes, in percent.
 
     Args:
         topk: the values of k.
@@ -32,14 +32,14 @@ class Accuracy(BaseMetric):
 
     def compute_metrics(self, results: list) -> dict[str, float]:
         """The accuracies. A label with score 0 never counts as correct."""
-        scores, labels = (torch.stack(part) for part in zip(*results, strict=True))
+        scores, labels = (torch.stack(values) for values in zip(*results, strict=True))
         best, classes = scores.float().topk(max(self.topk))
         hits = ((classes == labels) & (best > 0)).float()
         return {f'top{k}': hits[:, :k].sum().mul(100.0 / len(labels)).item() for k in self.topk}
 
 
 class AveragePrecision(Accuracy):
-    """``multi-label/mAP``: the mean over classes of their average precision, in per cent.
+    """``multi-label/mAP``: the mean over classes of their average precision, in percent.
 
     Args:
         **kwargs: arguments of MMEngine's ``BaseMetric``.
@@ -54,8 +54,8 @@ class AveragePrecision(Accuracy):
         """The mean over classes."""
         scores = torch.stack([score for score, _ in results]).T
         truth = torch.stack([F.one_hot(label, len(scores)).sum(0) for _, label in results]).T
-        of_classes = torch.stack([*map(compute_precision, scores, truth)])
-        return dict(mAP=of_classes.mean().mul(100.0).item())
+        precisions = torch.stack([*map(compute_precision, scores, truth)])
+        return dict(mAP=precisions.mean().mul(100.0).item())
 
 
 def compute_precision(scores: Tensor, truth: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""MMPretrain's preprocessors: normalization, padding and Mixup."""
+"""MMPretrain's preprocessors (normalization, padding, Mixup), for installations without it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,10 +22,10 @@ class ClsDataPreprocessor(BaseDataPreprocessor):
             ``pad_size_divisor``.
         to_rgb: whether to convert three channels from BGR to RGB.
         num_classes: number of classes.
-        batch_augments: Mixup (arXiv:1710.09412) in training, as ``augments``.
+        batch_augments: ``dict(augments=...)`` with Mixup (arXiv:1710.09412), for training.
 
     Raises:
-        ConfigError: for other augmentations, or without a number of classes for them.
+        ConfigError: for other augmentations, or for Mixup without ``num_classes``.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class ClsDataPreprocessor(BaseDataPreprocessor):
         super().__init__()
         self.pad_size_divisor, self.pad_value, self.to_rgb = pad_size_divisor, pad_value, to_rgb
         self.num_classes: Any = num_classes
-        self.alpha: Any = None
+        self.mixup_alpha: Any = None
         for name, values in (('mean', mean), ('std', std)):
             buffer = None if values is None else torch.tensor(values).view(-1, 1, 1)
-            self.register_buffer(name, buffer, False)
+            self.register_buffer(name, buffer, persistent=False)
         if batch_augments:
             augments = batch_augments['augments']
             augment, *others = [augments] if isinstance(augments, Mapping) else augments
@@ -53,40 +53,47 @@ class ClsDataPreprocessor(BaseDataPreprocessor):
                     'data_preprocessor: there are no batch_augments but Mixup, with num_classes; '
                     f'for others, pip install {EXTRAS["mmpretrain"]}.'
                 )
-            self.alpha = augment['alpha']
+            self.mixup_alpha = augment['alpha']
 
-    def normalized(self, images: Tensor) -> Tensor:
-        """Images (..., C, H, W) in float32."""
+    def normalize(self, images: Tensor) -> Tensor:
+        """Images (..., C, H, W), normalized, in float32."""
         images = images.flip(-3) if self.to_rgb and images.shape[-3] == 3 else images
         return images.float() if self.mean is None else (images.float() - self.mean) / self.std
 
-    def views(self, data: dict) -> Any:
+    def normalized_inputs(self, data: dict) -> Any:
         """The normalized ``inputs`` on the device, a tensor or a list."""
         batch = self.cast_data(data['inputs'])
-        return self.normalized(batch) if torch.is_tensor(batch) else [*map(self.normalized, batch)]
+        return self.normalize(batch) if torch.is_tensor(batch) else [*map(self.normalize, batch)]
 
     def forward(self, data: dict, training: bool = False) -> dict:
-        """The images, a tensor or a list, as ``inputs``, and the ``data_samples``."""
-        inputs, samples = self.views(data), data.get('data_samples') or []
+        """Stack the normalized images (a tensor or a list) to a batch.
+
+        Returns ``inputs`` and ``data_samples``.
+        With Mixup, labeled samples get the scores of the classes, ``gt_score``.
+        """
+        inputs, samples = self.normalized_inputs(data), data.get('data_samples') or []
         batch = stack_batch([*inputs], self.pad_size_divisor, self.pad_value)
         labeled = [sample for sample in samples if 'gt_label' in sample]
         for sample in labeled:
             sample.gt_label = torch.as_tensor(sample.gt_label, device=self.device)
-        if self.alpha and labeled:
+        if self.mixup_alpha and labeled:
             scores = torch.stack(
                 [F.one_hot(sample.gt_label, self.num_classes).sum(0) for sample in labeled]
             )
             if training:
-                batch, scores = self.mixed(batch, scores)
+                batch, scores = self.mix_pairs(batch, scores)
             for sample, score in zip(labeled, scores, strict=True):
                 sample.gt_score = score
         return dict(inputs=batch, data_samples=samples)
 
-    def mixed(self, images: Tensor, scores: Tensor) -> tuple[Tensor, ...]:
+    def mix_pairs(self, images: Tensor, scores: Tensor) -> tuple[Tensor, ...]:
         """The weighted mean of pairs of images, and of their scores."""
-        np.random.choice(1)  # MMPretrain draws a number to choose the augmentation
-        share, other = np.random.beta(self.alpha, self.alpha), torch.randperm(len(images))
-        return tuple(share * x + (1 - share) * x[other] for x in (images, scores.float()))
+        # MMPretrain draws a number to choose the augmentation; draw it too, so that the same seed
+        # gives the same mixtures.
+        np.random.choice(1)
+        share = np.random.beta(self.mixup_alpha, self.mixup_alpha)
+        partner = torch.randperm(len(images))
+        return tuple(share * x + (1 - share) * x[partner] for x in (images, scores.float()))
 
 
 class SelfSupDataPreprocessor(ClsDataPreprocessor):
@@ -94,4 +101,4 @@ class SelfSupDataPreprocessor(ClsDataPreprocessor):
 
     def forward(self, data: dict, training: bool = False) -> dict:
         """See :meth:`ClsDataPreprocessor.forward`."""
-        return dict(inputs=self.views(data), data_samples=data.get('data_samples'))
+        return dict(inputs=self.normalized_inputs(data), data_samples=data.get('data_samples'))

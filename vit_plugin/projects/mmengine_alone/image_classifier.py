@@ -25,11 +25,11 @@ class ImageClassifier(BaseModel):
 
     Args:
         backbone, neck, head: their configs, or modules.
-        train_cfg: Mixup, as ``batch_augments`` of the preprocessor.
+        train_cfg: the default of the preprocessor's ``batch_augments``.
         data_preprocessor: by default a ``ClsDataPreprocessor``.
         init_cfg: MMEngine's initialization config.
 
-    Shape: (N, C, H, W) -> the output of the head, or the features without one.
+    Shape: (N, C, H, W) -> the output of the head, or the features if there is no head.
     """
 
     def __init__(
@@ -42,9 +42,9 @@ class ImageClassifier(BaseModel):
         init_cfg: InitConfig = None,
     ) -> None:
         if not isinstance(data_preprocessor, nn.Module):
-            mixed = dict(batch_augments=train_cfg) if train_cfg else {}
+            augments = dict(batch_augments=train_cfg) if train_cfg else {}
             data_preprocessor = build_component(
-                dict(type='ClsDataPreprocessor') | mixed | dict(data_preprocessor or {})
+                dict(type='ClsDataPreprocessor') | augments | dict(data_preprocessor or {})
             )
         super().__init__(data_preprocessor, init_cfg)
         self.backbone = build_component(backbone)
@@ -79,4 +79,4 @@ class ImageClassifier(BaseModel):
         return self.head.loss(self.extract_feat(inputs), data_samples)
 
 
-BaseClassifier = ImageClassifier
+BaseClassifier = ImageClassifier  # the replacement of MMPretrain's base class

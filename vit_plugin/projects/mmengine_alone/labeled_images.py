@@ -13,7 +13,7 @@ class BaseDataset(mmengine.dataset.BaseDataset):
     """MMEngine's data set, with the folder of the images as ``data_prefix``.
 
     Args:
-        ann_file, data_prefix, **kwargs: arguments of MMEngine's.
+        ann_file, data_prefix, **kwargs: arguments of MMEngine's ``BaseDataset``.
     """
 
     def __init__(self, ann_file: str = '', data_prefix: str | dict = '', **kwargs: Any) -> None:
@@ -35,8 +35,9 @@ class CustomDataset(BaseDataset):
 
     Args:
         with_label: whether the lines have classes.
-        **kwargs: arguments of MMEngine's: ``ann_file``, the list, without which the folders are
-            read, and the folder, ``data_prefix``, which may be inside ``data_root``.
+        **kwargs: arguments of MMEngine's ``BaseDataset``. ``ann_file`` is the text file; without
+            it, the class folders are read. ``data_prefix`` is the folder of the images, which may
+            be inside ``data_root``.
 
     Raises:
         ConfigError: if the classes do not match the folders.
@@ -60,6 +61,6 @@ class CustomDataset(BaseDataset):
         samples: list[dict[str, Any]] = []
         for line in mmengine.list_from_file(self.ann_file):
             name, label = line.strip().rsplit(' ', 1) if self.with_label else (line, None)
-            known = dict(gt_label=int(label)) if label else {}
-            samples.append(dict(known, img_path=str(Path(folder, name))))
+            entry = dict(gt_label=int(label)) if label else {}
+            samples.append(dict(entry, img_path=str(Path(folder, name))))
         return samples

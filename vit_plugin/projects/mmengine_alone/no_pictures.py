@@ -13,7 +13,7 @@ class UniversalVisualizer(Visualizer):
 
 
 class VisualizationHook(Hook):
-    """Draws nothing.
+    """A hook that does nothing.
 
     Raises:
         ConfigError: if it is enabled.

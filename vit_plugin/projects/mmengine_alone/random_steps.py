@@ -14,13 +14,13 @@ from vit_plugin.arguments.fields import Count, Fraction, NotNegative, PositiveIn
 from vit_plugin.errors import EXTRAS, ConfigError
 from vit_plugin.files.resizing import INTERPOLATIONS, resize_image
 
-from .steps import Library, PixelTransform, Scaled, as_pair
+from .steps import Library, PixelTransform, WithTargetSize, as_pair
 
 AXES = dict(vertical=0, horizontal=1)
 
 
 @dataclass
-class RandomResizedCrop(Scaled):
+class RandomResizedCrop(WithTargetSize):
     """A random crop of an image, resized.
 
     Attributes:
@@ -38,11 +38,11 @@ class RandomResizedCrop(Scaled):
     backend: Library = 'cv2'
 
     def rand_crop_params(self, img: np.ndarray) -> tuple[int, int, int, int]:
-        """Top, left, height and width."""
+        """Top, left, height and width of a random crop."""
         (h, w), (narrow, wide) = img.shape[:2], self.aspect_ratio_range
-        least, most = self.crop_ratio_range
+        min_area, max_area = self.crop_ratio_range
         for _ in range(self.max_attempts):
-            area = np.random.uniform(least, most) * (h * w)
+            area = np.random.uniform(min_area, max_area) * (h * w)
             ratio = math.exp(np.random.uniform(math.log(narrow), math.log(wide)))
             width, height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if 0 < width <= w and 0 < height <= h:
@@ -53,8 +53,8 @@ class RandomResizedCrop(Scaled):
 
     def change(self, image: np.ndarray) -> np.ndarray:
         top, left, height, width = self.rand_crop_params(image)
-        part = image[top : top + height, left : left + width]
-        return resize_image(part, as_pair(self.scale)[::-1], self.interpolation, self.backend)
+        crop = image[top : top + height, left : left + width]
+        return resize_image(crop, as_pair(self.scale)[::-1], self.interpolation, self.backend)
 
 
 @dataclass
@@ -62,7 +62,7 @@ class RandomFlip(PixelTransform):
     """Flip some images.
 
     Attributes:
-        prob: the probability.
+        prob: the probability of a flip.
         direction: the direction of the flip.
     """
 
@@ -70,8 +70,8 @@ class RandomFlip(PixelTransform):
     direction: Literal['horizontal', 'vertical'] = 'horizontal'
 
     def _choose_direction(self) -> str | None:
-        ways: Any = [self.direction, None]
-        return np.random.choice(ways, p=[self.prob, 1.0 - self.prob])
+        choices: Any = [self.direction, None]
+        return np.random.choice(choices, p=[self.prob, 1.0 - self.prob])
 
     def change(self, image: np.ndarray) -> np.ndarray:
         if self._choose_direction():
@@ -86,9 +86,9 @@ class Rotate(PixelTransform):
     Attributes:
         magnitude_range: degrees at the levels 0 and 10.
         magnitude_level: the level.
-        magnitude_std: ``'inf'`` draws a random level up to it.
+        magnitude_std: ``'inf'`` draws a random level from 0 to ``magnitude_level``.
         prob: the probability of a rotation.
-        pad_val: value of pixels outside.
+        pad_val: value of pixels that the image does not cover.
         interpolation: a key of :data:`~vit_plugin.files.resizing.INTERPOLATIONS`.
     """
 
@@ -135,14 +135,14 @@ class RandAugment(PixelTransform):
     magnitude_std: NotNegative = 0.0
 
     def __post_init__(self) -> None:
-        words = f'm{self.magnitude_level}-n{self.num_policies}-mstd{self.magnitude_std}-inc1'
-        self.augment = rand_augment_transform(f'rand-{words}', dict(img_mean=(128,) * 3))
+        options = f'm{self.magnitude_level}-n{self.num_policies}-mstd{self.magnitude_std}-inc1'
+        self.augment = rand_augment_transform(f'rand-{options}', dict(img_mean=(128,) * 3))
         for operation in self.augment.ops:
             if operation.aug_fn is posterize:
                 operation.aug_fn = _posterize
 
     def random_policy_indices(self) -> list[int]:
-        """Raise a ``ConfigError``: batches are not supported."""
+        """Raise a ``ConfigError``. Augmenting a batch, which calls this, takes MMPretrain."""
         raise ConfigError(f'augments: for RandAugment, pip install {EXTRAS["mmpretrain"]}.')
 
     def change(self, image: np.ndarray) -> np.ndarray:

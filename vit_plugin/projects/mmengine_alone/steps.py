@@ -1,4 +1,4 @@
-"""Transforms of mmcv and MMPretrain: read, resize, crop and pack."""
+"""Replacements of mmcv's and MMPretrain's transforms: read, resize, crop and pack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,18 +18,30 @@ META = ('sample_idx', 'img_path', 'ori_shape', 'img_shape')
 
 
 def as_pair(size: int | Sequence[int]) -> tuple[int, ...]:
-    """Expand one number to a pair."""
+    """Expand one number to a pair.
+
+    Fields of type ``Size`` are pairs from ``__post_init__`` on. Where they are used, the call only
+    tells the type checker.
+    """
     return (size, size) if isinstance(size, int) else tuple(size)
 
 
-class PixelTransform:
-    """A transform of the pixels."""
+class BaseTransform:
+    """A step of a pipeline, which is called like mmcv's class of this name."""
 
     def __call__(self, results: dict) -> dict | None:
         return self.transform(results)
 
     def transform(self, results: dict) -> dict | None:
-        """Change the entry ``img``, pixels (H, W, C)."""
+        """Return the entries of a sample after this step."""
+        raise NotImplementedError
+
+
+class PixelTransform(BaseTransform):
+    """A transform of the pixels alone."""
+
+    def transform(self, results: dict) -> dict | None:
+        """Change the entry ``img``, pixels (H, W, C), and with it ``img_shape``."""
         image = self.change(results['img'])
         return dict(results, img=image, img_shape=image.shape[:2])
 
@@ -39,13 +51,15 @@ class PixelTransform:
 
 
 @dataclass
-class LoadImageFromFile(PixelTransform):
+class LoadImageFromFile(BaseTransform):
     """mmcv's ``LoadImageFromFile``, with this package's image reader.
 
     Attributes:
         to_float32: whether to return float32.
-        color_type, imdecode_backend: how the file is decoded.
-        ignore_empty: whether a subclass skips unreadable files.
+        color_type: the channels that are decoded, see :func:`~anyfolder.pixels.images.decode`.
+        imdecode_backend: accepted only as mmcv's default; the reader is always this package's.
+        ignore_empty: not used here; the subclass :class:`~vit_plugin.data.images.LoadImage` skips
+            unreadable files by it.
         backend_args: arguments of MMEngine's file backend.
     """
 
@@ -64,7 +78,7 @@ class LoadImageFromFile(PixelTransform):
 
 
 @dataclass
-class Scaled(PixelTransform):
+class WithTargetSize(PixelTransform):
     """A transform with a target size.
 
     Attributes:
@@ -78,12 +92,13 @@ class Scaled(PixelTransform):
 
 
 @dataclass
-class Resize(Scaled):
+class Resize(WithTargetSize):
     """Resize to a size.
 
     Attributes:
         scale: width and height, or one number for both.
         backend, interpolation: see :func:`~vit_plugin.files.resizing.resize_image`.
+        keep_ratio: accepted only as False, which configs may state.
     """
 
     backend: Library = 'cv2'
@@ -121,6 +136,7 @@ class CenterCrop(PixelTransform):
 
     Attributes:
         crop_size: width and height, or one number for both.
+        auto_pad: accepted only as False, which configs may state.
     """
 
     crop_size: Size
@@ -133,7 +149,7 @@ class CenterCrop(PixelTransform):
         return center_crop(image, as_pair(self.crop_size))
 
 
-class PackInputs(PixelTransform):
+class PackInputs(BaseTransform):
     """The last transform: pack the image as a tensor (C, H, W), with its metadata.
 
     Labels remain arrays until they are on the device: each tensor that is sent between processes

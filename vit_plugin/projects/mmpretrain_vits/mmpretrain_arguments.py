@@ -41,49 +41,52 @@ UNCHANGED_ARGUMENTS = (
     'drop_path_rate',
     'init_cfg',
 )
-# Arguments of the backbone that layer_cfgs can override in the blocks.
-OF_ENCODER = ('layer_scale_init_value', 'attn_drop_rate', 'qkv_bias')
-OF_BLOCKS = (*OF_ENCODER, 'drop_rate', 'norm_cfg')
+# Arguments of the backbone that layer_cfgs can override: for our `encoder`, and all of them.
+ENCODER_ARGUMENTS = ('layer_scale_init_value', 'attn_drop_rate', 'qkv_bias')
+BLOCK_ARGUMENTS = (*ENCODER_ARGUMENTS, 'drop_rate', 'norm_cfg')
 
 
 def translate(sizes: ArchSizes, options: Mapping[str, Any]) -> Section:
     """Translate MMPretrain's VisionTransformer arguments into ours.
 
-    They become arguments of :class:`~vit_plugin.models.VisionTransformer`.
+    The result is for :class:`~vit_plugin.models.VisionTransformer`.
 
     Args:
         sizes: the arch, a dict with MMPretrain's four keys.
         options: the other arguments. Missing ones default to ``MMPRETRAIN_DEFAULTS``.
 
     Raises:
-        ConfigError: if a value has no translation, with the argument.
+        ConfigError: if a value has no translation. The message names the argument.
     """
-    given = {**MMPRETRAIN_DEFAULTS, **options}
-    given['norm_cfg'] = _norm(given['norm_cfg'])
-    if given['use_layer_scale']:
-        given['layer_scale_init_value'] = 1e-5
-    block, indices = _block(given, sizes), given['out_indices']
+    arguments = {**MMPRETRAIN_DEFAULTS, **options}
+    arguments['norm_cfg'] = _norm_cfg(arguments['norm_cfg'])
+    if arguments['use_layer_scale']:
+        arguments['layer_scale_init_value'] = 1e-5
+    block = _block_arguments(arguments, sizes)
     gated = block['ffn_type'] == 'swiglu_fused'
+    indices = arguments['out_indices']
     indices = [indices] if isinstance(indices, int) else indices
-    has_last = not {-1, sizes['num_layers'] - 1}.isdisjoint(indices)
+    has_last = any(index in (-1, sizes['num_layers'] - 1) for index in indices)
     return dict(
-        {name: given[name] for name in UNCHANGED_ARGUMENTS},
-        arch={name: block[name] for name in sizes} | {'feedforward_channels': _hidden(block)},
-        patch_embed=_stem(given),
-        pos_embed=dict(type='learned', interpolate_mode=f'{given["interpolate_mode"]}_mmpretrain'),
-        encoder=dict(
-            {name: block[name] for name in OF_ENCODER},
-            gated_mlp=gated,
-            mlp_norm=given['sub_ln'],
-            pre_norm=given['pre_norm'],
-            final_norm=given['final_norm'] and has_last,
+        {name: arguments[name] for name in UNCHANGED_ARGUMENTS},
+        arch={name: block[name] for name in sizes} | {'feedforward_channels': _mlp_width(block)},
+        patch_embed=_stem(arguments),
+        pos_embed=dict(
+            type='learned', interpolate_mode=f'{arguments["interpolate_mode"]}_mmpretrain'
         ),
-        numerics=dict(base='timm', norm_cfg=given['norm_cfg'], act_cfg=_activation(block)),
-        frozen_stages=given['frozen_stages'] or -1,  # 0 freezes nothing in MMPretrain
+        encoder=dict(
+            {name: block[name] for name in ENCODER_ARGUMENTS},
+            gated_mlp=gated,
+            mlp_norm=arguments['sub_ln'],
+            pre_norm=arguments['pre_norm'],
+            final_norm=arguments['final_norm'] and has_last,
+        ),
+        numerics=dict(base='timm', norm_cfg=arguments['norm_cfg'], act_cfg=_activation(block)),
+        frozen_stages=arguments['frozen_stages'] or -1,  # 0 freezes nothing in MMPretrain
     )
 
 
-def _norm(cfg: Mapping[str, Any]) -> Section:
+def _norm_cfg(cfg: Mapping[str, Any]) -> Section:
     """A ``norm_cfg`` with MMPretrain's default eps."""
     cfg = {'eps': 1e-5, **cfg}
     if not cfg.pop('requires_grad', True):
@@ -93,26 +96,26 @@ def _norm(cfg: Mapping[str, Any]) -> Section:
     return cfg
 
 
-def _block(given: Mapping[str, Any], sizes: ArchSizes) -> Section:
+def _block_arguments(arguments: Mapping[str, Any], sizes: ArchSizes) -> Section:
     """The arguments of the blocks: the backbone's, changed by ``layer_cfgs``."""
     block = {
-        **{name: given[name] for name in OF_BLOCKS},
+        **{name: arguments[name] for name in BLOCK_ARGUMENTS},
         'ffn_type': 'origin',
         'act_cfg': dict(type='GELU'),
         **sizes,
-        **given['layer_cfgs'],
+        **arguments['layer_cfgs'],
     }
-    block['norm_cfg'] = _norm(block['norm_cfg'])
+    block['norm_cfg'] = _norm_cfg(block['norm_cfg'])
     for name in ('drop_rate', 'norm_cfg'):
-        if block[name] != given[name]:
+        if block[name] != arguments[name]:
             raise ConfigError(
                 f'layer_cfgs: {name} must be the same everywhere in this backbone, but it is '
-                f'{given[name]} and {block[name]}.'
+                f'{arguments[name]} and {block[name]}.'
             )
     return block
 
 
-def _hidden(block: Mapping[str, Any]) -> int:
+def _mlp_width(block: Mapping[str, Any]) -> int:
     """The width of the MLP.
 
     With a gate it is two thirds, since there is a third matrix, in multiples of 8
@@ -126,25 +129,28 @@ def _activation(block: Mapping[str, Any]) -> Section:
     """The activation, without a scope as in ``'mmpretrain.QuickGELU'``."""
     if block['ffn_type'] == 'swiglu_fused':
         return dict(type='SiLU')
-    kind = block['act_cfg']['type']
-    return {**block['act_cfg'], 'type': kind.rpartition('.')[2] if isinstance(kind, str) else kind}
+    act_type = block['act_cfg']['type']
+    return {
+        **block['act_cfg'],
+        'type': act_type.rpartition('.')[2] if isinstance(act_type, str) else act_type,
+    }
 
 
-def _stem(given: Mapping[str, Any]) -> Section:
+def _stem(arguments: Mapping[str, Any]) -> Section:
     """mmcv's ``PatchEmbed`` as our stem. CLIP's, with a norm before the blocks, has no bias."""
     cfg = {
-        'kernel_size': given['patch_size'],
-        'stride': given['patch_size'],
+        'kernel_size': arguments['patch_size'],
+        'stride': arguments['patch_size'],
         'padding': 'corner',
-        'in_channels': given['in_channels'],
-        'bias': not given['pre_norm'],
+        'in_channels': arguments['in_channels'],
+        'bias': not arguments['pre_norm'],
         'norm_cfg': None,
-        **given['patch_cfg'],
+        **arguments['patch_cfg'],
     }
     sides = {*_sides(cfg['kernel_size']), *_sides(cfg['stride'])}
     if len(sides) != 1:
         raise ConfigError(
-            f'patch_size={given["patch_size"]} and patch_cfg={dict(given["patch_cfg"])}: '
+            f'patch_size={arguments["patch_size"]} and patch_cfg={dict(arguments["patch_cfg"])}: '
             'kernel_size and stride must be one number, since patches are adjacent squares.'
         )
     return dict(
@@ -153,7 +159,7 @@ def _stem(given: Mapping[str, Any]) -> Section:
         in_channels=cfg['in_channels'],
         bias=cfg['bias'],
         padding='same' if cfg['padding'] == 'corner' else 'valid',
-        norm_cfg=cfg['norm_cfg'] and _norm(cfg['norm_cfg']),
+        norm_cfg=cfg['norm_cfg'] and _norm_cfg(cfg['norm_cfg']),
     )
 
 

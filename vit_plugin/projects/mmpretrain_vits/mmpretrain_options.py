@@ -30,7 +30,10 @@ class ArchSizes(TypedDict):
 
 
 class PatchOptions(TypedDict, total=False):
-    """Arguments of mmcv's ``PatchEmbed`` that have a translation."""
+    """Arguments of mmcv's ``PatchEmbed`` that have a translation.
+
+    ``conv_type`` and ``dilation`` are accepted only as mmcv's defaults.
+    """
 
     in_channels: PositiveInt
     conv_type: Literal['Conv2d', None]
@@ -43,7 +46,10 @@ class PatchOptions(TypedDict, total=False):
 
 
 class LayerOptions(TypedDict, total=False):
-    """Arguments of MMPretrain's ``TransformerEncoderLayer`` that have a translation."""
+    """Arguments of MMPretrain's ``TransformerEncoderLayer`` that have a translation.
+
+    ``num_fcs`` is accepted only as MMPretrain's default.
+    """
 
     num_heads: PositiveInt
     feedforward_channels: PositiveInt

@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 from typing_extensions import Unpack
 
-from vit_plugin.arch import SIZE_KEYS, changed
+from vit_plugin.arch import SIZE_KEYS, apply_change
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.vit import VisionTransformer
 from vit_plugin.models.layers.block_cfg import Grid
@@ -31,19 +31,19 @@ from .mmpretrain_options import (
 Row = tuple[int, int, int, int]  # in the order of SIZE_KEYS
 
 
-def _named(sizes: Mapping[str, Row]) -> dict[str, Row]:
+def _with_short_names(sizes: Mapping[str, Row]) -> dict[str, Row]:
     """The sizes by their long and short names: ``'deit-small'`` and ``'deit-s'``."""
     return {**sizes, **{re.sub(r'(\w)\w*$', r'\1', name): row for name, row in sizes.items()}}
 
 
-class Translated(VisionTransformer):
+class TranslatedViT(VisionTransformer):
     """The base class of the backbones with MMPretrain's arguments.
 
     Only the last block's output is normed. ``'avg_featmap'`` norms it again after the average, by
     ``fc_norm``.
 
     Raises:
-        ConfigError: if an argument has no translation, with its name.
+        ConfigError: if an argument has no translation. The message names it.
     """
 
     archs: Mapping[str, Row]
@@ -81,11 +81,11 @@ class Translated(VisionTransformer):
                     "type='vit_plugin.VisionTransformer'."
                 )
             sizes = dict(zip(SIZE_KEYS, cls.archs[arch.lower()], strict=True))
-        return changed(translate(sizes, {**cls.defaults, **options}), cls.ours)
+        return apply_change(translate(sizes, {**cls.defaults, **options}), cls.ours)
 
 
 @MODELS.register_module()
-class MMVisionTransformer(Translated):
+class MMVisionTransformer(TranslatedViT):
     """MMPretrain's ``VisionTransformer``.
 
     Args:
@@ -93,7 +93,7 @@ class MMVisionTransformer(Translated):
         **options: MMPretrain's arguments.
     """
 
-    archs = _named(
+    archs = _with_short_names(
         {
             'small': (768, 8, 8, 2304),
             'base': (768, 12, 12, 3072),
@@ -113,7 +113,7 @@ class MMVisionTransformer(Translated):
 
 
 @MODELS.register_module()
-class MMDistilledVisionTransformer(Translated):
+class MMDistilledVisionTransformer(TranslatedViT):
     """MMPretrain's ``DistilledVisionTransformer`` (DeiT, arXiv:2012.12877).
 
     ``out_type='cls_token'`` returns a tuple for each output: the class token and the distillation
@@ -137,7 +137,7 @@ class MMDistilledVisionTransformer(Translated):
 
 
 @MODELS.register_module()
-class MMMoCoV3ViT(Translated):
+class MMMoCoV3ViT(TranslatedViT):
     """MMPretrain's ``MoCoV3ViT`` (arXiv:2104.02057) with frozen stages, as for linear probing.
 
     Args:
@@ -145,7 +145,10 @@ class MMMoCoV3ViT(Translated):
             the stem is frozen, and neither has ``norm_eval``, since no norm is a BatchNorm.
     """
 
-    archs = {**MMVisionTransformer.archs, **_named({'mocov3-small': (384, 12, 12, 1536)})}
+    archs = {
+        **MMVisionTransformer.archs,
+        **_with_short_names({'mocov3-small': (384, 12, 12, 1536)}),
+    }
 
     def __init__(self, arch: str | ArchSizes = 'base', **options: Unpack[MoCoV3Options]) -> None:
         super().__init__(arch, **options)
@@ -162,7 +165,7 @@ class MMMoCoV3ViT(Translated):
 
 
 @MODELS.register_module()
-class MMDeiT3(Translated):
+class MMDeiT3(TranslatedViT):
     """MMPretrain's ``DeiT3`` (arXiv:2204.07118).
 
     It computes what the paper's code does. MMPretrain's own class applies ``ln1`` before the MLP,
@@ -172,7 +175,7 @@ class MMDeiT3(Translated):
         arch, **options: see :class:`MMVisionTransformer`.
     """
 
-    archs = _named(
+    archs = _with_short_names(
         {
             'small': (384, 12, 6, 1536),
             'medium': (512, 12, 8, 2048),
@@ -189,7 +192,7 @@ class MMDeiT3(Translated):
 
 
 @MODELS.register_module()
-class MMViTEVA02(Translated):
+class MMViTEVA02(TranslatedViT):
     """MMPretrain's ``ViTEVA02`` (arXiv:2303.11331).
 
     Its rotary positions are EVA-02's. MMPretrain's checkpoints hold the same table, but a model
@@ -199,7 +202,7 @@ class MMViTEVA02(Translated):
         arch, **options: see :class:`MMVisionTransformer`.
     """
 
-    archs = _named(
+    archs = _with_short_names(
         {
             'tiny': (192, 12, 3, 512),
             'small': (384, 12, 6, 1024),

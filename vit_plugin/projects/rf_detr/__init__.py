@@ -6,7 +6,7 @@ Neck and head are those of LW-DETR.
 from vit_plugin.project import Project
 
 ROBOFLOW_RELEASE = 'https://storage.googleapis.com/rfdetr'  # rfdetr's assets/model_weights.py
-APACHE, PLATFORM = 'Apache-2.0', 'PML-1.0'
+APACHE, PLATFORM = 'Apache-2.0', 'PML-1.0'  # Roboflow's Platform Model License
 
 PROJECT = Project(
     family='detr_family',
@@ -41,10 +41,10 @@ PROJECT = Project(
     },
     models={
         ('detection', 'rf-detr'): 'vit_plugin.projects.rf_detr.rf_detr_model:RF_DETR',
-        ('detection', 'rf-detr-nano'): 'vit_plugin.projects.rf_detr.rf_detr_model:NANO',
-        ('detection', 'rf-detr-small'): 'vit_plugin.projects.rf_detr.rf_detr_model:SMALL',
-        ('detection', 'rf-detr-medium'): 'vit_plugin.projects.rf_detr.rf_detr_model:MEDIUM',
-        ('detection', 'rf-detr-large'): 'vit_plugin.projects.rf_detr.rf_detr_model:LARGE',
+        ('detection', 'rf-detr-nano'): 'vit_plugin.projects.rf_detr.rf_detr_model:RF_DETR_NANO',
+        ('detection', 'rf-detr-small'): 'vit_plugin.projects.rf_detr.rf_detr_model:RF_DETR_SMALL',
+        ('detection', 'rf-detr-medium'): 'vit_plugin.projects.rf_detr.rf_detr_model:RF_DETR_MEDIUM',
+        ('detection', 'rf-detr-large'): 'vit_plugin.projects.rf_detr.rf_detr_model:RF_DETR_LARGE',
     },
     published={'RF-DETR': 'vit_plugin.projects.rf_detr.published_rf_detr:rf_detr'},
 )

@@ -25,12 +25,13 @@ SELF_DIMS, CROSS_DIMS = 32, 16  # channels per head of self- and cross-attention
 MASK_BIAS = 'segmentation_head.bias'
 MASK_MLP = 'segmentation_head.query_features_block.layers.0.weight'
 UNSUPPORTED = {  # prefixes of keys in unsupported models -> the reason
-    f'{EMBEDDINGS}register_tokens': 'its backbone has registers, which no window here has',
+    f'{EMBEDDINGS}register_tokens': 'its backbone has registers, which a WindowedViT lacks',
     'keypoint_': 'it predicts keypoints, which no model here does',
     f'{BACKBONE_PREFIX}cross_attn_projector.': 'it has a second projector, which no model here has',
     f'{BACKBONE_PREFIX}encoder.base_model.': 'its LoRA adapters are not merged',
 }
 ROBOFLOW_SCALES = {'P3': 2, 'P4': 1, 'P5': 0.5}  # Roboflow's names of the map scales
+ROBOFLOW_EPS = 1e-6  # eps of the projector's norms; transformers has another default
 ROBOFLOW_ENCODERS = (None, 'dinov2_windowed_small', 'dinov2_windowed_base')
 
 
@@ -38,10 +39,10 @@ class Trunk(NamedTuple):
     """Settings of a published backbone that its shapes do not show.
 
     Attributes:
-        stages: numbers of blocks after which there is an output; these blocks also have global
-            attention.
+        stages: numbers of blocks after which there is an output. The block after each of these
+            outputs, whose index is the same number, has global attention.
         windows: windows along a side.
-        resolution: image side in pixels; None: that of the position table.
+        resolution: image side in pixels. None: that of the position table.
     """
 
     stages: Sequence[int] = (3, 6, 9, 12)
@@ -49,7 +50,7 @@ class Trunk(NamedTuple):
     resolution: int | None = None
 
 
-# (patch size, side of the position table in patches) -> backbone.
+# (patch size, side of the position table in patches) -> backbone. All others: `Trunk()`.
 TRUNKS = {
     (14, 37): Trunk((2, 5, 8, 11), 4, 560),  # Base, and Large of 2025
     (12, 26): Trunk(windows=1),  # Seg Nano
@@ -68,22 +69,27 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
     for start, why in UNSUPPORTED.items():
         if any(name.startswith(start) for name in published.weights):
             raise ConfigError(f'{why}; give another model')
-    rows, dims = published.shape('class_embed.weight')
-    classes = DetectorClasses(rows, stated_names(published))
+    is_transformers = bool(published.kind)  # else a file of `rfdetr`, which has no config.json
+    num_class_rows, dims = published.shape('class_embed.weight')
+    classes = DetectorClasses(num_class_rows, stated_names(published))
     groups = published.count('transformer.enc_output.')
     queries = published.shape('refpoint_embed.weight')[0] // max(groups, 1)
     blocks = published.count(f'{BACKBONE_PREFIX}projector.stages.0.0.m.')
     scales = _scales(published)
-    masks = MASK_BIAS in published.weights
-    config = _own_settings(published)
-    if published.kind:
-        name = f'RfDetrFor{"InstanceSegmentation" if masks else "ObjectDetection"}'
+    has_masks = MASK_BIAS in published.weights
+    if is_transformers:
+        name = f'RfDetrFor{"InstanceSegmentation" if has_masks else "ObjectDetection"}'
         config = published.described_by(RF_DETR_KIND, name)
-    if config is None:
-        return None
-    read = _of_transformers if published.kind else _of_roboflow
-    backbone, side, decoder, eps = read(published, config, dims, len(scales))
-    config.agree(
+        if config is None:  # another class of transformers, such as one for keypoints
+            return None
+        parts = _read_transformers(published, config, dims, len(scales))
+        max_boxes = queries  # transformers' config has no num_select
+    else:
+        config = _roboflow_settings(published)
+        parts = _read_roboflow(published, config, dims, len(scales))
+        max_boxes = config.get('num_select', PositiveInt | None) or queries
+    backbone, side, decoder, eps = parts
+    config.check_agreement(
         d_model=dims,
         hidden_dim=dims,
         num_queries=queries,
@@ -91,7 +97,6 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
         c2f_num_blocks=blocks,
         num_feature_levels=len(scales),
     )
-    most = queries if published.kind else config.get('num_select', PositiveInt | None) or queries
     model: Section = dict(
         type='SingleStageDetector',
         backbone=backbone,
@@ -102,26 +107,27 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
             scales=scales,
             num_blocks=blocks,
             norm_cfg=dict(type='LN2d', eps=eps),
-            widest=None,
+            widest=None,  # never halve wide maps first
         ),
         bbox_head=dict(
             type='vit_plugin.LWDETRHead',
             num_classes=len(classes.names),
             unused_rows=classes.unused,
-            empty_proposals=not published.kind,  # transformers' code has none
+            # Only Roboflow's code lets positions without a box propose an empty one.
+            empty_proposals=not is_transformers,
             num_levels=len(scales),
             embed_dims=dims,
             decoder=decoder,
             num_groups=groups,
             num_queries=queries,
         ),
-        test_cfg=dict(max_per_img=most),
+        test_cfg=dict(max_per_img=max_boxes),
     )
-    if masks:
+    if has_masks:
         hidden = published.shape(MASK_MLP)[0]
-        config.agree(intermediate_size=hidden)
+        config.check_agreement(intermediate_size=hidden)
         if hidden != 4 * dims:
-            raise config.refuse('intermediate_size', why=f'where {4 * dims} are computed here')
+            raise config.unsupported('intermediate_size', why=f'where {4 * dims} are computed here')
         scale = backbone['arch']['patch_size'] / config.get('mask_downsample_ratio', PositiveInt)
         model['bbox_head'] |= dict(type='vit_plugin.RFDETRSegHead', mask_scale=scale)
     else:
@@ -129,28 +135,37 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
             'mask_downsample_ratio', 'segmentation_head_activation_function', 'intermediate_size'
         )
     pixels = published.pixels(side)
-    return detector_settings(model, classes.names, masks=masks, **pixels), classes.names
+    return detector_settings(model, classes.names, masks=has_masks, **pixels), classes.names
 
 
-Parts = tuple[Section, Any, Section, float]
+class RFDETRParts(NamedTuple):
+    """The settings that each format states in its own way.
+
+    Attributes:
+        backbone: the config of the backbone.
+        size: the image size.
+        decoder: the options of the decoder.
+        eps: that of the projector's norms.
+    """
+
+    backbone: Section
+    size: Any
+    decoder: Section
+    eps: float
 
 
-def _of_transformers(
+def _read_transformers(
     published: Published, config: ForeignConfig, dims: int, num_levels: int
-) -> Parts:
-    """The backbone, image size, decoder, and eps of the projector."""
+) -> RFDETRParts:
+    """The parts of a model in the format of transformers."""
     vit = inner_backbone(config, {'rf_detr_dinov2': WINDOWED_DINOV2_KIND}, SMALL_DINOV2)
-    vit.only('reshape_hidden_states', True)
+    vit.require('reshape_hidden_states', True)
     backbone = encoder_section(published, vit)
     stages = blocks_before_outputs(vit, backbone['arch']['num_layers'])
-    usual = [i for i in range(stages[-1] + 1) if i not in stages]
     windowed = vit.get('window_block_indexes', Sequence[Count] | None)
-    _complete(
-        backbone,
-        stages,
-        vit.get('num_windows', PositiveInt),
-        usual if windowed is None else windowed,
-    )
+    if windowed is None:
+        windowed = [i for i in range(stages[-1] + 1) if i not in stages]
+    _add_windows(backbone, stages, vit.get('num_windows', PositiveInt), windowed)
     backbone['encoder']['final_norm'] = vit['apply_layernorm']
     heads, cross = (
         config.get(f'decoder_{kind}_attention_heads', PositiveInt) for kind in ('self', 'cross')
@@ -158,48 +173,55 @@ def _of_transformers(
     decoder = _decoder(published, heads, cross, num_levels)
     for name in ('decoder_self_attention_heads', 'decoder_cross_attention_heads'):
         if dims % config[name]:
-            raise config.refuse(name, why=f'which must divide {dims} channels')
-    config.agree(
+            raise config.unsupported(name, why=f'which must divide {dims} channels')
+    config.check_agreement(
         decoder_layers=decoder['num_layers'],
         decoder_n_points=decoder['num_points'],
         decoder_ffn_dim=decoder['feedforward_channels'],
     )
     eps = config.get('layer_norm_eps', Eps)
-    return backbone, backbone['img_size'], decoder, eps
+    return RFDETRParts(backbone, backbone['img_size'], decoder, eps)
 
 
-def _own_settings(published: Published) -> ForeignConfig:
-    """The model settings in a file of ``rfdetr``; its other settings are for training."""
+def _roboflow_settings(published: Published) -> ForeignConfig:
+    """The settings of the model in a file of ``rfdetr``.
+
+    Training arguments are dropped; an unknown entry of ``model_config`` is kept, so that it is
+    reported.
+    """
     model_config = published.saved['model_config']
     known = {
         name: value
         for name, value in published.settings.items()
         if name in ROBOFLOW_KIND.defaults or name in model_config
     }
-    return ForeignConfig(known, ROBOFLOW_KIND, 'its saved config')
+    config = ForeignConfig(known, ROBOFLOW_KIND, 'its saved config')
+    published.read_configs.append(config)  # entries left unread become an error, as in described_by
+    return config
 
 
-def _of_roboflow(published: Published, config: ForeignConfig, dims: int, num_levels: int) -> Parts:
-    """The same for a file of ``rfdetr``."""
-    published.read.append(config)
+def _read_roboflow(
+    published: Published, config: ForeignConfig, dims: int, num_levels: int
+) -> RFDETRParts:
+    """The parts of a model in a file of ``rfdetr``."""
     backbone = encoder_section(published)
     patch, side = backbone['arch']['patch_size'], backbone['img_size']
     trunk = TRUNKS.get((patch, side // patch), Trunk())
     stages = config.get('out_feature_indexes', Sequence[PositiveInt] | None) or trunk.stages
-    windowed = [i for i in range(max(stages) + 1) if i not in stages]
-    config.only('window_block_indexes', None, windowed)
-    config.only('encoder', *ROBOFLOW_ENCODERS)
+    windowed = [i for i in range(stages[-1] + 1) if i not in stages]
+    config.require('window_block_indexes', None, windowed)
+    config.require('encoder', *ROBOFLOW_ENCODERS)
     windows = config.get('num_windows', PositiveInt | None) or trunk.windows
-    _complete(backbone, stages, windows, windowed)
+    _add_windows(backbone, stages, windows, windowed)
     heads, cross = (
         config.get(name, PositiveInt | None) or dims // channels
         for name, channels in (('sa_nheads', SELF_DIMS), ('ca_nheads', CROSS_DIMS))
     )
     decoder = _decoder(published, heads, cross, num_levels)
-    named = config.get('projector_scale', Sequence[str] | None)
-    if named is not None and [ROBOFLOW_SCALES.get(name) for name in named] != _scales(published):
-        raise config.refuse('projector_scale', why='but its weights show others')
-    config.agree(
+    names = config.get('projector_scale', Sequence[str] | None)
+    if names is not None and [ROBOFLOW_SCALES.get(name) for name in names] != _scales(published):
+        raise config.unsupported('projector_scale', why='but its weights show others')
+    config.check_agreement(
         patch_size=patch,
         positional_encoding_size=side // patch,
         segmentation_head=MASK_BIAS in published.weights,
@@ -207,15 +229,21 @@ def _of_roboflow(published: Published, config: ForeignConfig, dims: int, num_lev
         dec_n_points=decoder['num_points'],
         dim_feedforward=decoder['feedforward_channels'],
     )
-    # transformers uses another eps than the authors' code.
     size = config.get('resolution', PositiveInt | None) or trunk.resolution or side
-    return backbone, size, decoder, 1e-6
+    return RFDETRParts(backbone, size, decoder, ROBOFLOW_EPS)
 
 
-def _complete(
+def _add_windows(
     backbone: Section, stages: Sequence[int], windows: int, windowed: Sequence[int]
 ) -> None:
-    """Turn an encoder into a windowed backbone, with outputs after these numbers of blocks."""
+    """Turn an encoder into a windowed backbone in place.
+
+    Args:
+        backbone: the config of the encoder.
+        stages: numbers of blocks after which there is an output.
+        windows: windows along a side.
+        windowed: indices of the blocks with windows.
+    """
     blocks = range(backbone['arch']['num_layers'])
     backbone['encoder']['window'] = dict(
         number=windows, global_blocks=[i for i in blocks if i not in windowed and i <= stages[-1]]
@@ -223,29 +251,32 @@ def _complete(
     backbone |= dict(
         type='vit_plugin.WindowedViT',
         out_indices=[stage - 1 for stage in stages],
-        # `interpolate_pos_encoding` of both: antialias=True.
+        # Both libraries have `interpolate_pos_encoding` with antialias=True.
         pos_embed=dict(interpolate_mode='bicubic'),
     )
 
 
 def _decoder(published: Published, heads: int, cross: int, num_levels: int) -> Section:
     """The options of the decoder."""
-    places = published.shape(f'{DECODER_LAYERS}0.cross_attn.attention_weights.weight')[0]
+    weights = published.shape(f'{DECODER_LAYERS}0.cross_attn.attention_weights.weight')[0]
     return dict(
         num_layers=published.count(DECODER_LAYERS),
         num_heads=heads,
         num_cross_heads=cross,
-        num_points=places // (cross * num_levels),
+        num_points=weights // (cross * num_levels),
         feedforward_channels=published.shape(f'{DECODER_LAYERS}0.linear1.weight')[0],
     )
 
 
 def _scales(published: Published) -> list[float]:
     """The scale of each output of the projector."""
-    start, scales = f'{BACKBONE_PREFIX}projector.stages_sampling.', []
+    start = f'{BACKBONE_PREFIX}projector.stages_sampling.'
+    scales: list[float] = []
     for i in range(published.count(f'{BACKBONE_PREFIX}projector.stages.')):
-        larger, smaller = (f'{start}{i}.0.0.{name}' for name in ('weight', 'conv.weight'))
-        scales.append(
-            2 if larger in published.weights else 0.5 if smaller in published.weights else 1
-        )
+        if f'{start}{i}.0.0.weight' in published.weights:  # a transposed convolution
+            scales.append(2)
+        elif f'{start}{i}.0.0.conv.weight' in published.weights:
+            scales.append(0.5)
+        else:
+            scales.append(1)
     return scales

@@ -6,12 +6,12 @@
 
 from vit_plugin.weights.foreign_config import ConfigKind
 from vit_plugin.weights.transformers_config import (
+    BACKBONE_UNUSED,
     FOR_DROPOUT,
+    FOR_INITIALIZATION,
     FOR_LOSSES,
     FOR_MASKING,
-    INITIAL,
     NAMED_BACKBONE,
-    OF_BACKBONE,
     STAGE_FIELDS,
     transformers_kind,
 )
@@ -39,9 +39,9 @@ RF_DETR_KIND = transformers_kind(
         intermediate_size=1024,
         **NAMED_BACKBONE,
     ),
-    {
-        **OF_BACKBONE,
-        INITIAL: 'init_std',
+    unused={
+        **BACKBONE_UNUSED,
+        FOR_INITIALIZATION: 'init_std',
         FOR_DROPOUT: 'dropout attention_dropout activation_dropout',
         FOR_LOSSES: 'class_cost bbox_cost giou_cost class_loss_coefficient dice_loss_coefficient '
         'bbox_loss_coefficient giou_loss_coefficient eos_coefficient focal_alpha auxiliary_loss '
@@ -70,13 +70,13 @@ WINDOWED_DINOV2_KIND = transformers_kind(
         reshape_hidden_states=True,
         **STAGE_FIELDS,
     ),
-    {
-        INITIAL: 'initializer_range layerscale_value',
+    unused={
+        FOR_INITIALIZATION: 'initializer_range layerscale_value',
         FOR_DROPOUT: 'hidden_dropout_prob attention_probs_dropout_prob drop_path_rate',
         FOR_MASKING: 'use_mask_token',
     },
 )
-# The default backbone of a transformers config.
+# The default `backbone_config` of transformers: what differs from WINDOWED_DINOV2_KIND.
 SMALL_DINOV2 = dict(
     num_attention_heads=6,
     out_features=['stage2', 'stage5', 'stage8', 'stage11'],

@@ -12,7 +12,7 @@ from ..detr_family.folder_detector import DETR_SCHEDULES
 from ..detr_family.query_maps import query_maps
 from .windowed_vit import WindowedViT
 
-WINDOWS = 2  # along a side
+WINDOWS_PER_SIDE = 2
 PROJECTOR_NORM: Section = dict(type='LN2d', eps=1e-6)
 
 
@@ -23,12 +23,15 @@ def _windowed(facts: ModelFacts, width: int) -> tuple[Section, Section, list[int
         ConfigError: if the backbone has no windows with a class token.
     """
     depths = facts.depths()
-    named = str(facts.arguments['arch'])
-    is_plain = facts.arguments['arch'] == named and not named.startswith('timm://')
+    arch = facts.arguments['arch']
+    is_plain = isinstance(arch, str) and not arch.startswith('timm://')
     # A plain name gets DINOv2's numerics, so that its weights fit.
     like_dinov2 = dict(layer_scale_init_value=1.0) if is_plain else {}
     options = {**like_dinov2, **facts.arguments.get('encoder', {})}
-    options['window'] = dict(number=WINDOWS, global_blocks=[end + 1 for end in depths[:-1]])
+    # The block after each output is global, as in the published models.
+    options['window'] = dict(
+        number=WINDOWS_PER_SIDE, global_blocks=[end + 1 for end in depths[:-1]]
+    )
     backbone = {
         **(dict(numerics='timm') if is_plain else {}),
         **facts.arguments,
@@ -67,7 +70,7 @@ def _rf_detr(facts: ModelFacts, layers: int) -> Section:
     decoder: Section = dict(num_layers=layers, num_points=2)
     if not facts.is_wide:
         decoder |= dict(num_heads=4, num_cross_heads=8, feedforward_channels=4 * width)
-    queries = facts.queries('rf-detr', 300 if facts.is_wide else 60, strides, 1)
+    queries = facts.queries('rf-detr', 300 if facts.is_wide else 60, strides, share=1)
     return dict(
         type='SingleStageDetector',
         backbone=backbone,
@@ -90,23 +93,23 @@ RF_DETR = TaskModel(
     partial(_rf_detr, layers=3),
     schedules=DETR_SCHEDULES,
     stretched=True,
-    saved=dict(backbone=dict(type='vit_plugin.WindowedViT')),
-    wraps=True,
+    saved_entries=dict(backbone=dict(type='vit_plugin.WindowedViT')),
+    allows_wrapped=True,
 )
 
 
 def _sized(name: str, side: int, layers: int) -> TaskModel:
-    """A size of the paper: image side, decoder, and a ViT-S."""
+    """A published size: image side in pixels and decoder layers, with a ViT-S."""
     return RF_DETR._replace(
         title=f'an RF-DETR of the size {name}',
         build=partial(_rf_detr, layers=layers),
         arch='S/16',
         side=side,
-        saved=dict(RF_DETR.saved, bbox_head=dict(decoder=dict(num_layers=layers))),
+        saved_entries=dict(RF_DETR.saved_entries, bbox_head=dict(decoder=dict(num_layers=layers))),
     )
 
 
-NANO = _sized('nano', 384, 2)
-SMALL = _sized('small', 512, 3)
-MEDIUM = _sized('medium', 576, 4)
-LARGE = _sized('large', 704, 4)
+RF_DETR_NANO = _sized('nano', 384, 2)
+RF_DETR_SMALL = _sized('small', 512, 3)
+RF_DETR_MEDIUM = _sized('medium', 576, 4)
+RF_DETR_LARGE = _sized('large', 704, 4)

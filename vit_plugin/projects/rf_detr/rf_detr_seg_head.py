@@ -10,6 +10,7 @@ from vit_plugin.arguments.fields import Positive
 from vit_plugin.projects.detr_family.masked_head import MaskedHead
 from vit_plugin.registry import MODELS
 
+# From the registry, since a project imports no other but its family.
 Base: Any = object if TYPE_CHECKING else MODELS.get('vit_plugin.LWDETRHead')
 
 
@@ -28,20 +29,20 @@ class RFDETRSegHead(MaskedHead, Base):
         self._build_masks(mask_scale)
 
     @property
-    def _refined(self) -> int:
+    def _num_refining_blocks(self) -> int:
         return self.test_cfg['num_layers']
 
     def _layers(self, x: Sequence[Tensor], *outputs: Tensor) -> list[InstanceData]:
-        """See the base class, with both factors of the masks."""
+        """See the base class. Each layer also gets both factors of its masks."""
         layers = super()._layers(x, *outputs)
         for level, layer in zip(self.masks.maps(x[0]), layers, strict=True):
-            self._masked(layer, *self.masks.factors(level, layer.features))
+            self._set_factors(layer, *self.masks.factors(level, layer.features))
         return layers
 
     def _losses(
         self, layer: InstanceData, objects: InstanceData, pairs: Any, count: Tensor
     ) -> dict[str, Tensor]:
-        """See the base class, with the losses of masks."""
+        """See the base class. Adds the losses of masks."""
         queries, matched, numbers = pairs
         return dict(
             super()._losses(layer, objects, pairs, count),

@@ -18,11 +18,9 @@ from vit_plugin.registry import MODELS
 class WindowedViT(VisionTransformer):
     """A :class:`VisionTransformer` with a class token per window, as in RF-DETR (arXiv:2511.09554).
 
-    Each window has its own copy of the class token.
-
-    In a block with windows each copy attends within its window. In a global block all copies and
-    all patches attend to one another. Weights of a Vision Transformer with a class token fit, such
-    as DINOv2's.
+    Each window has its own copy of the class token. In a block with windows, a copy attends within
+    its window. In a global block, all copies and all patches attend to one another. Weights of a
+    Vision Transformer with a class token fit, such as DINOv2's.
 
     Args:
         **kwargs: see :class:`VisionTransformer`. ``encoder`` has a ``window``, and ``out_type`` is
@@ -63,7 +61,7 @@ class WindowedViT(VisionTransformer):
         return to_map(x, num_windows(grid, self.window.within(grid)), grid)  # (B, C, h, w)
 
     def embed(self, x: Tensor, grid: Grid) -> Tensor:
-        """Patches (B, h*w, C) -> tokens (B, windows + h*w, C) with positions."""
+        """Patches (B, h*w, C) -> class tokens and patches (B, windows + h*w, C) with positions."""
         tokens = super().embed(x, grid)
         copies = tokens[:, :1].expand(-1, num_windows(grid, self.window.within(grid)), -1)
         return torch.cat((copies, tokens[:, 1:]), dim=1)

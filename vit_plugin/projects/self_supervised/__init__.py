@@ -13,5 +13,5 @@ PROJECT = Project(
             'DINONeck': 'vit_plugin.projects.self_supervised.dino_head',
         },
     },
-    pretrains={'IBOTViT': (), 'MAEViT': ('mask_ratio',), 'SimMIMViT': ()},
+    pretraining_backbones={'IBOTViT': (), 'MAEViT': ('mask_ratio',), 'SimMIMViT': ()},
 )

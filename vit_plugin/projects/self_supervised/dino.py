@@ -23,7 +23,7 @@ from vit_plugin.registry import MODELS
 
 from .dinov2 import block_masks, koleo
 from .masked import IBOTViT
-from .views import MultiViewSelfSupervisor, precise
+from .views import MultiViewSelfSupervisor, at_least_float32
 
 with needed_by('DINO'):
     make_importable()
@@ -35,7 +35,9 @@ Shares = Annotated[Sequence[Fraction], Field(min_length=2, max_length=2), ASCEND
 
 @MODELS.register_module()
 class DINO(MultiViewSelfSupervisor):
-    """A student learns the outputs of its moving average, a teacher that sees only large views.
+    """A student learns the outputs of a teacher, its exponential moving average (EMA).
+
+    The teacher sees only the large views.
 
     Args:
         backbone, neck, head, num_large, data_preprocessor, init_cfg: see
@@ -43,15 +45,15 @@ class DINO(MultiViewSelfSupervisor):
             a :class:`DINONeck`, the head a :class:`DINOHead`.
         momentum: weight of the teacher in its moving average, at first. It grows to 1 on a cosine
             over the run.
-        mask_ratio: range of the share of masked patches in half of the student's large views, for
-            an ``IBOTViT``; (0.1, 0.5) in DINOv2 (arXiv:2304.07193). The student also learns the
+        mask_ratio: range of the fraction of patches masked in half of the student's large views,
+            for an ``IBOTViT``; (0.1, 0.5) in DINOv2 (arXiv:2304.07193). The student also learns the
             teacher's outputs for these patches (iBOT, arXiv:2111.07832), through the same neck and
             a second head with the same config.
         koleo_weight: weight of the loss that spreads the features of large views; 0.1 in DINOv2.
 
     Raises:
-        ConfigError: for fewer than two or ``num_large`` views, or a backbone that cannot mask
-            patches.
+        ConfigError: for fewer than two or ``num_large`` views, or if ``mask_ratio`` is given and
+            the backbone cannot mask patches.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class DINO(MultiViewSelfSupervisor):
                 )
 
     def make_teacher(self, momentum: float) -> BaseAveragedModel:
-        """The moving average of the student."""
+        """The exponential moving average of the student."""
         return CosineEMA(self.student(), momentum=1 - momentum)
 
     def hides_patches(self) -> bool:
@@ -93,32 +95,35 @@ class DINO(MultiViewSelfSupervisor):
         backbone, neck = self.teacher.module
         with torch.no_grad():
             self.teacher.update_parameters(self.student())
-            taught = self.encode(backbone, large)
-            targets = neck(taught)[-1].unflatten(0, (self.num_large, -1))
-        learned, losses, unmasked = [], {}, inputs
+            teacher_features = self.encode(backbone, large)
+            targets = neck(teacher_features)[-1].unflatten(0, (self.num_large, -1))
+        student_features, losses, unmasked = [], {}, inputs
         if self.mask_ratio:
             grid = tuple(side // self.backbone.strides[-1] for side in large.shape[2:])
-            hidden = block_masks(len(large), grid, self.mask_ratio).to(large.device)
-            learned = [self.encode(self.backbone, large, hidden)]
+            mask = block_masks(len(large), grid, self.mask_ratio).to(large.device)
+            student_features = [self.encode(self.backbone, large, mask)]
             unmasked = inputs[self.num_large :]
-            student, teacher = (features[0][hidden.flatten(1)] for features in (learned[0], taught))
+            student = student_features[0][0][mask.flatten(1)]
+            teacher = teacher_features[0][mask.flatten(1)]
             losses['loss_patches'] = self.patch_head.patch_loss(
-                self.neck((student,))[-1], neck((teacher,))[-1], hidden
+                self.neck((student,))[-1], neck((teacher,))[-1], mask
             )
-            losses |= self.losses_of_patches(learned[0][0], **kwargs)
-        learned += self.features(unmasked)
+            losses |= self.losses_of_patches(student_features[0][0], **kwargs)
+        student_features += self.features(unmasked)
         if self.koleo_weight:
-            vectors = precise(learned[0][-1][: len(large)]).chunk(self.num_large)
+            # The features of large views come first.
+            vectors = at_least_float32(student_features[0][-1][: len(large)]).chunk(self.num_large)
             losses['loss_koleo'] = self.koleo_weight * sum(map(koleo, vectors))
-        name = 'loss_views' if losses else 'loss'  # the name of the sum in the log
-        return {name: self.head.loss(self.outputs(learned, len(inputs)), targets), **losses}
+        name = 'loss_views' if losses else 'loss'  # MMEngine logs a sum as `loss`
+        loss = self.head.loss(self.projections(student_features, len(inputs)), targets)
+        return {name: loss, **losses}
 
     def losses_of_patches(self, patches: Tensor, **kwargs: Any) -> dict[str, Tensor]:
         """Additional losses of a subclass on the student's patches (num_large * B, h*w, C).
 
         Args:
             patches: some of them were masked.
-            **kwargs: what :meth:`loss` was called with.
+            **kwargs: further arguments of :meth:`loss`.
         """
         return {}
 

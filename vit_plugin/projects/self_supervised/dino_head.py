@@ -23,7 +23,7 @@ from vit_plugin.arguments.fields import (
 from vit_plugin.registry import MODELS
 
 from .dinov2 import sinkhorn_knopp
-from .views import precise
+from .views import at_least_float32
 
 
 @MODELS.register_module()
@@ -53,8 +53,8 @@ class DINONeck(BaseModule):
     ) -> None:
         super().__init__(init_cfg)
         widths = [in_channels, *[hid_channels] * (num_layers - 1), bottleneck]
-        layers = [part for a, b in pairwise(widths) for part in (nn.Linear(a, b), nn.GELU())]
-        self.mlp = nn.Sequential(*layers[:-1])
+        layers = [layer for a, b in pairwise(widths) for layer in (nn.Linear(a, b), nn.GELU())]
+        self.mlp = nn.Sequential(*layers[:-1])  # without a GELU at the end
         self.prototypes = nn.Parameter(torch.empty(out_channels, bottleneck))
         self.reset_parameters()
 
@@ -81,7 +81,7 @@ class DINOHead(BaseModule):
         out_channels: number of prototypes.
         temperature: temperature of the student.
         teacher_temperature: initial and final temperature of the teacher.
-        warmup: share of the run in which the teacher's temperature changes linearly.
+        warmup: fraction of the run in which the teacher's temperature changes linearly.
         center_momentum: weight of the old center in its moving average.
         centering: ``'mean'`` subtracts the center. ``'sinkhorn_knopp'`` needs no center: the
             teacher's distributions use all prototypes equally, as in DINOv2.
@@ -107,42 +107,43 @@ class DINOHead(BaseModule):
         self.register_buffer('center', torch.zeros(out_channels))
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Student (V, B, K) and teacher outputs (G, B, K) of the same first views -> the mean loss.
+        """Outputs of the student (V, B, K), and of the teacher for the first G views -> mean loss.
 
-        Then the center moves to the mean of the teacher's outputs in all processes.
+        The teacher's outputs are (G, B, K). Then the center moves to their mean in all processes.
         """
-        log_student, teacher = self._log_student(outputs), self._teacher(targets)
+        log_student, teacher = self._student_log_probs(outputs), self._teacher_probs(targets)
         losses = -torch.einsum('gbk,vbk->gv', teacher, log_student) / outputs.shape[1]
         # A view is not compared with itself.
         pairs = 1 - torch.eye(*losses.shape, device=losses.device)
-        self._move_center(precise(targets).mean(dim=(0, 1)))
+        self._move_center(at_least_float32(targets).mean(dim=(0, 1)))
         return (losses * pairs).sum() / pairs.sum()
 
-    def patch_loss(self, outputs: Tensor, targets: Tensor, hidden: Tensor) -> Tensor:
-        """Student and teacher outputs (M, K) of hidden patches, True in (N, h, w) -> iBOT's loss.
+    def patch_loss(self, outputs: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
+        """Student and teacher outputs (M, K) of masked patches -> iBOT's loss.
 
-        It is the mean over images of the mean over patches. Then the center moves as in ``loss``.
+        These patches are True in ``mask`` (N, h, w). The loss is the mean over images of the mean
+        over masked patches, 0 for an image without these. Then the center moves as in ``loss``.
         """
-        losses = -(self._teacher(targets) * self._log_student(outputs)).sum(dim=-1)
-        sums = F.pad(precise(targets).sum(dim=0), (0, 1), value=len(targets))
+        losses = -(self._teacher_probs(targets) * self._student_log_probs(outputs)).sum(dim=-1)
+        sums = F.pad(at_least_float32(targets).sum(dim=0), (0, 1), value=len(targets))
         all_reduce(sums)  # ranks have different numbers of patches
         self._move_center(sums[:-1] / sums[-1].clamp(min=1))
-        image = hidden.flatten(1).nonzero()[:, 0]  # (M,)
-        return (losses / image.bincount()[image]).sum() / len(hidden)
+        image = mask.flatten(1).nonzero()[:, 0]  # (M,)
+        return (losses / image.bincount()[image]).sum() / len(mask)
 
-    def _log_student(self, outputs: Tensor) -> Tensor:
-        return F.log_softmax(precise(outputs) / self.temperature, dim=-1)
+    def _student_log_probs(self, outputs: Tensor) -> Tensor:
+        return F.log_softmax(at_least_float32(outputs) / self.temperature, dim=-1)
 
-    def _teacher(self, targets: Tensor) -> Tensor:
-        targets, temperature = precise(targets), self._teacher_temperature()
+    def _teacher_probs(self, targets: Tensor) -> Tensor:
+        targets, temperature = at_least_float32(targets), self._teacher_temperature()
         if self.centering == 'mean':
             return F.softmax((targets - self.center) / temperature, dim=-1)
         return sinkhorn_knopp(targets / temperature)
 
     def _teacher_temperature(self) -> float:
         hub, (first, last) = MessageHub.get_current_instance(), self.teacher_temperature
-        done = hub.get_info('iter', 0) / hub.get_info('max_iters', 1)
-        return last if done >= self.warmup else first + (last - first) * done / self.warmup
+        progress = hub.get_info('iter', 0) / hub.get_info('max_iters', 1)
+        return last if progress >= self.warmup else first + (last - first) * progress / self.warmup
 
     @torch.no_grad()
     def _move_center(self, mean: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""What DINOv2 adds to DINO (arXiv:2304.07193, Section 4)."""
+"""Additions of DINOv2 to DINO (arXiv:2304.07193, Section 4)."""
 
 from collections.abc import Sequence
 
@@ -9,32 +9,35 @@ from torch import Tensor
 
 from vit_plugin.models.layers.block_cfg import Grid
 
-# Attempts per mask; least patches and aspect ratio of a block.
-MASK_BLOCKS, PATCHES, ASPECT = 32, 4, 0.3
+BLOCK_ATTEMPTS = 32  # blocks that are tried for each mask
+# Smallest area and aspect ratio of a block; the largest aspect ratio is 1 / MIN_ASPECT.
+MIN_PATCHES, MIN_ASPECT = 4, 0.3
 
 
 def block_masks(number: int, grid: Grid, ratio: Sequence[float]) -> Tensor:
-    """Random masks (number, h, w), True for hidden patches, which are blocks in half of the masks.
+    """Random masks (number, h, w), True for masked patches.
 
-    Their shares are spread evenly over ``ratio``, and smaller if no further block fits.
+    Half of the masks hide rectangular blocks, the others nothing. The fractions of masked patches
+    are spread evenly over ``ratio``, and are smaller if no further block fits.
     """
     half, lengths = number // 2, torch.tensor(grid)[:, None]
     edges = torch.linspace(ratio[0], ratio[1], half + 1)
-    shares = F.pad(edges[:-1].lerp(edges[1:], torch.rand(half)), (0, number - half))
-    wanted = (shares[torch.randperm(number)] * lengths.prod()).long()
-    places = torch.cartesian_prod(*map(torch.arange, grid)).T[:, None]  # (2, 1, h*w)
-    hidden = torch.zeros(number, places.shape[2], dtype=torch.bool)
-    for _ in range(MASK_BLOCKS):
-        left = wanted - hidden.sum(dim=1)
-        area, aspect, *corner = torch.rand(4, number)
-        area, aspect = PATCHES + (left - PATCHES) * area, ASPECT ** (2 * aspect - 1)
+    fractions = F.pad(edges[:-1].lerp(edges[1:], torch.rand(half)), (0, number - half))
+    targets = (fractions[torch.randperm(number)] * lengths.prod()).long()
+    coordinates = torch.cartesian_prod(*map(torch.arange, grid)).T[:, None]  # (2, 1, h*w)
+    masks = torch.zeros(number, coordinates.shape[2], dtype=torch.bool)
+    for _ in range(BLOCK_ATTEMPTS):
+        remaining = targets - masks.sum(dim=1)
+        area, aspect, *offset = torch.rand(4, number)
+        area = MIN_PATCHES + (remaining - MIN_PATCHES) * area
+        aspect = MIN_ASPECT ** (2 * aspect - 1)
         sides = torch.stack((area * aspect, area / aspect)).sqrt().round()
-        first = (torch.stack(corner) * (lengths - sides + 1)).floor()
-        inside = (places >= first[..., None]) & (places < (first + sides)[..., None])
-        new = inside.all(dim=0) & ~hidden  # (number, h*w)
-        fits = (sides < lengths).all(dim=0) & (new.sum(dim=1) <= left)
-        hidden |= new & fits[:, None]
-    return hidden.unflatten(1, grid)
+        corner = (torch.stack(offset) * (lengths - sides + 1)).floor()
+        inside = (coordinates >= corner[..., None]) & (coordinates < (corner + sides)[..., None])
+        added = inside.all(dim=0) & ~masks  # (number, h*w)
+        fits = (sides < lengths).all(dim=0) & (added.sum(dim=1) <= remaining)
+        masks |= added & fits[:, None]
+    return masks.unflatten(1, grid)
 
 
 def koleo(features: Tensor) -> Tensor:
@@ -48,7 +51,10 @@ def koleo(features: Tensor) -> Tensor:
 
 
 def sinkhorn_knopp(scores: Tensor, iterations: int = 3) -> Tensor:
-    """Scores (..., K) -> distributions that use all K equally in all processes (2006.09882)."""
+    """Scores (..., K) -> distributions that use all K equally (SwAV, arXiv:2006.09882).
+
+    The balance holds over the scores of all processes.
+    """
     x = scores.exp()
     for _ in range(iterations):
         total = x.flatten(0, -2).sum(dim=0)

@@ -1,6 +1,6 @@
-"""Encoders for masked image modeling, in which some patches of each image are hidden.
+"""Encoders for masked image modeling, in which some patches of each image are masked.
 
-Hidden patches are gray before the stem, and their tokens are dropped or replaced after it. So a CNN
+Masked patches are gray before the stem, and their tokens are dropped or replaced after it. So a CNN
 cannot see them either. With a plain patch embedding the first step has no effect.
 """
 
@@ -18,7 +18,7 @@ from vit_plugin.registry import MODELS
 
 
 class MaskedVisionTransformer(VisionTransformer):
-    """Base class of the encoders that hide patches.
+    """Base class of encoders that mask patches.
 
     Raises:
         ConfigError: if the patch size varies.
@@ -27,13 +27,13 @@ class MaskedVisionTransformer(VisionTransformer):
     # Overrides attributes of VisionTransformer, which describes them.
     one_patch_size = True
 
-    def hide(self, images: Tensor, hidden: Tensor) -> Tensor:
-        """Images (B, C, H, W), hidden patches, bool (B, h, w) -> images that are gray there.
+    def hide(self, images: Tensor, mask: Tensor) -> Tensor:
+        """Images (B, C, H, W) -> images that are gray where ``mask``, bool (B, h, w), is True.
 
         Raises:
             ConfigError: if the images are not h x w full patches.
         """
-        stride, grid = self.patch_embed.stride, tuple(hidden.shape[1:])
+        stride, grid = self.patch_embed.stride, tuple(mask.shape[1:])
         if tuple(images.shape[2:]) != (grid[0] * stride, grid[1] * stride):
             raise ConfigError(
                 f'{type(self).__name__}: a mask of {" x ".join(map(str, grid))} patches of '
@@ -41,7 +41,7 @@ class MaskedVisionTransformer(VisionTransformer):
                 'pixels; change the mask or the size of the images.'
             )
         # (B, 1, H, W).
-        pixels = hidden.repeat_interleave(stride, 1).repeat_interleave(stride, 2)[:, None]
+        pixels = mask.repeat_interleave(stride, 1).repeat_interleave(stride, 2)[:, None]
         return images.masked_fill(pixels, 0.0)  # the mean of normalized images
 
 
@@ -49,28 +49,28 @@ class MaskedVisionTransformer(VisionTransformer):
 class MAEViT(MaskedVisionTransformer):
     """MAE's encoder (arXiv:2111.06377) for MMPretrain's ``MAE``: it computes only visible patches.
 
-    On a CNN, the stem still computes the entire image, in which the hidden patches are gray.
+    On a CNN, the stem still computes the entire image, in which the masked patches are gray.
 
     Args:
-        mask_ratio: share of the patches that are hidden.
+        mask_ratio: fraction of the patches that are masked.
         **kwargs: see :class:`VisionTransformer`. There must be a class token and no other token
             before the patches, and no windows, relative or rotary positions, which need a complete
             grid.
 
     Raises:
-        ConfigError: if nothing is hidden or nothing visible, or for a part that needs a complete
+        ConfigError: if nothing is masked or nothing visible, or for a part that needs a complete
             grid.
     """
 
     def __init__(self, mask_ratio: Rate = 0.75, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.mask_ratio = mask_ratio
-        number = self.num_visible(self.position.grid)
-        if not 0 < number < self.position.grid[0] * self.position.grid[1]:
+        num_visible = self.num_visible(self.position.grid)
+        if not 0 < num_visible < self.position.grid[0] * self.position.grid[1]:
             raise ConfigError(
                 f'MAEViT: mask_ratio={mask_ratio} of {self.position.grid[0]} x '
-                f'{self.position.grid[1]} patches leaves {number} visible; some must be hidden, '
-                'and some visible.'
+                f'{self.position.grid[1]} patches leaves {num_visible} visible; some must be '
+                'hidden, and some visible.'
             )
         if self.prefix_tokens != ('cls_token',):
             raise ConfigError(
@@ -88,37 +88,35 @@ class MAEViT(MaskedVisionTransformer):
         return int(grid[0] * grid[1] * (1 - self.mask_ratio))
 
     def forward(self, images: Tensor, mask: bool | None = True) -> tuple[Tensor, ...]:
-        """Images (B, C, H, W) -> visible tokens (B, 1 + visible, C), hidden patches, their order.
-
-        Hidden patches and order are (B, h*w).
+        """Images (B, C, H, W) -> visible tokens, masked patches and their order.
 
         Args:
             images: normalized images of the native size.
             mask: without it, the result is that of :class:`VisionTransformer`.
 
         Returns:
-            The tokens, 1. for each hidden patch, and the position of each patch in the shuffled
-            order, which begins with the visible ones. These are the outputs of MMPretrain's
-            ``MAEViT``.
+            The tokens (B, 1 + visible, C), 1. for each masked patch (B, h*w), and the position of
+            each patch in the shuffled order (B, h*w), which begins with the visible ones. These are
+            the outputs of MMPretrain's ``MAEViT``.
         """
         if not mask:
             return super().forward(images)
         grid = self.position.grid
         noise = torch.rand(images.shape[0], grid[0] * grid[1], device=images.device)
-        order, number = noise.argsort(dim=1), self.num_visible(grid)
+        order, num_visible = noise.argsort(dim=1), self.num_visible(grid)
         positions = order.argsort(dim=1)
-        hidden = positions >= number  # (B, h*w)
-        x, *_ = self.begin(self.hide(images, hidden.unflatten(1, grid)))  # (B, 1 + h*w, C)
-        visible = order[:, :number, None].expand(-1, -1, x.shape[2])
+        masked = positions >= num_visible  # (B, h*w)
+        x, *_ = self.begin(self.hide(images, masked.unflatten(1, grid)))  # (B, 1 + h*w, C)
+        visible = order[:, :num_visible, None].expand(-1, -1, x.shape[2])
         x = torch.cat((x[:, :1], x[:, 1:].gather(1, visible)), dim=1)  # (B, 1 + visible, C)
-        return self.norm(self.blocks(x, grid)[-1]), hidden.to(x.dtype), positions
+        return self.norm(self.blocks(x, grid)[-1]), masked.to(x.dtype), positions
 
 
 @MODELS.register_module()
 class SimMIMViT(MaskedVisionTransformer):
     """SimMIM's encoder (arXiv:2111.09886) for MMPretrain's ``SimMIM``.
 
-    A learned token replaces hidden patches.
+    A learned token replaces masked patches.
 
     Args:
         **kwargs: see :class:`VisionTransformer`. ``out_type`` is ``'featmap'``, which SimMIM's
@@ -148,14 +146,14 @@ class SimMIMViT(MaskedVisionTransformer):
 
         Args:
             images: normalized images.
-            mask: 1 for each hidden patch (B, h, w). Without it, the result is that of
+            mask: 1 for each masked patch (B, h, w). Without it, the result is that of
                 :class:`VisionTransformer`.
         """
         if mask is None:
             return super().forward(images)
-        hidden = mask.bool()
-        x, grid, _ = self.patch_embed(self.hide(images, hidden))
-        x = torch.where(hidden.flatten(1)[..., None], self.mask_token.to(x.dtype), x)
+        mask = mask.bool()
+        x, grid, _ = self.patch_embed(self.hide(images, mask))
+        x = torch.where(mask.flatten(1)[..., None], self.mask_token.to(x.dtype), x)
         return tuple(self.encode(x, grid))
 
     def no_weight_decay(self) -> set[str]:
@@ -182,5 +180,5 @@ class IBOTViT(SimMIMViT):
 
     def encode(self, x: Tensor, grid: Grid) -> list[Tensor]:
         """Equations 1 to 4: patches (B, h*w, C) -> their tokens, and the vector."""
-        (*_, x) = self.tokens(x, grid)
+        *_, x = self.tokens(x, grid)
         return [x[:, self.num_prefix_tokens :], self.output(x, grid)]

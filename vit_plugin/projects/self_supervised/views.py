@@ -17,14 +17,16 @@ with needed_by('Self-supervised learning'):
 
 
 class MultiViewSelfSupervisor(BaseSelfSupervisor):
-    """Base class of algorithms that compare views of an image, the first of which are large.
+    """Base class of algorithms that compare several views of each image.
+
+    The first ``num_large`` views are the large ones.
 
     Args:
         backbone: the config of the encoder. Its last output is (B, C), so ``out_type`` is
             ``'cls_token'`` or ``'avg_featmap'``.
         neck: the config of the projection.
         head: the config of the loss.
-        num_large: number of large views, the first ones. All of them have one size.
+        num_large: number of large views. They share one size.
         data_preprocessor: the config of the preprocessor, which returns a list of views.
         init_cfg: MMEngine's initialization config.
     """
@@ -44,31 +46,34 @@ class MultiViewSelfSupervisor(BaseSelfSupervisor):
         self.num_large = num_large
 
     def student(self) -> nn.Sequential:
-        """The backbone and the projection, images (B, C, H, W) -> a tuple of one tensor (B, K)."""
+        """The backbone and the projection, for methods that also have a teacher.
+
+        It maps images (B, C, H, W) to a tuple of one tensor (B, K).
+        """
         return nn.Sequential(self.backbone, self.neck)
 
     def encode(
-        self, backbone: nn.Module, images: Tensor, hidden: Tensor | None = None
+        self, backbone: nn.Module, images: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """A backbone's outputs for images (B, C, H, W), some patches of which may be masked.
 
-        The last of them is (B, C). Hidden patches are (B, h, w), bool.
+        The last of them is (B, C). ``mask`` (B, h, w) is True at masked patches.
         """
-        return backbone(images) if hidden is None else backbone(images, hidden)
+        return backbone(images) if mask is None else backbone(images, mask)
 
     def features(self, views: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
-        """The backbone's outputs of views (B, C, H_v, W_v); neighbors of one size go together."""
+        """The outputs of views (B, C, H_v, W_v). Successive views of one size form one batch."""
         groups = groupby(views, key=lambda x: x.shape)
         return [self.encode(self.backbone, torch.cat(list(group))) for _, group in groups]
 
-    def outputs(self, features: Sequence[tuple[Tensor, ...]], number: int) -> Tensor:
-        """The projections (V, B, K) of the features of this number of views, in the same order."""
+    def projections(self, features: Sequence[tuple[Tensor, ...]], number: int) -> Tensor:
+        """The projections (V, B, K) of the features of ``number`` views, in the same order."""
         return torch.cat([self.neck(of_view)[-1] for of_view in features]).unflatten(
             0, (number, -1)
         )
 
     def check_views(self, views: Any) -> None:
-        """Check that there are views of each image.
+        """Check that there are enough views of each image.
 
         Raises:
             ConfigError: if there are fewer than two, or fewer than ``num_large``.
@@ -81,6 +86,6 @@ class MultiViewSelfSupervisor(BaseSelfSupervisor):
             )
 
 
-def precise(x: Tensor) -> Tensor:
+def at_least_float32(x: Tensor) -> Tensor:
     """The tensor in float32, or in float64 if it already is."""
     return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -4,6 +4,8 @@ from vit_plugin.project import Project
 
 PROJECT = Project(
     registered={'MODELS': {'TimmBackbone': 'vit_plugin.projects.timm_models.timm_backbone'}},
-    wraps={'vit_plugin.TimmBackbone': 'vit_plugin.projects.timm_models.wrapped_timm:wrapped_timm'},
+    wrappers={
+        'vit_plugin.TimmBackbone': 'vit_plugin.projects.timm_models.wrapped_timm:wrapped_timm'
+    },
     published={'timm': 'vit_plugin.projects.timm_models.published_timm:timm_folder'},
 )

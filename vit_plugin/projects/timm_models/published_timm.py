@@ -18,11 +18,11 @@ from vit_plugin.weights.published_settings import classifier_settings, imagenet_
 from vit_plugin.weights.published_wrapped import wrapped_run, wrapped_weights
 from vit_plugin.weights.reading.lazy import Weights
 from vit_plugin.zoo import describe
-from vit_plugin.zoo.definition import pooled
+from vit_plugin.zoo.definition import pooling_of
 from vit_plugin.zoo.feature_maps import map_pooling
 
 from .timm_backbone import TimmBackbone
-from .timm_kinds import NOT_MODEL_ARGS, OF_TRAINING, PRETRAINED_KIND, TIMM_KIND
+from .timm_kinds import NOT_MODEL_ARGS, PRETRAINED_KIND, TIMM_KIND, TRAINING_ARGS
 from .wrapped_timm import SCHEME, wrapped_timm
 
 LINEAR_WEIGHT, DISTILLED_WEIGHT = 'head.layers.head.weight', 'head.layers.head_dist.weight'
@@ -61,8 +61,8 @@ def timm_folder(
     options = _options(config, pixels)
     if arguments := wrapped_timm('', published.config):
         arguments['out_type'] = 'pooled'
-        return _wrapped(published, arguments, options, config, pixels)
-    described, pooling = describe(name, **options), pooled(name, **options)
+        return _wrapped_folder(published, arguments, options, config, pixels)
+    described, pooling = describe(name, **options), pooling_of(name, **options)
     backbone: Section = dict(
         described['arguments'],
         type='vit_plugin.VisionTransformer',
@@ -92,7 +92,7 @@ def _config_of(name: str) -> Section:
     return dict(architecture=name, pretrained_cfg=pixels)
 
 
-def _wrapped(
+def _wrapped_folder(
     published: Published,
     arguments: Section,
     options: Section,
@@ -104,7 +104,7 @@ def _wrapped(
         backbone = TimmBackbone(**arguments)
     pooling, built = options.get('global_pool'), map_pooling(backbone.model)
     if pooling not in (None, built):
-        raise config.refuse('model_args', why=f'where TimmBackbone pools by {built!r}')
+        raise config.unsupported('model_args', why=f'where TimmBackbone pools by {built!r}')
     classifier = str(backbone.model.pretrained_cfg['classifier'])
     has_head = f'{classifier}.weight' in published.weights
 
@@ -114,7 +114,7 @@ def _wrapped(
         return loaded.state_dict()
 
     rows = published.shape(f'{classifier}.weight')[0] if has_head else 0
-    classifiers = [classifier] * has_head
+    classifiers = [classifier] if has_head else []
     return wrapped_run(
         dict(arguments, type='vit_plugin.TimmBackbone'),
         backbone.embed_dims,
@@ -126,24 +126,24 @@ def _wrapped(
 
 def _options(config: ForeignConfig, pixels: ForeignConfig) -> Section:
     """The arguments with which timm builds the model, by ``_update_default_model_kwargs``."""
-    given = config.get('model_args', Mapping[str, Any] | None) or {}
+    model_args = config.get('model_args', Mapping[str, Any] | None) or {}
     options: Section = {}
-    for name, value in given.items():
-        single = value if isinstance(value, (list, tuple)) else [value]
+    for name, value in model_args.items():
+        values = value if isinstance(value, (list, tuple)) else [value]
         if (
             name in NOT_MODEL_ARGS
-            or not fits(Sequence[Value], single)
-            or any(isinstance(one, (int, float)) and one > MAX_ARGUMENT for one in single)
+            or not fits(Sequence[Value], values)
+            or any(isinstance(item, (int, float)) and item > MAX_ARGUMENT for item in values)
         ):
             raise ConfigError(
                 f'its config.json has model_args.{name}={value!r}, which is not an argument of a '
                 'model; leave it out'
             )
-        if name not in OF_TRAINING:
+        if name not in TRAINING_ARGS:
             options[name] = tuple(value) if isinstance(value, (list, tuple)) else value
     size = pixels.get('input_size', InputSize)
     if options.get('in_chans', size[0]) != 3:
-        raise pixels.refuse('input_size', why='and images here have 3 channels')
+        raise pixels.unsupported('input_size', why='and images here have 3 channels')
     if pixels['fixed_input_size']:
         options.setdefault('img_size', tuple(size[1:]))
     # The entry in `pretrained_cfg` applies; the one next to it is only informative.
@@ -160,13 +160,13 @@ def _classes(rows: int, config: ForeignConfig, pixels: ForeignConfig) -> list[st
 
     They are descriptions if there are any, else names, else numbers.
     """
-    pixels.only('label_offset', None, 0)
-    pixels.only('custom_load', False)
+    pixels.require('label_offset', None, 0)
+    pixels.require('custom_load', False)
     count = config.get('num_classes', int | None)
-    inner = pixels.get('num_classes', int | None)
-    count = inner if count is None else count
+    pretrained_count = pixels.get('num_classes', int | None)
+    count = pretrained_count if count is None else count
     if count is not None and count != rows:
-        raise config.refuse('num_classes', why=f'where its classifier has {rows} rows')
+        raise config.unsupported('num_classes', why=f'where its classifier has {rows} rows')
     names = config.get('label_names', Labels) or pixels.get('label_names', Labels)
     names = names or config.get('labels', Labels) or pixels.get('labels', Labels)
     descriptions = config.get('label_descriptions', Mapping[str, str] | None)
@@ -174,7 +174,7 @@ def _classes(rows: int, config: ForeignConfig, pixels: ForeignConfig) -> list[st
     if isinstance(names, Mapping):
         names = [names.get(str(i), f'class {i}') for i in range(rows)]
     if names and len(names) != rows:
-        raise config.refuse('label_names', why=f'where its classifier has {rows} rows')
+        raise config.unsupported('label_names', why=f'where its classifier has {rows} rows')
     if names:
         return [descriptions.get(name, name) for name in names]
     return imagenet_names(rows) or [f'class {i}' for i in range(rows)]
@@ -199,6 +199,6 @@ def _steps(pixels: ForeignConfig) -> list[Section]:
     elif mode == 'center' and height == width:
         resize = dict(type='ResizeEdge', scale=larger[0], edge='short', **method)
     else:
-        raise pixels.refuse('crop_mode', 'input_size')
-    whole = mode == 'squash' and larger == [height, width]
-    return [resize] if whole else [resize, dict(type='CenterCrop', crop_size=(width, height))]
+        raise pixels.unsupported('crop_mode', 'input_size')
+    is_whole = mode == 'squash' and larger == [height, width]
+    return [resize] if is_whole else [resize, dict(type='CenterCrop', crop_size=(width, height))]

@@ -19,7 +19,7 @@ from vit_plugin.arguments.fields import (
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.layered import frozen_modules, read_frozen_stages
 from vit_plugin.models.backbones.wrapped import WrappedBackbone
-from vit_plugin.models.layers.map_sizes import other_sizes
+from vit_plugin.models.layers.map_sizes import find_size_mismatch
 from vit_plugin.models.timm_weights import fit_timm
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.opening import Source, read_source
@@ -29,7 +29,7 @@ from vit_plugin.zoo.feature_maps import (
     feature_infos,
     feature_modules,
     find_classifier,
-    norms_maps,
+    takes_norm,
 )
 
 # Entries of timm's `pretrained_cfg` about the model, not about preprocessing or weights.
@@ -48,7 +48,8 @@ class TimmBackbone(WrappedBackbone):
         model_name: timm's name of the model, such as ``'convnext_tiny'``. It may have the tag of
             its weights after a dot, and ``timm://`` before it.
         out_indices: the features to return, as in timm's ``features_only``: the blocks of an
-            encoder of one width, the stages of others. Negative numbers count from the last one.
+            encoder of one width, the stages of other models. Negative numbers count from the last
+            one.
         out_type: ``'featmap'`` returns a map (B, C, h, w) for each of ``out_indices``.
             ``'pyramid'`` first returns the last map of each finer stride. ``'pooled'`` returns only
             the vector (B, C), the input of timm's classifier.
@@ -59,7 +60,7 @@ class TimmBackbone(WrappedBackbone):
         frozen_stages: -1 freezes nothing. 0 freezes the stem. k > 0 also freezes the first k stages
             of timm's coarse ``group_matcher``, the blocks of a single-width encoder.
             ``'all'`` freezes the model. Frozen parts stay in eval mode.
-        with_cp: recompute activations in the backward pass to save memory.
+        with_cp: activation checkpointing, which recomputes activations to save memory.
         init_cfg: MMEngine's initialization config. ``dict(type='Pretrained', checkpoint=True)``
             loads timm's weights of this name. Any other checkpoint must have timm's names or ours.
 
@@ -97,22 +98,22 @@ class TimmBackbone(WrappedBackbone):
         size = img_size if img_size is None or isinstance(img_size, int) else tuple(img_size)
         drops = dict(drop_rate=drop_rate, drop_path_rate=drop_path_rate)
         options = dict(drops, in_chans=in_channels, img_size=size)
-        given = {key: value for key, value in options.items() if value}
+        arguments = {key: value for key, value in options.items() if value}
         if out_type == 'pooled':
-            self.model = build_timm(self.model_name, **given)
+            self.model = build_timm(self.model_name, **arguments)
             classifier = find_classifier(self.model, self.model_name)
             width = self.model.get_submodule(classifier).in_features
             self.model.set_submodule(classifier, nn.Identity())
         else:
-            self.model = build_timm(self.model_name, num_classes=0, **given)
+            self.model = build_timm(self.model_name, num_classes=0, **arguments)
         native = self.model.pretrained_cfg['input_size'][-2:]
         self.img_size = (size, size) if isinstance(size, int) else size or native
-        # Timm's constructor has initialized it, and MMEngine would do so again.
+        # timm's constructor has initialized the model, and MMEngine would do so again.
         self.model.is_init = True
         self.infos = feature_infos(self.model)
         self.num_layers = len(self.infos)
         self.indices = self._indices(out_indices)
-        self.norm = norms_maps(self.model)
+        self.norm = takes_norm(self.model)
         self.channels, self.strides = (
             tuple(self.infos[i][key] for i in self.indices) for key in ('num_chs', 'reduction')
         )
@@ -124,10 +125,12 @@ class TimmBackbone(WrappedBackbone):
         if with_cp:
             self.recompute(True)
         self.frozen = self._freeze(frozen_stages)
-        if out_type != 'pooled' and (other := other_sizes(self, self.strides, in_channels)):
+        if out_type != 'pooled' and (
+            other_strides := find_size_mismatch(self, self.strides, in_channels)
+        ):
             print_log(
-                f'TimmBackbone {self.model_name} returns {other}: take another model for boxes and '
-                'masks.',
+                f'TimmBackbone {self.model_name} returns {other_strides}: take another model for '
+                'boxes and masks.',
                 'current',
                 logging.WARNING,
             )
@@ -219,30 +222,30 @@ class TimmBackbone(WrappedBackbone):
             raise ConfigError(
                 'TimmBackbone takes no skip or source_grid for its weights; leave them out.'
             )
-        _, given = read_source(source)
-        fitted, report = fit_timm(self.model, self.model_name, given)
+        _, weights = read_source(source)
+        fitted, report = fit_timm(self.model, self.model_name, weights)
         self.model.load_state_dict(fitted)
-        return report.under('model.')
+        return report.with_prefix('model.')
 
     def _indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
-        number = len(self.infos)
+        num_features = len(self.infos)
         if self.out_type == 'pooled' and out_indices != -1:
             raise ConfigError(
                 f"TimmBackbone: out_indices={out_indices} are of maps, where out_type='pooled' "
                 'returns a vector; leave them out.'
             )
-        what = f'{self.model_name} has {number} features'
-        indices = self.check_out_indices(out_indices, number, what)
+        indices = self.check_out_indices(
+            out_indices, num_features, f'{self.model_name} has {num_features} features'
+        )
         if self.out_type == 'pyramid':
-            strides = {
-                info['reduction']: i for i, info in enumerate(self.infos)
-            }  # the last map of each stride
+            # The last map of each stride.
+            strides = {info['reduction']: i for i, info in enumerate(self.infos)}
             finest = min(self.infos[i]['reduction'] for i in indices)
             indices |= {i for stride, i in strides.items() if stride < finest}
         return tuple(sorted(indices))
 
     def _depths(self, coarse: bool) -> dict[str, int]:
-        """The depth of each parameter, by timm's stages or finer."""
+        """The depth of each parameter, by timm's stages if ``coarse``, else by finer groups."""
         return group_parameters(self.model, self.model.group_matcher(coarse=coarse), reverse=True)
 
     def _without_depths(self, remedy: str) -> ConfigError:

@@ -38,7 +38,7 @@ TIMM_KIND = transformers_kind(
         pretrained_cfg=None,
         do_pooling=True,
     ),
-    {**_UNUSED, 'values of weights before a training': 'initializer_range'},
+    unused={**_UNUSED, 'values of weights before a training': 'initializer_range'},
 )
 # Arguments that would open a file or a URL, or change what timm returns.
 NOT_MODEL_ARGS = (
@@ -46,7 +46,7 @@ NOT_MODEL_ARGS = (
     'pretrained_cfg', 'pretrained_cfg_overlay', 'pretrained_model_args', 'scriptable',
 )  # fmt: skip
 # Arguments that only affect training, or how timm checks and crops images of other sizes.
-OF_TRAINING = (
+TRAINING_ARGS = (
     'attn_drop_rate', 'drop_path_rate', 'drop_rate', 'pos_drop_rate', 'patch_drop_rate',
     'proj_drop_rate', 'weight_init', 'fix_init', 'dynamic_img_size', 'strict_img_size',
 )  # fmt: skip

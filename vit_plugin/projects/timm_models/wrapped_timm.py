@@ -12,7 +12,7 @@ from vit_plugin.weights.published import get_typed
 from vit_plugin.zoo import describe
 
 SCHEME = 'timm://'
-OF_HEAD = ('num_classes', 'global_pool')  # arguments that do not affect feature maps
+HEAD_ARGUMENTS = ('num_classes', 'global_pool')  # arguments that do not affect feature maps
 
 
 def wrapped_timm(name: str, config: Mapping[str, Any]) -> Section:
@@ -23,7 +23,7 @@ def wrapped_timm(name: str, config: Mapping[str, Any]) -> Section:
         config: the content of a ``config.json``, as timm writes it.
 
     Raises:
-        ConfigError: if the model of a folder has additional arguments.
+        ConfigError: if the folder's ``model_args`` change more than the image size and the head.
     """
     if name and not name.startswith(SCHEME):
         return {}
@@ -33,15 +33,15 @@ def wrapped_timm(name: str, config: Mapping[str, Any]) -> Section:
     try:
         describe(model)
     except ConfigError:
-        given = get_typed(config, 'model_args', Mapping[str, Any], {})
-        changing = {key: given[key] for key in given if key not in OF_HEAD}
+        model_args = get_typed(config, 'model_args', Mapping[str, Any], {})
+        changing = {key: value for key, value in model_args.items() if key not in HEAD_ARGUMENTS}
         size = changing.pop('img_size', None)
-        known = size is None or fits(Size, size)
-        if changing.pop('in_chans', 3) != 3 or changing or not known:
+        is_size = size is None or fits(Size, size)
+        if changing.pop('in_chans', 3) != 3 or changing or not is_size:
             raise ConfigError(
-                f'config.json: model_args={dict(given)!r}: TimmBackbone builds {model} as timm '
-                'does by its name and image size alone; give a folder without other model_args.'
+                f'config.json: model_args={dict(model_args)!r}: TimmBackbone builds {model} as '
+                'timm does by its name and image size alone; give a folder without other '
+                'model_args.'
             ) from None
-        sized = {} if size is None else dict(img_size=size)
-        return dict(model_name=model, **sized)
+        return dict(model_name=model) if size is None else dict(model_name=model, img_size=size)
     return {}

@@ -13,7 +13,7 @@ PROJECT = Project(
             'vit_plugin.projects.transformers_models.published_transformers:transformers_folder'
         )
     },
-    wraps={
+    wrappers={
         'vit_plugin.TransformersBackbone': (
             'vit_plugin.projects.transformers_models.wrapped_transformers:wrapped_transformers'
         )

@@ -41,13 +41,13 @@ def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'P
         pooled: whether the model should return a pooled vector instead of maps.
 
     Raises:
-        ConfigError: if it cannot be read, if the model cannot return that, or if its class does not
-            know an entry.
+        ConfigError: if it cannot be read, if the model cannot return such an output, or if its
+            class does not know an entry.
         MissingExtraError: if transformers is not installed.
     """
-    kinds, what = list_map_kinds(), 'is not a transformers backbone with feature maps'
+    kinds, fault = list_map_kinds(), 'is not a transformers backbone with feature maps'
     if pooled:
-        kinds, what = [*POOLED_KINDS], 'has no pooled output here'
+        kinds, fault = [*POOLED_KINDS], 'has no pooled output here'
     from transformers import CONFIG_MAPPING, PreTrainedConfig
 
     if isinstance(source, Mapping):
@@ -58,7 +58,7 @@ def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'P
     kind = content.get('model_type')
     if kind not in kinds:
         raise ConfigError(
-            f'TransformersBackbone: model_type={kind!r} {what}; choose from {", ".join(kinds)}.'
+            f'TransformersBackbone: model_type={kind!r} {fault}; choose from {", ".join(kinds)}.'
         )
     config_class = CONFIG_MAPPING[kind]
     # Common fields, such as the attention implementation, do not describe the model.

@@ -14,7 +14,7 @@ class PooledKind(NamedTuple):
         processor: the image processor of this kind, a key of
             :data:`~vit_plugin.weights.processor_kinds.PROCESSORS`.
         classifies: whether there is a class with a linear classifier, whose input is the vector.
-            Otherwise it is the ``pooler_output`` of the model.
+            Otherwise the vector is the ``pooler_output`` of the model.
     """
 
     title: str
@@ -52,7 +52,7 @@ POOLED_KINDS: Mapping[str, PooledKind] = {
     'pixio': PooledKind('Pixio', 'Bit', classifies=False),
 }
 # Types of backbones that return maps but no vector.
-MAPS_ALONE = ('dinat', 'textnet', 'vitdet', 'vitpose_backbone')
+MAP_ONLY_KINDS = ('dinat', 'textnet', 'vitdet', 'vitpose_backbone')
 
 
 def reads_pooled(kind: str) -> bool:

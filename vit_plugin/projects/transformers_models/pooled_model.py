@@ -37,8 +37,8 @@ def last_map(outputs: Any, images: Tensor, config: 'PreTrainedConfig') -> Tensor
     """The last map (B, C, h, w) in outputs with hidden states; None if these are not a map.
 
     Args:
-        outputs: of a :func:`pooled_model`.
-        images: its inputs (B, 3, H, W).
+        outputs: outputs of a :func:`pooled_model`.
+        images: the inputs of the model (B, 3, H, W).
         config: config of the model, for the patch size of encoders of one width.
     """
     states = outputs.get('reshaped_hidden_states') or outputs.get('hidden_states')
@@ -48,7 +48,9 @@ def last_map(outputs: Any, images: Tensor, config: 'PreTrainedConfig') -> Tensor
 
 
 def as_map(features: Tensor, images: Tensor, config: 'PreTrainedConfig') -> Tensor | None:
-    """Features as a map (B, C, h, w), also tokens (B, N, C) that end with the patches; else None.
+    """A model's output as a map (B, C, h, w), or None.
+
+    The output may be a map already, or tokens (B, N, C) whose last ones are the patches.
 
     Args:
         features: output of a model.
@@ -57,7 +59,7 @@ def as_map(features: Tensor, images: Tensor, config: 'PreTrainedConfig') -> Tens
     side = getattr(config, 'patch_size', None)
     if features.ndim == 3 and side:
         sides = (side, side) if isinstance(side, int) else side
-        grid = [length // one for length, one in zip(images.shape[2:], sides, strict=True)]
+        grid = [pixels // patch for pixels, patch in zip(images.shape[2:], sides, strict=True)]
         if math.prod(grid) <= features.shape[1]:
             return features[:, -math.prod(grid) :].transpose(1, 2).unflatten(2, grid)
     return features if features.ndim == 4 else None
@@ -87,15 +89,15 @@ def classifier_model(model: 'PreTrainedModel', weight: Tensor, bias: Tensor) -> 
         raise ConfigError(f'transformers has no classifier on a {config.model_type}')
     config.num_labels = len(weight)
     built = _classifier(config)
-    wanted = built.state_dict()
-    given = model.state_dict()
+    names_of_built = {*built.state_dict()}
+    state = model.state_dict()
     for name in names:
-        given[f'{name}.weight'] = weight
-        if f'{name}.bias' in wanted:
-            given[f'{name}.bias'] = bias
+        state[f'{name}.weight'] = weight
+        if f'{name}.bias' in names_of_built:
+            state[f'{name}.bias'] = bias
         elif bias.any():
             raise ConfigError(f'the classifier of a {config.model_type} has no bias')
-    built.load_state_dict(given)
+    built.load_state_dict(state)
     return built
 
 

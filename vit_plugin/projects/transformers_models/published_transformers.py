@@ -17,7 +17,7 @@ from .pooled_kinds import POOLED_KINDS, reads_pooled
 from .pooled_model import find_classifiers
 from .transformers_backbone import TransformersBackbone
 
-CLASSIFIES = 'ForImageClassification'
+CLASSIFIER_ENDING = 'ForImageClassification'
 # Endings of other class names whose weights include the encoder.
 ENCODER_CLASS_ENDINGS = ('Model', 'Backbone', 'ForMaskedImageModeling', 'ForPreTraining')
 
@@ -33,8 +33,10 @@ def transformers_folder(published: Published) -> tuple[Section, list[str], Weigh
     if 'auto_map' in config or not reads_pooled(published.kind):
         return None
     kind = POOLED_KINDS[published.kind]
-    named = get_typed(config, 'architectures', list[str], [])
-    if not {*named} <= {kind.title + end for end in (CLASSIFIES, *ENCODER_CLASS_ENDINGS)}:
+    architectures = get_typed(config, 'architectures', list[str], [])
+    if not {*architectures} <= {
+        kind.title + end for end in (CLASSIFIER_ENDING, *ENCODER_CLASS_ENDINGS)
+    }:
         return None
     entries = backbone_entries(config, pooled=True)
     with torch.device('meta'):
@@ -47,11 +49,11 @@ def transformers_folder(published: Published) -> tuple[Section, list[str], Weigh
 
     classifiers = find_classifiers(backbone_config(config, pooled=True))
     has_head = {f'{name}.weight' for name in classifiers} <= {*weights}
-    if not (kind.title + CLASSIFIES in named or (has_head and not named)):
+    if not (kind.title + CLASSIFIER_ENDING in architectures or (has_head and not architectures)):
         classifiers = []
     classes = [
         name
-        for classifier in classifiers[:1]
+        for classifier in classifiers[:1]  # a second one, in a SwiftFormer, has the same classes
         for name in class_names(published, published.shape(f'{classifier}.weight')[0])
     ]
     return wrapped_run(

@@ -17,7 +17,7 @@ from vit_plugin.arguments.fields import FrozenStages, Indices, InitConfig
 from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.models.backbones.layered import frozen_modules, read_frozen_stages
 from vit_plugin.models.backbones.wrapped import WrappedBackbone
-from vit_plugin.models.layers.map_sizes import other_sizes
+from vit_plugin.models.layers.map_sizes import find_size_mismatch
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.hub import HUB_CONFIG, HUB_WEIGHTS
 from vit_plugin.weights.opening import Source, read_source
@@ -27,7 +27,8 @@ from .backbone_config import backbone_config
 from .pooled_model import as_map, classifier_model, last_map, pooled_model, vectors
 
 PROBED_SIDE = 256  # image side in pixels to probe a model whose config has no size
-OF_MAPS = 'hidden_states_norms.'  # norms that only backbone classes have
+NORMS_OF_MAPS = 'hidden_states_norms.'  # norms that only backbone classes have
+# Names of the modules that hold the stages of a model, and the layers of a stage.
 STAGE_LISTS, LAYER_LISTS = ('stages', 'layers', 'blocks', 'layer', 'block'), ('layers', 'blocks')
 
 
@@ -40,7 +41,7 @@ class TransformersBackbone(WrappedBackbone):
     that a config names is downloaded or run.
 
     Args:
-        config: the entries of a ``config.json`` with its ``model_type``; or a folder or
+        config: the entries of a ``config.json`` with its ``model_type``, a folder, or
             ``hf://ORG/NAME``. Only with entries is a checkpoint self-contained.
         out_indices: the stages whose maps are returned, from 0, without the stem: the blocks of an
             encoder of one width. Negative numbers count from the last one.
@@ -50,7 +51,7 @@ class TransformersBackbone(WrappedBackbone):
         frozen_stages: -1 freezes nothing. 0 freezes everything before the stages. k > 0 also
             freezes the first k of them. ``'all'`` freezes the model. Frozen parts stay in eval
             mode.
-        with_cp: recompute activations in the backward pass to save memory.
+        with_cp: activation checkpointing, which recomputes activations to save memory.
         init_cfg: MMEngine's initialization config. It can load any transformers model with this
             backbone.
 
@@ -61,8 +62,8 @@ class TransformersBackbone(WrappedBackbone):
             side of the image.
 
     Raises:
-        ConfigError: if it is not a backbone, if a stage does not exist, if a stride is not an
-            integer, or if it rejects an option.
+        ConfigError: if the config is not that of a backbone, if a stage does not exist, if a stride
+            is not an integer, or if the model does not support an option.
     """
 
     # Overrides attributes of WrappedBackbone, which describes them.
@@ -79,32 +80,33 @@ class TransformersBackbone(WrappedBackbone):
         init_cfg: InitConfig = None,
     ) -> None:
         super().__init__(init_cfg)
-        read, self.out_type = backbone_config(config, pooled=out_type == 'pooled'), out_type
-        self.model_config = read
-        self.kind, self.in_channels = read.model_type, getattr(read, 'num_channels', 3)
-        size = getattr(read, 'image_size', None) or PROBED_SIDE
+        model_config = backbone_config(config, pooled=out_type == 'pooled')
+        self.out_type, self.model_config = out_type, model_config
+        self.kind = model_config.model_type
+        self.in_channels = getattr(model_config, 'num_channels', 3)
+        size = getattr(model_config, 'image_size', None) or PROBED_SIDE
         self.img_size = (size, size) if isinstance(size, int) else tuple(size)
         if out_type != 'pooled':
-            self._choose(read, out_indices)
+            self._choose_stages(model_config, out_indices)
         elif out_indices != -1:
             raise ConfigError(
                 f'TransformersBackbone: out_indices={out_indices} are of maps, where out_type='
                 "'pooled' returns a vector; leave them out."
             )
-        self.model = self._built(read)
-        # Its constructor has initialized it, and MMEngine would do so again.
+        self.model = self._build(model_config)
+        # transformers' constructor has initialized the model, and MMEngine would do so again.
         self.model.is_init = True
-        self.channels, self.strides = self._ask(read)
+        self.channels, self.strides = self._measure(model_config)
         self.num_layers = len(_find_stages(self.model)[1])
         self.depths = _find_depths(self.model)
         if with_cp:
             self.recompute(True)
         self.frozen = self._freeze(frozen_stages)
-        maps = out_type != 'pooled'
-        if maps and (other := other_sizes(self, self.strides, self.in_channels)):
+        has_maps = out_type != 'pooled'
+        if has_maps and (other_strides := find_size_mismatch(self, self.strides, self.in_channels)):
             print_log(
-                f'TransformersBackbone {self.kind} returns {other}: take another model for boxes '
-                'and masks.',
+                f'TransformersBackbone {self.kind} returns {other_strides}: take another model for '
+                'boxes and masks.',
                 'current',
                 logging.WARNING,
             )
@@ -172,8 +174,8 @@ class TransformersBackbone(WrappedBackbone):
             raise ConfigError(
                 'TransformersBackbone takes no skip or source_grid for its weights; leave them out.'
             )
-        _, given = read_source(source)
-        weights = _without_ours(given, self.model.base_model_prefix)
+        _, loaded = read_source(source)
+        weights = _strip_prefixes(loaded, self.model.base_model_prefix)
         with _quiet():
             built, loading_info = type(self.model).from_pretrained(
                 None,
@@ -183,52 +185,55 @@ class TransformersBackbone(WrappedBackbone):
                 ignore_mismatched_sizes=True,
             )
         state = self.model.state_dict()  # without a classifier
-        lost = [name for name in loading_info['missing_keys'] if not name.startswith(OF_MAPS)]
-        lost += [key for key, *_ in loading_info['mismatched_keys']]
-        if lost := [name for name in lost if name in state]:
+        unusable = [
+            name for name in loading_info['missing_keys'] if not name.startswith(NORMS_OF_MAPS)
+        ]
+        unusable += [key for key, *_ in loading_info['mismatched_keys']]
+        if unusable := [name for name in unusable if name in state]:
             raise ConfigError(
                 f'The checkpoint does not fit TransformersBackbone {self.kind!r}: '
-                f'{shortened_list(lost)} are missing or of another shape; give the weights of this '
-                'model, under the names of transformers.'
+                f'{shortened_list(unusable)} are missing or of another shape; give the weights of '
+                'this model, under the names of transformers.'
             )
         values = built.state_dict()
         self.model.load_state_dict({name: values[name] for name in state})
-        new = {
+        initialized = {
             name: 'the checkpoint lacks it'
             for name in loading_info['missing_keys']
             if name in state
         }
-        matched = {name: (name,) for name in state if name not in new}
+        matched = {name: (name,) for name in state if name not in initialized}
         return Report(
             'transformers',
             matched={f'model.{name}': keys for name, keys in matched.items()},
-            initialized={f'model.{name}': why for name, why in new.items()},
+            initialized={f'model.{name}': why for name, why in initialized.items()},
         )
 
-    def _choose(self, config: Any, out_indices: int | Sequence[int]) -> None:
+    def _choose_stages(self, config: Any, out_indices: int | Sequence[int]) -> None:
         """Set the stages to return in a config."""
         names = [name for name in config.stage_names if name != 'stem']
-        what = f'it has {len(names)} stages'
-        indices = self.check_out_indices(out_indices, len(names), what)
+        indices = self.check_out_indices(out_indices, len(names), f'it has {len(names)} stages')
         if self.out_type == 'pyramid':
             config.out_features = names
-            _, strides = self._ask(config)
+            _, strides = self._measure(config)
             finest = min(strides[i] for i in indices)
-            last = {stride: i for i, stride in enumerate(strides)}
-            indices |= {i for stride, i in last.items() if stride < finest}
+            last_of_stride = {stride: i for i, stride in enumerate(strides)}
+            indices |= {i for stride, i in last_of_stride.items() if stride < finest}
         self.indices = tuple(sorted(indices))
         config.out_features = [names[i] for i in self.indices]
 
-    def _built(self, config: Any) -> nn.Module:
+    def _build(self, config: Any) -> nn.Module:
         """transformers' module with random weights."""
         from transformers import AutoBackbone
 
-        return (pooled_model if self.out_type == 'pooled' else AutoBackbone.from_config)(config)
+        if self.out_type == 'pooled':
+            return pooled_model(config)
+        return AutoBackbone.from_config(config)
 
-    def _ask(self, config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Measure channels and strides on the meta device, at no cost."""
+    def _measure(self, config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Measure channels and strides of the outputs on the meta device, at no cost."""
         with torch.device('meta'):
-            built = self._built(config).eval()
+            built = self._build(config).eval()
         # BEiT's code creates an index tensor that needs values.
         with torch.device('cpu'), torch.no_grad():
             image = torch.empty(1, self.in_channels, *self.img_size, device='meta')
@@ -246,7 +251,7 @@ class TransformersBackbone(WrappedBackbone):
         strides = []
         for map in maps:
             if map.ndim != 4 or any(
-                side % part for side, part in zip(self.img_size, map.shape[2:], strict=True)
+                side % length for side, length in zip(self.img_size, map.shape[2:], strict=True)
             ):
                 raise ConfigError(
                     f'TransformersBackbone: {self.kind} returns {tuple(map.shape)} for an image of '
@@ -261,22 +266,24 @@ class TransformersBackbone(WrappedBackbone):
         maps = [
             as_map(feature_map, images, self.model_config) for feature_map in outputs.feature_maps
         ]
-        given = zip(maps, outputs.feature_maps, strict=True)
-        return [one if map is None else map for map, one in given]
+        pairs = zip(maps, outputs.feature_maps, strict=True)
+        return [feature_map if map is None else map for map, feature_map in pairs]
 
     def _freeze(self, frozen_stages: int | str) -> tuple[str, ...]:
         """Freeze the first stages and return the names of the modules that are fully frozen."""
         if frozen_stages == -1:
             return ()
-        where, stages = _find_stages(self.model)
+        list_name, stages = _find_stages(self.model)
         number = read_frozen_stages(frozen_stages, len(stages), self.kind)
-        reached, parameters = False, [*self.model.named_parameters()]
-        for name, parameter in parameters:
-            inside = name.startswith(f'{where}.')
-            stage = int(name.removeprefix(f'{where}.').partition('.')[0]) if inside else -1
-            reached |= inside
-            frozen = stage < number if inside else not reached
-            parameter.requires_grad = not (frozen or frozen_stages == 'all')
+        is_stem = True  # until the parameters of the stages begin
+        for name, parameter in self.model.named_parameters():
+            if name.startswith(f'{list_name}.'):
+                is_stem = False
+                stage = int(name.removeprefix(f'{list_name}.').partition('.')[0])
+                is_frozen = stage < number
+            else:
+                is_frozen = is_stem
+            parameter.requires_grad = not (is_frozen or frozen_stages == 'all')
         return frozen_modules(self)
 
     def recompute(self, with_cp: bool) -> None:
@@ -294,38 +301,39 @@ class TransformersBackbone(WrappedBackbone):
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Within this context, transformers shows no progress bars and no loading reports."""
-    from transformers.utils import logging as theirs
+    from transformers.utils import logging as hf_logging
 
-    level, draws = theirs.get_verbosity(), theirs.is_progress_bar_enabled()
-    theirs.set_verbosity_error()
-    theirs.disable_progress_bar()
+    level, has_bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
+    hf_logging.set_verbosity_error()
+    hf_logging.disable_progress_bar()
     try:
         yield
     finally:
-        theirs.set_verbosity(level)
-        if draws:
-            theirs.enable_progress_bar()
+        hf_logging.set_verbosity(level)
+        if has_bars:
+            hf_logging.enable_progress_bar()
 
 
-def _without_ours(given: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def _strip_prefixes(weights: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """Strip our prefixes from weights with transformers' names.
 
     Args:
-        given: the weights.
-        prefix: prefix of transformers' own names.
+        weights: the weights.
+        prefix: prefix of transformers' own names, which stays.
     """
-    names = {key: key for key in given}
+    names = {key: key for key in weights}
     for start in ('backbone.model.', 'model.'):
         is_own_prefix = start == f'{prefix}.'
-        inside = {key.removeprefix(start): key for key in given if key.startswith(start)}
+        inside = {key.removeprefix(start): key for key in weights if key.startswith(start)}
+        # `model.` can also be a component of a transformers model, unless all names begin with it.
         if inside and not is_own_prefix and (start != 'model.' or len(inside) == len(names)):
             names = inside
             break
-    return {name: given[key] for name, key in names.items()}
+    return {name: weights[key] for name, key in names.items()}
 
 
 def _find_stages(model: nn.Module) -> tuple[str, nn.ModuleList]:
-    """The list of the stages, or of the blocks of an encoder of one width, and its name."""
+    """The name and the list of the stages, or of the blocks of an encoder of one width."""
     for name, module in model.named_modules():
         if isinstance(module, nn.ModuleList) and name.rpartition('.')[2] in STAGE_LISTS:
             return name, module
@@ -334,7 +342,7 @@ def _find_stages(model: nn.Module) -> tuple[str, nn.ModuleList]:
 
 def find_layers(model: nn.Module) -> Mapping[str, nn.Module]:
     """The layers of all stages in order, by their names."""
-    where, stages = _find_stages(model)
+    list_name, stages = _find_stages(model)
     layers_by_name: dict[str, nn.Module] = {}
     for i, stage in enumerate(stages):
         lists = [
@@ -344,11 +352,11 @@ def find_layers(model: nn.Module) -> Mapping[str, nn.Module]:
             and isinstance(module, (nn.ModuleList, nn.Sequential))
         ]
         if not lists:
-            layers_by_name[f'{where}.{i}'] = stage
+            layers_by_name[f'{list_name}.{i}'] = stage
             continue
         inner, layers = lists[0]
         layers_by_name |= {
-            f'{where}.{i}.{inner}.{name}': layer for name, layer in layers.named_children()
+            f'{list_name}.{i}.{inner}.{name}': layer for name, layer in layers.named_children()
         }
     return layers_by_name
 
@@ -356,13 +364,13 @@ def find_layers(model: nn.Module) -> Mapping[str, nn.Module]:
 def _find_depths(model: nn.Module) -> dict[str, int]:
     """The depth of each parameter: 0 before the layers, from 1 within, and the last one after."""
     layers = {name: number for number, name in enumerate(find_layers(model), 1)}
-    where, _ = _find_stages(model)
+    list_name, _ = _find_stages(model)
     depths: dict[str, int] = {}
-    current = 0
+    current = 0  # depth of the layer whose parameters were last
     for name, _ in model.named_parameters():
         inside = [number for layer, number in layers.items() if name.startswith(f'{layer}.')]
         if inside:
             current = inside[0]
-        after = current and not name.startswith(f'{where}.')
+        after = current and not name.startswith(f'{list_name}.')
         depths[name] = len(layers) + 1 if after else current
     return depths

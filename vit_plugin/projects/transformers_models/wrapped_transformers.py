@@ -7,7 +7,7 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.weights.published import get_typed
 
 from .backbone_config import backbone_entries
-from .pooled_kinds import MAPS_ALONE, POOLED_KINDS, reads_pooled
+from .pooled_kinds import MAP_ONLY_KINDS, POOLED_KINDS, reads_pooled
 
 
 def wrapped_transformers(name: str, config: Mapping[str, Any]) -> Section:
@@ -18,6 +18,6 @@ def wrapped_transformers(name: str, config: Mapping[str, Any]) -> Section:
         config: the content of a ``config.json``.
     """
     kind = get_typed(config, 'model_type', str, '')
-    if name or 'auto_map' in config or not (kind in MAPS_ALONE or reads_pooled(kind)):
+    if name or 'auto_map' in config or not (kind in MAP_ONLY_KINDS or reads_pooled(kind)):
         return {}
     return dict(config=backbone_entries(config, pooled=kind in POOLED_KINDS))

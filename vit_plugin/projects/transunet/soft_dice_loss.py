@@ -54,15 +54,17 @@ class SoftDiceLoss(nn.Module):
         Args:
             logits: for C classes, or for one class (label 1) against the background.
             labels: class of each pixel.
-            weight: factor of each pixel (B, H, W), of MMSegmentation's samplers.
+            weight: factor of each pixel (B, H, W), from MMSegmentation's samplers.
             ignore_index: label of ignored pixels.
             **kwargs: arguments of other losses, ignored.
         """
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        number = logits.shape[1]
-        first = 1 if number == 1 else 0
-        p = logits.sigmoid() if number == 1 else logits.softmax(dim=1)
-        classes = torch.arange(first, first + number, device=labels.device)
+        num_classes = logits.shape[1]
+        if num_classes == 1:  # against the background, which has the label 0
+            p, first = logits.sigmoid(), 1
+        else:
+            p, first = logits.softmax(dim=1), 0
+        classes = torch.arange(first, first + num_classes, device=labels.device)
         t = (labels[:, None] == classes[:, None, None]).to(p.dtype)  # (B, C, H, W)
         counts = torch.ones_like(p[:, 0]) if weight is None else weight.to(p.dtype)
         counts = (counts * (labels != ignore_index))[:, None]  # (B, 1, H, W)

@@ -75,7 +75,7 @@ class TransUNetHead(BaseDecodeHead):
     A convolution of the tokens' map, then blocks that double its size, each with the CNN's map of
     that size if there is one. With ``R50+B/16``, ``out_type='pyramid'`` and
     ``patch_embed=dict(with_root=True)`` these are the maps of strides 2, 4 and 8. A pure ViT has
-    none.
+    no such maps.
 
     Args:
         in_channels: channels of the outputs to use. The last one is the map of the tokens.
@@ -86,7 +86,7 @@ class TransUNetHead(BaseDecodeHead):
         hidden_channels: channels of the first convolution, of the tokens.
         decoder_channels: channels of each block. With patches of 16 pixels, four blocks reach the
             size of the image. Otherwise MMSegmentation resizes the result.
-        norm_cfg: norm of the convolutions, of those in
+        norm_cfg: norm of the convolutions, one of
             :data:`~vit_plugin.models.layers.numerics.MAP_NORMS`.
         align_corners: how maps are resized; True in the authors' code.
         init_cfg: MMEngine's initialization config.
@@ -111,24 +111,24 @@ class TransUNetHead(BaseDecodeHead):
         init_cfg: InitConfig = None,
         **kwargs: Unpack[DecodeOptions],
     ) -> None:
-        widths, steps = _many(in_channels), _many(strides)
+        widths, map_strides = _as_list(in_channels), _as_list(strides)
         super().__init__(
             widths,
             decoder_channels[-1],
             num_classes=num_classes,
-            in_index=list(range(len(widths))) if in_index is None else _many(in_index),
+            in_index=list(range(len(widths))) if in_index is None else _as_list(in_index),
             input_transform='multiple_select',
             norm_cfg=norm_cfg,
             align_corners=align_corners,
             init_cfg=init_cfg,
             **{'dropout_ratio': 0.0, 'loss_decode': TRANSUNET_LOSSES, **kwargs},
         )
-        self.strides = steps
-        self.skips = _skips(steps, len(widths), len(decoder_channels))
+        self.strides = map_strides
+        self.skips = _skip_indices(map_strides, len(widths), len(decoder_channels))
         self.conv_more = ConvNorm(widths[-1], hidden_channels, 3, norm_cfg, 'ReLU')
         self.blocks = nn.ModuleList(
-            UpBlock(before, 0 if skip is None else widths[skip], after, norm_cfg)
-            for skip, (before, after) in zip(
+            UpBlock(inputs, 0 if skip is None else widths[skip], outputs, norm_cfg)
+            for skip, (inputs, outputs) in zip(
                 self.skips, pairwise((hidden_channels, *decoder_channels)), strict=True
             )
         )
@@ -138,7 +138,7 @@ class TransUNetHead(BaseDecodeHead):
         """The backbone's maps -> logits (B, num_classes, H, W)."""
         maps = self._transform_inputs(inputs)
         self._check_sizes([tuple(level.shape[-2:]) for level in maps])
-        x = self.conv_more(maps[-1])  # (B, 512, h, w)
+        x = self.conv_more(maps[-1])  # (B, hidden_channels, h, w)
         for block, skip in zip(self.blocks, self.skips, strict=True):
             x = block(x, None if skip is None else maps[skip], self.align_corners)
         return self.cls_seg(x)
@@ -150,32 +150,33 @@ class TransUNetHead(BaseDecodeHead):
         of an exported graph.
         """
         meta = batch_img_metas[0]
-        window = isinstance(meta['img_shape'], torch.Size)  # a window in sliding inference
-        size = meta['img_shape'] if window else meta.get('pad_shape', meta['img_shape'])
+        is_window = isinstance(meta['img_shape'], torch.Size)  # a window in sliding inference
+        size = meta['img_shape'] if is_window else meta.get('pad_shape', meta['img_shape'])
         return F.interpolate(
             seg_logits, tuple(size[:2]), mode='bilinear', align_corners=self.align_corners
         )
 
     def _check_sizes(self, sizes: Sequence[tuple[int, int]]) -> None:
-        """Check that the tokens cover each map, by less than a token more."""
-        token = self.strides[-1]
+        """Check that the tokens cover each map, and extend beyond it by less than a token."""
+        token_stride = self.strides[-1]
         if any(isinstance(side, torch.SymInt) for side in sizes[-1]):
             return  # sizes are dynamic in a graph
         for size, stride in zip(sizes, self.strides, strict=True):
-            for side_of_map, of_tokens in zip(size, sizes[-1], strict=True):
-                if not 0 <= of_tokens * token // stride - side_of_map < token / stride:
+            for side_of_map, num_tokens in zip(size, sizes[-1], strict=True):
+                excess = num_tokens * token_stride // stride - side_of_map
+                if not 0 <= excess < token_stride / stride:
                     raise ConfigError(
                         f'TransUNetHead: maps of the sizes {sizes} do not have the strides '
                         f'{self.strides}; give the strides of the backbone, and images whose sides '
-                        f'are multiples of {token} if its patches crop.'
+                        f'are multiples of {token_stride} if its patches crop.'
                     )
 
 
-def _many(value: int | Sequence[int]) -> list[int]:
+def _as_list(value: int | Sequence[int]) -> list[int]:
     return [value] if isinstance(value, int) else list(value)
 
 
-def _skips(strides: Sequence[int], num_maps: int, num_blocks: int) -> list[int | None]:
+def _skip_indices(strides: Sequence[int], num_maps: int, num_blocks: int) -> list[int | None]:
     """For each block, the index of the map with its stride, or None."""
     if len(strides) != num_maps:
         raise ConfigError(

@@ -25,19 +25,21 @@ def _transunet(facts: ModelFacts) -> dict[str, Any]:
             '--model transunet joins maps of a CNN, and the backbone has none; give a hybrid, such '
             'as --arch R50+B/16, or another --model.'
         )
-    blocks = int(math.log2(tokens))
-    made = [tokens / 2**i for i in range(1, blocks + 1)]
-    taken = [i for i, stride in enumerate(built.strides) if stride in made or stride == tokens]
+    num_blocks = int(math.log2(tokens))  # up to the size of the image
+    block_strides = [tokens / 2**i for i in range(1, num_blocks + 1)]
+    used = [
+        i for i, stride in enumerate(built.strides) if stride in block_strides or stride == tokens
+    ]
     widths = (256, 128, 64, 16, 16) if facts.is_wide else (96, 64, 32, 16, 16)
     backbone = facts.backbone('pyramid', **(dict(patch_embed=stem) if stem else {}))
     head = dict(
         type='vit_plugin.TransUNetHead',
-        in_channels=[built.channels[i] for i in taken],
-        in_index=taken,
-        strides=[built.strides[i] for i in taken],
+        in_channels=[built.channels[i] for i in used],
+        in_index=used,
+        strides=[built.strides[i] for i in used],
         num_classes=facts.classes,
         hidden_channels=512 if facts.is_wide else 128,
-        decoder_channels=widths[:blocks],
+        decoder_channels=widths[:num_blocks],
         norm_cfg=dict(type='GN', num_groups=8),
     )
     return dict(backbone=backbone, decode_head=head)

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from vit_plugin.arguments.fields import Open
+from vit_plugin.arguments.fields import OpenDict
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.vit import VisionTransformer
 from vit_plugin.models.layers.recompute import Recompute
@@ -15,8 +15,8 @@ from vit_plugin.registry import MODELS, SCOPE
 from .vit_adapter_names import ADAPTER_MODULES
 
 
-class BackboneCfg(Open, total=False):
-    """The config of a :class:`VisionTransformer`, whose own constructor checks the rest."""
+class BackboneCfg(OpenDict, total=False):
+    """The config of a :class:`VisionTransformer`, whose constructor checks the other entries."""
 
     type: str | type
     encoder: dict | None
@@ -36,16 +36,16 @@ def build_backbone(
                 "and give interactions for the groups of blocks, or the adapter's own "
                 'out_indices for the maps.'
             )
-    kind = cfg.get('type', 'VisionTransformer')
-    kind = MODELS.get(kind) if isinstance(kind, str) else kind
-    if not isinstance(kind, type) or not issubclass(kind, VisionTransformer):
+    backbone_type = cfg.get('type', 'VisionTransformer')
+    backbone_type = MODELS.get(backbone_type) if isinstance(backbone_type, str) else backbone_type
+    if not isinstance(backbone_type, type) or not issubclass(backbone_type, VisionTransformer):
         raise ConfigError(
             f'ViTAdapter: backbone.type={cfg["type"]!r} is not a vit_plugin backbone; give the '
             'config of a vit_plugin.VisionTransformer.'
         )
     fixed = dict(
         _scope_=SCOPE,
-        type=kind,
+        type=backbone_type,
         encoder={'final_norm': not inject, **(cfg.get('encoder') or {})},
         out_type='raw',
         out_indices=-1 if isinstance(interactions, int) else interactions,
@@ -58,8 +58,8 @@ def build_backbone(
 def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
     """``load_state_dict`` hook: find a ViT-Adapter's backbone in the authors' weights, in place.
 
-    The backbone has no prefix there. Every key that is not the adapter's own gets the prefix
-    ``backbone.``, for the backbone's hook.
+    The authors' weights have no prefix for the backbone. So every key that does not belong to the
+    adapter gets the prefix ``backbone.``, for the backbone's hook.
     """
     for key in [key for key in state if isinstance(key, str) and key.startswith(prefix)]:
         name = key.removeprefix(prefix)

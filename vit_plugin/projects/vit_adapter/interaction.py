@@ -17,7 +17,7 @@ from vit_plugin.models.layers.recompute import Recompute, recomputed
 
 from .spatial_prior import init_conv
 
-EPS = 1e-6
+ADAPTER_NORM_EPS = 1e-6
 
 
 class AttentionCfg(TypedDict, total=False):
@@ -55,8 +55,8 @@ class Injector(nn.Module):
 
     def __init__(self, embed_dims: int, init_values: float, **attention: Any) -> None:
         super().__init__()
-        self.query_norm = nn.LayerNorm(embed_dims, eps=EPS)
-        self.feat_norm = nn.LayerNorm(embed_dims, eps=EPS)
+        self.query_norm = nn.LayerNorm(embed_dims, eps=ADAPTER_NORM_EPS)
+        self.feat_norm = nn.LayerNorm(embed_dims, eps=ADAPTER_NORM_EPS)
         self.attn = DeformableAttention(embed_dims, **attention)
         self.gamma = nn.Parameter(torch.full((embed_dims,), float(init_values)))
 
@@ -85,12 +85,12 @@ class Extractor(nn.Module):
         self, embed_dims: int, cffn_ratio: float, drop_path_rate: float, **attention: Any
     ) -> None:
         super().__init__()
-        self.query_norm = nn.LayerNorm(embed_dims, eps=EPS)
-        self.feat_norm = nn.LayerNorm(embed_dims, eps=EPS)
+        self.query_norm = nn.LayerNorm(embed_dims, eps=ADAPTER_NORM_EPS)
+        self.feat_norm = nn.LayerNorm(embed_dims, eps=ADAPTER_NORM_EPS)
         self.attn = DeformableAttention(embed_dims, num_levels=1, **attention)
         hidden = int(embed_dims * cffn_ratio)
         self.ffn = ConvFFN(embed_dims, hidden) if hidden else None
-        self.ffn_norm = nn.LayerNorm(embed_dims, eps=EPS) if hidden else nn.Identity()
+        self.ffn_norm = nn.LayerNorm(embed_dims, eps=ADAPTER_NORM_EPS) if hidden else nn.Identity()
         self.drop_path = build_drop_path(drop_path_rate)
 
     def forward(
@@ -164,7 +164,7 @@ class Interaction(nn.Module):
         num_levels: number of maps in the pyramid.
         num_extractors: number of extractors.
         init_values: see :class:`Injector`. None leaves out the injector.
-        with_cp: recompute injector and extractors in the backward pass to save memory.
+        with_cp: activation checkpointing of injector and extractors.
         cffn_ratio, drop_path_rate: see :class:`Extractor`.
         **attention: ``num_heads``, ``num_points`` and ``value_ratio``, see
             :class:`DeformableAttention`.
@@ -198,7 +198,7 @@ class Interaction(nn.Module):
     def inject(
         self, x: Tensor, patch_level: MapLevel, pyramid: Tensor, levels: Sequence[MapLevel]
     ) -> Tensor:
-        """Tokens (B, prefix + h*w, C) -> same shape, the tokens before the patches unchanged."""
+        """Tokens (B, prefix + h*w, C) -> same shape. Only the patches change."""
         if self.injector is None:
             return x
         h, w = patch_level.size
@@ -223,10 +223,10 @@ def block_groups(
     Args:
         interactions: the number of groups, which divides the blocks, or the last block of each.
         num_layers: the number of blocks.
-        last_blocks: the last block of each group, if these are given, none of them negative.
+        last_blocks: the same blocks as indices from 0, if ``interactions`` lists blocks.
 
     Raises:
-        ConfigError: if the number does not divide the blocks.
+        ConfigError: if the number of groups does not divide the blocks.
     """
     if not isinstance(interactions, int):
         return list(pairwise((0, *(last + 1 for last in last_blocks))))

@@ -12,8 +12,8 @@ from vit_plugin.models.layers.numerics import build_map_norm
 class SpatialPrior(nn.Module):
     """A small CNN next to the transformer (ViT-Adapter, arXiv:2205.08534, Section 3.2).
 
-    Its first part is the stem of a ResNet with three 3 x 3 convolutions. The names of the
-    parameters are the authors'.
+    It begins with the stem of a ResNet with three 3 x 3 convolutions. The names of the parameters
+    are the authors'.
 
     Args:
         in_channels: channels of the image.

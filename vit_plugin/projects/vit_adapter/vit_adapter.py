@@ -65,8 +65,8 @@ class ViTAdapter(LoadableModule):
         out_indices: the maps to return, of strides 4, 8, 16 and 32. Only the first can be left out.
         norm_cfg: the norms of the CNN and of the maps.
         drop_path_rate: stochastic depth of the extractors. The backbone has its own.
-        with_cp: recompute injectors, extractors and, by default, the backbone's blocks in the
-            backward pass to save memory.
+        with_cp: activation checkpointing of injectors, extractors and, by default, the backbone's
+            blocks.
         init_cfg: MMEngine's initialization config. ``dict(type='Pretrained', checkpoint=...)``
             loads an adapter with or without its backbone (DINOv3's has none). The backbone's own
             ``init_cfg`` loads only the backbone.
@@ -79,7 +79,7 @@ class ViTAdapter(LoadableModule):
         channels, strides: channels of each output, and its stride in pixels.
 
     Raises:
-        ConfigError: if the groups do not divide the blocks, if ``add_tokens='each'`` without four
+        ConfigError: if the groups do not divide the blocks, for ``add_tokens='each'`` without four
             groups, if heads do not divide a width, or if the backbone sets its outputs itself.
     """
 
@@ -172,7 +172,7 @@ class ViTAdapter(LoadableModule):
         patches = []
         for interaction, (start, stop) in zip(self.interactions, self.groups, strict=True):
             x = interaction.inject(x, patch_level, pyramid, levels)
-            x = backbone.blocks.through(x, grid, start, stop, rotations=rotations)
+            x = backbone.blocks.run_blocks(x, grid, start, stop, rotations=rotations)
             patches.append(backbone.norm(x)[:, backbone.num_prefix_tokens :])  # (B, h*w, C)
             pyramid = interaction.extract(pyramid, levels, patches[-1], patch_level)
         maps = to_maps(pyramid, levels)

@@ -3,8 +3,8 @@
 from vit_plugin.weights.formats.own import LAYER_NAMES, TOKENS
 from vit_plugin.weights.rules import GRID, Format, Rule, same
 
-# The modules of a ViT-Adapter: the authors' names and ours. The backbone has the prefix
-# ``backbone``, or all remaining keys.
+# The modules of a ViT-Adapter, with the same names in the authors' code and here. Keys of the
+# backbone begin with ``backbone``, or are all that begin with none of these names.
 ADAPTER_MODULES = (
     'backbone',
     'spm',

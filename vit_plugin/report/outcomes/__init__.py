@@ -1,17 +1,17 @@
-"""Outcomes of a validation: the base classes, and the choice of a kind by a sample."""
+"""Outcomes of a validation: the base classes, and the choice of a class by a sample."""
 
 from pkgutil import resolve_name
 from typing import Any
 
-from vit_plugin.task import of_tasks
+from vit_plugin.task import task_declarations
 
 from .outcomes import Outcomes
 
 
-def outcomes_kind(sample: Any) -> type[Outcomes] | None:
-    """The kind of outcomes for a data sample, by its ground truth and prediction."""
-    kinds = map(resolve_name, dict.fromkeys(of_tasks('outcomes').values()))
-    return next((kind for kind in kinds if kind.has(sample)), None)
+def outcomes_class(sample: Any) -> type[Outcomes] | None:
+    """The class of outcomes for a data sample, by its ground truth and prediction."""
+    classes = map(resolve_name, dict.fromkeys(task_declarations('outcomes').values()))
+    return next((outcomes for outcomes in classes if outcomes.has(sample)), None)
 
 
-__all__ = ['Outcomes', 'kind_of']
+__all__ = ['Outcomes', 'outcomes_class']

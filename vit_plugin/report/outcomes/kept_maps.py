@@ -1,5 +1,6 @@
 """Outcomes that keep only those maps that may be drawn."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -8,6 +9,9 @@ import numpy as np
 from anyfolder.pictures.scaled_pictures import SIDE
 
 from .outcomes import Outcomes
+
+# Maps are dropped above this multiple of the images on a page, so that sorting is rare.
+MAX_KEPT_PAGES = 8
 
 
 class Maps(NamedTuple):
@@ -18,34 +22,45 @@ class Maps(NamedTuple):
 
 
 class KeptMaps(Outcomes):
-    """Maps (H, W) of images. A subclass adds the error of each image to ``_errors``."""
+    """Maps (H, W) of images. A subclass passes each image to :meth:`_keep`."""
 
     # Overrides attributes of Outcomes, which describes them.
-    per_image = 3
+    panels_per_image = 3  # ground truth, prediction, and the image or the errors
     _seen: dict[int, Maps]  # maps of images that may be drawn
 
     def __init__(self, classes: Sequence[str], size: int) -> None:
         super().__init__(classes, size)
         self._errors: dict[int, float] = {}
 
-    def _keep(self, position: int, maps: Maps) -> None:
-        """Keep the maps of an image if it may be drawn."""
-        every = -(-max(maps.true.shape) // SIDE)
-        self._seen[position] = Maps(*(pixel_map[::every, ::every].copy() for pixel_map in maps))
-        if len(self._seen) > 8 * self.shown:
-            self._forget()
+    def _keep(self, position: int, maps: Maps, error: float | None) -> None:
+        """Keep the maps of an image, shrunk to what is drawn, and prune all maps now and then.
+
+        Args:
+            position: position of the image in the data set.
+            maps: its maps.
+            error: its error, by which images are ranked. None: it has no known pixels.
+        """
+        if error is not None:
+            self._errors[position] = error
+        stride = math.ceil(max(maps.true.shape) / SIDE)
+        self._seen[position] = Maps(*(pixel_map[::stride, ::stride].copy() for pixel_map in maps))
+        if len(self._seen) > MAX_KEPT_PAGES * self.images_per_page:
+            self._prune()
 
     def join(self, other: Outcomes) -> None:
         assert isinstance(other, KeptMaps)
         super().join(other)
         self._errors |= other._errors
-        self._forget()
+        self._prune()
 
-    def _forget(self) -> None:
-        """Drop maps that can no longer be drawn."""
+    def _prune(self) -> None:
+        """Drop maps that can no longer be drawn.
+
+        The examples, the worst and the best images remain, which include all of :meth:`pages`.
+        """
         ranked = sorted(self._errors, key=lambda position: (-self._errors[position], position))
-        drawn = {*self.examples, *ranked[: self.shown], *ranked[-self.shown :]}
-        self._seen = {position: maps for position, maps in self._seen.items() if position in drawn}
+        kept = {*self.examples, *ranked[: self.images_per_page], *ranked[-self.images_per_page :]}
+        self._seen = {position: maps for position, maps in self._seen.items() if position in kept}
 
     def errors(self) -> dict[int, float]:
         return self._errors

@@ -12,7 +12,7 @@ from anyfolder.sampling import evenly_spaced
 from ..pictures.annotations import class_name
 from ..pictures.image_grid import Panel
 
-PANELS = 16  # images on a page
+PANELS = 16  # panels on a page
 
 
 class Outcomes(ABC):
@@ -27,18 +27,19 @@ class Outcomes(ABC):
 
     # True if scores take so long that they are only computed at the end of the run.
     expensive: ClassVar[bool] = False
-    per_image: ClassVar[int] = 1  # panels
-    error: ClassVar[str]  # images are ranked by this error
+    panels_per_image: ClassVar[int] = 1
+    error_name: ClassVar[str]  # the error by which images are ranked, in words
 
     def __init__(self, classes: Sequence[str], size: int) -> None:
         self.classes, self.size = classes, size
         self._seen: dict[int, Any] = {}  # facts of each image, by its position
-        self.examples = evenly_spaced(size, self.shown)  # drawn regardless of their errors
+        # Drawn regardless of their errors.
+        self.examples = evenly_spaced(size, self.images_per_page)
 
     @property
-    def shown(self) -> int:
+    def images_per_page(self) -> int:
         """Images on a page."""
-        return PANELS // self.per_image
+        return PANELS // self.panels_per_image
 
     @classmethod
     def of_model(cls, model: Any, classes: Sequence[str], size: int) -> 'Outcomes':
@@ -89,8 +90,11 @@ class Outcomes(ABC):
         worst = [position for position in order[: len(order) - half] if errors[position] > 0]
         return {
             'val_predictions': ('images to validate', self.examples),
-            'val_worst': (f'worst by {self.error}', worst[: self.shown]),
-            'val_best': (f'best by {self.error}', order[::-1][: min(self.shown, half)]),
+            'val_worst': (f'worst by {self.error_name}', worst[: self.images_per_page]),
+            'val_best': (
+                f'best by {self.error_name}',
+                order[::-1][: min(self.images_per_page, half)],
+            ),
         }
 
     def name(self, label: int) -> str:

@@ -16,19 +16,26 @@ from vit_plugin.inference.predictions import NUM_TOP
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models.loading import find_backbone
 
-from ..pictures.pictures import shown_by
-from .page_sections import FOUND, PAGE_SECTIONS, Shown, about, has_answer, show
+from ..pictures.pictures import supported_pictures
+from .page_sections import (
+    FOUND,
+    PAGE_SECTIONS,
+    PageAnswer,
+    answer_picture,
+    describe_model,
+    has_answer,
+)
 from .same_site import guards
 
 if TYPE_CHECKING:
     import gradio
 
-EXAMPLES = 3
+EXAMPLES = 3  # images of the test data that the page offers
 # Limit of an upload in bytes. The image reader limits the pixels.
 MAX_UPLOAD_BYTES = 64_000_000
 HEIGHT = 420  # height of the picture's frame, in pixels
 STYLE = '.gradio-container {max-width: 1100px !important; margin: 0 auto}'
-PRIVATE = 'A picture stays on this machine, and is deleted after at most two hours.'
+PRIVACY_NOTE = 'A picture stays on this machine, and is deleted after at most two hours.'
 
 
 def examples(trained: TrainedModel) -> list[str]:
@@ -66,28 +73,33 @@ def page(
     with needed_by('vit-plugin demo'):
         import gradio as gr
 
+    # Every hour, Gradio deletes uploads that are older than an hour.
     with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
-        markdown_place(f'# {markdown(title)}\n{about(trained)} {PRIVATE}')
+        markdown_text(f'# {markdown(title)}\n{describe_model(trained)} {PRIVACY_NOTE}')
         picture, sliders = add_picture_input(images or examples(trained)), []
-        if trained.kind.has_threshold:
-            sliders.append(gr.Slider(0, 1, SCORE_THR, label='Lowest score of a box'))
-        outputs = answer_places(trained)
+        if trained.prediction_class.has_threshold:
+            sliders.append(
+                gr.Slider(minimum=0, maximum=1, value=SCORE_THR, label='Lowest score of a box')
+            )
+        outputs = prediction_outputs(trained)
         sliders.insert(0, add_block_slider(trained))
-        outputs += section_places(shown_by(trained.model))
+        outputs += section_outputs(supported_pictures(trained.model))
 
     def answer(path: str | None, block: int, score_thr: float = SCORE_THR) -> list:
-        if path is None:
+        if path is None:  # the picture was removed
             return [gr.skip()] * len(outputs)
         try:
-            shown = show(trained, path, block, score_thr, size)
+            page_answer = answer_picture(trained, path, block, score_thr, size)
         except ConfigError as error:
             sentence = str(error).replace(repr(path), 'that you gave')
             raise gr.Error(as_html(sentence), print_exception=False) from None
-        return answer_places(trained, shown) + section_places(shown_by(trained.model), shown)
+        return prediction_outputs(trained, page_answer) + section_outputs(
+            supported_pictures(trained.model), page_answer
+        )
 
     with blocks:
-        asked = [picture.change, *(slider.release for slider in sliders)]
-        gr.on(asked, answer, [picture, *sliders], outputs, api_name=False)
+        triggers = [picture.change, *(slider.release for slider in sliders)]
+        gr.on(triggers, answer, [picture, *sliders], outputs, api_name=False)
     return blocks.queue(default_concurrency_limit=1)
 
 
@@ -96,8 +108,8 @@ def add_picture_input(images: Sequence[str]) -> 'gradio.Image':
     import gradio as gr
 
     picture = gr.Image(image_mode=None, label='A picture', type='filepath', height=HEIGHT)
-    # Gradio would open the file first, with its own errors. For a subclass it would write a stub
-    # file.
+    # Otherwise Gradio opens the file first, with its own errors. A method of a subclass is no way
+    # out, since Gradio writes a stub file for each subclass.
     picture.preprocess = lambda upload: upload and upload.path
     if images:
         gr.Examples([*images], picture, label='From its test images', cache_examples=False)
@@ -109,42 +121,44 @@ def add_block_slider(trained: TrainedModel) -> 'gradio.Slider':
     import gradio as gr
 
     count = find_backbone(trained.model)[1].num_layers
-    return gr.Slider(1, count, count, step=1, label='Block of attention and rollout')
+    return gr.Slider(
+        minimum=1, maximum=count, value=count, step=1, label='Block of attention and rollout'
+    )
 
 
-def answer_places(trained: TrainedModel, shown: Shown | None = None) -> list[Any]:
-    """The outputs for the prediction: for a picture, or before there is one."""
+def prediction_outputs(trained: TrainedModel, page_answer: PageAnswer | None = None) -> list[Any]:
+    """The outputs for the prediction, filled for a picture or empty."""
     import gradio as gr
 
     if not has_answer(trained):
         return []
-    if not trained.kind.lists_classes:
-        return section_places([FOUND], shown)
-    scores = shown and shown.scores
+    if not trained.prediction_class.lists_classes:
+        return section_outputs([FOUND], page_answer)
+    scores = page_answer and page_answer.scores
     return [gr.Label(scores, label='Most probable classes', num_top_classes=NUM_TOP)]
 
 
-def markdown_place(text: str) -> 'gradio.Markdown':
+def markdown_text(text: str) -> 'gradio.Markdown':
     """A Markdown text that does not render names as formulas."""
     import gradio as gr
 
     return gr.Markdown(text, latex_delimiters=[])
 
 
-def section_places(names: Sequence[str], shown: Shown | None = None) -> list[Any]:
-    """A text and an output picture for each section: for a picture, or before there is one."""
+def section_outputs(names: Sequence[str], page_answer: PageAnswer | None = None) -> list[Any]:
+    """A text and an output picture for each section, filled for a picture or empty."""
     import gradio as gr
 
-    places: list[Any] = []
+    outputs: list[Any] = []
     for name in names:
         title, caption = PAGE_SECTIONS[name]
-        picture = shown and shown.pictures[name]
+        picture = page_answer and page_answer.pictures[name]
         if isinstance(picture, str):
             picture, caption = None, markdown(picture)
-        elif shown and name == FOUND:
-            caption = f'{markdown(shown.text)}.'
-        places += [
-            markdown_place(f'### {title}\n{caption}'),
+        elif page_answer and name == FOUND:
+            caption = f'{markdown(page_answer.text)}.'
+        outputs += [
+            markdown_text(f'### {title}\n{caption}'),
             gr.Image(
                 picture,
                 format='png',
@@ -156,7 +170,7 @@ def section_places(names: Sequence[str], shown: Shown | None = None) -> list[Any
                 alt_text=title,
             ),
         ]
-    return places
+    return outputs
 
 
 def serve(blocks: 'gradio.Blocks', port: int) -> None:

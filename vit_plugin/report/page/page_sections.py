@@ -15,10 +15,10 @@ from vit_plugin.models.classifier import Classifier
 from vit_plugin.task import tasks
 
 from ..pictures.figure_files import as_pixels
-from ..pictures.pictures import PER_IMAGE, shown_by
+from ..pictures.pictures import PER_IMAGE, supported_pictures
 
-MAX_ASPECT_RATIO = 10  # per picture; attention weights grow with its square
-NAMED = 8  # classes that the page names
+MAX_ASPECT_RATIO = 10  # limit for a picture; attention weights grow with its square
+MAX_PAGE_CLASSES = 8  # classes that the page names
 FOUND = 'found'  # the section with the prediction drawn over the picture
 # The title of each section, and its caption.
 PAGE_SECTIONS = {
@@ -45,7 +45,7 @@ PAGE_SECTIONS = {
 }
 
 
-class Shown(NamedTuple):
+class PageAnswer(NamedTuple):
     """The prediction for a picture, and the pictures of what the model sees."""
 
     text: str  # the prediction in words, or why there is none
@@ -53,15 +53,15 @@ class Shown(NamedTuple):
     pictures: dict[str, np.ndarray | str]  # by section: pixels (H, W, 3), or why there are none
 
 
-def about(trained: TrainedModel) -> str:
+def describe_model(trained: TrainedModel) -> str:
     """Describe the model in Markdown, before there is a picture."""
     if not has_answer(trained):
         return 'The page shows what this model sees in a picture.'
-    text = f'This model {tasks()[trained.task].says}, and the page shows what it sees there.'
+    text = f'This model {tasks()[trained.task].ability}, and the page shows what it sees there.'
     if not trained.classes:
         return text
-    names = ', '.join(map(markdown, trained.classes[:NAMED]))
-    others = len(trained.classes) - NAMED
+    names = ', '.join(map(markdown, trained.classes[:MAX_PAGE_CLASSES]))
+    others = len(trained.classes) - MAX_PAGE_CLASSES
     return f'{text} Its classes: {names}{f" and {others:,} more" if others > 0 else ""}.'
 
 
@@ -70,13 +70,13 @@ def has_answer(trained: TrainedModel) -> bool:
     return trained.has_pixels and not isinstance(trained.model, Classifier)
 
 
-def show(
+def answer_picture(
     trained: TrainedModel,
     path: str,
     block: int = -1,
     score_thr: float = SCORE_THR,
     size: int | None = None,
-) -> Shown:
+) -> PageAnswer:
     """Predict an image file, and draw a picture for each section.
 
     Args:
@@ -88,24 +88,26 @@ def show(
             :meth:`~.trained_model.TrainedModel.prepare`.
 
     Raises:
-        ConfigError: if it cannot be read, or is too elongated for attention weights.
+        ConfigError: if the file cannot be read, or is too elongated for attention weights.
     """
-    image = trained.prepare(path, size)._replace(beside=False)
-    short, long = sorted(image.covered)
+    image = trained.prepare(path, size)._replace(next_to_photograph=False)
+    short, long = sorted(image.input_size)
     if long > MAX_ASPECT_RATIO * short:
         raise ConfigError(
             f'One side of the picture is more than {MAX_ASPECT_RATIO} times the other; crop it.'
         )
     if not has_answer(trained):
-        return Shown('', {}, draw_all(trained, image, block))
+        return PageAnswer(text='', scores={}, pictures=draw_all(trained, image, block))
     prediction = trained(path)
-    label = int(prediction.labels[0]) if trained.kind.lists_classes else None
+    label = int(prediction.labels[0]) if trained.prediction_class.lists_classes else None
     pictures = draw_all(trained, image, block, label)
     rows = prediction.rows(score_thr)
-    if trained.kind.lists_classes:
-        return Shown('', {row['class']: row['score'] for row in rows}, pictures)
+    if trained.prediction_class.lists_classes:
+        return PageAnswer(
+            text='', scores={row['class']: row['score'] for row in rows}, pictures=pictures
+        )
     drawn = draw_prediction(read_image(path), prediction, score_thr)[..., ::-1]
-    return Shown(prediction.text(score_thr), {}, {FOUND: drawn, **pictures})
+    return PageAnswer(prediction.text(score_thr), scores={}, pictures={FOUND: drawn, **pictures})
 
 
 def draw_all(
@@ -128,7 +130,7 @@ def draw_all(
         cam=dict(classes=trained.classes, label=label),
     )
     pictures: dict[str, np.ndarray | str] = {}
-    for name in shown_by(trained.model):
+    for name in supported_pictures(trained.model):
         try:
             pictures[name] = as_pixels(
                 PER_IMAGE[name](trained.model, image, **options.get(name, {}))

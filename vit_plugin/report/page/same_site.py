@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 HOSTS = ['127.0.0.1', 'localhost']
 
 
-class SameSite:
+class SameOrigin:
     """Refuses cross-origin requests, by the header ``Origin`` that a browser sends.
 
     Gradio only withholds its answers from other sites; a picture that they post would still be
-    read.
+    processed.
     """
 
     def __init__(self, app: 'ASGIApp') -> None:
@@ -34,10 +34,11 @@ class SameSite:
 def guards() -> 'list[Middleware]':
     """Middleware that checks the host name of a request and the page that sends it.
 
-    A site that resolves to this machine (DNS rebinding) is not in :data:`HOSTS`.
+    This also stops DNS rebinding, where the name of a foreign site resolves to this machine: that
+    name is not in :data:`HOSTS`.
     """
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
     this_host = Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False)
-    return [this_host, Middleware(SameSite)]
+    return [this_host, Middleware(SameOrigin)]

@@ -14,10 +14,10 @@ MAX_NAME_LETTERS = 20  # letters of a name next to a box
 MAX_DRAWN = 100  # predictions drawn in an image, those with the highest scores
 
 
-def annotated(
+def draw_annotations(
     image: np.ndarray, annotations: Annotations, classes: Sequence[str] = ()
 ) -> np.ndarray:
-    """Draw annotations on an image, after it was enlarged or reduced to 480 pixels.
+    """Draw annotations on a copy of an image with a longer side of 480 pixels.
 
     Args:
         image: RGB pixels (H, W, 3).
@@ -31,8 +31,8 @@ def annotated(
         draw_map(picture, resized(annotations.map, size), untinted)
     if annotations.errors is not None:
         picture = _gray(picture)
-        for kind, color in enumerate(ERRORS.values(), 1):
-            picture[resized(annotations.errors == kind, size)] = tuple(bytes.fromhex(color[1:]))
+        for number, color in enumerate(ERRORS.values(), 1):
+            picture[resized(annotations.errors == number, size)] = tuple(bytes.fromhex(color[1:]))
     if annotations.instances is not None:
         _draw_instances(picture, annotations.instances, annotations.frame, classes)
     return picture
@@ -50,8 +50,9 @@ def _draw_instances(
     if instances.scores is not None:
         instances = instances.where(np.argsort(instances.scores, kind='stable')[-MAX_DRAWN:])
     height, width = picture.shape[:2]
+    scale_x, scale_y = width / frame[1], height / frame[0]
     labels = instances.labels.astype(int).tolist()
-    scores = len(labels) * [''] if instances.scores is None else instances.scores
+    scores = [None] * len(labels) if instances.scores is None else instances.scores
     crowd = np.zeros(len(labels)) if instances.crowd is None else instances.crowd
     texts = [
         shortened(class_name(label, classes), MAX_NAME_LETTERS)
@@ -61,7 +62,7 @@ def _draw_instances(
     ]
     draw_objects(
         picture,
-        instances.boxes * np.array((width / frame[1], height / frame[0]) * 2),
+        instances.boxes * np.array((scale_x, scale_y, scale_x, scale_y)),
         labels,
         texts,
         (resized(mask, (width, height)) for mask in instances.dense_masks()),

@@ -11,7 +11,8 @@ from torch import Tensor
 IGNORED_PIXEL = 255  # the value of a pixel that has no class
 # Kinds of wrong pixels, and their colors, which no class uses.
 ERRORS = {'missed': '#FFFFFF', 'invented': '#000000', 'another class': '#F0E442'}
-LEAST_SHARE = 0.02  # smallest share of a mixed image that is named
+MIN_NAMED_SHARE = 0.02  # classes with a smaller share of a mixed image are not named
+MAX_NAMED_SHARES = 3  # classes that the caption of a mixed image names
 
 
 @dataclass(frozen=True)
@@ -21,10 +22,10 @@ class Instances:
     Args:
         boxes: left, top, right and bottom in pixels, of shape (N, 4).
         labels: their classes, of shape (N,).
-        scores: from 0 to 1, of shape (N,). None for ground truth.
+        scores: their scores from 0 to 1, of shape (N,). None for ground truth.
         masks: one COCO RLE for each box, or None.
-        crowd: of shape (N,): whether a true box is a crowd, which counts neither as found nor as
-            missed.
+        crowd: whether each true box is a crowd, of shape (N,). A crowd counts neither as found nor
+            as missed.
     """
 
     boxes: np.ndarray
@@ -149,7 +150,7 @@ def classify_errors(
     """
     wrong = known & (true != predicted)
     missed, invented = np.isin(predicted, background), np.isin(true, background)
-    return wrong * np.select([missed, invented], [1, 2], 3)
+    return np.where(wrong, np.select([missed, invented], [1, 2], 3), 0)
 
 
 def image_labels(sample: Any, name: str) -> tuple[int, ...] | None:
@@ -175,12 +176,12 @@ def _caption(sample: Any, classes: Sequence[str]) -> str:
     if shares is None:
         return ', '.join(class_name(label, classes) for label in labels or ())
     shares = as_array(shares)
-    most = [
-        label
-        for label in np.argsort(-shares, kind='stable')[:3].tolist()
-        if shares[label] > LEAST_SHARE
-    ]
-    names = [class_name(label, classes) for label in most]
-    if len(most) < 2 or shares.sum() > 1.5:  # one class, or several that are all present
+    largest = np.argsort(-shares, kind='stable')[:MAX_NAMED_SHARES].tolist()
+    named = [label for label in largest if shares[label] > MIN_NAMED_SHARE]
+    names = [class_name(label, classes) for label in named]
+    # Shares of mixed images sum to 1. Several labels of an unmixed image have the score 1 each.
+    if len(named) < 2 or shares.sum() > 1.5:
         return ', '.join(names)
-    return ', '.join(f'{name} {shares[label]:.2f}' for name, label in zip(names, most, strict=True))
+    return ', '.join(
+        f'{name} {shares[label]:.2f}' for name, label in zip(names, named, strict=True)
+    )

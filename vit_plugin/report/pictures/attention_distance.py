@@ -29,15 +29,16 @@ def attention_distances(model: nn.Module, images: Tensor) -> Tensor:
     _, backbone = find_backbone(model)
     stride = backbone.patch_embed.stride
 
-    def keep(weights: Tensor, grid: tuple[int, int]) -> Tensor:
+    def mean_distance(weights: Tensor, grid: tuple[int, int]) -> Tensor:
         centers = torch.cartesian_prod(
             *(torch.arange(size, device=weights.device) for size in grid)
         ).to(weights.dtype)
-        apart = stride * torch.cdist(centers, centers)  # (h*w, h*w)
+        distances = stride * torch.cdist(centers, centers)  # (h*w, h*w)
         weights = weights[:, :, -len(centers) :, -len(centers) :]
-        return ((weights * apart).sum(dim=-1) / weights.sum(dim=-1)).mean(dim=(0, 2))  # (heads,)
+        means = (weights * distances).sum(dim=-1) / weights.sum(dim=-1)  # (B, heads, h*w)
+        return means.mean(dim=(0, 2))  # (heads,)
 
-    return torch.stack(attention_weights(model, images, keep))
+    return torch.stack(attention_weights(model, images, mean_distance))
 
 
 def draw_attention_distances(distances: Tensor) -> Figure:
@@ -47,7 +48,7 @@ def draw_attention_distances(distances: Tensor) -> Figure:
         distances: distances in pixels (blocks, heads).
     """
     figure, (axes,) = charts(5.5, 3.8)
-    labels = ['a head', *[None] * (distances.shape[1] - 1)]
+    labels = ['a head', *[None] * (distances.shape[1] - 1)]  # one entry of the legend
     blocks = range(1, len(distances) + 1)
     axes.plot(
         blocks,

@@ -15,7 +15,7 @@ from vit_plugin.models.layers.window import InWindows, to_windows
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.models.protocol import Backbone
 
-MOST_WEIGHTS = 1 << 30  # attention weights of a block: 4 GiB in float32
+MAX_ATTENTION_WEIGHTS = 1 << 30  # attention weights of a block: 4 GiB in float32
 
 
 def attention_weights(
@@ -31,8 +31,9 @@ def attention_weights(
         model: a :class:`~vit_plugin.models.VisionTransformer`, or a model that contains one.
         images: normalized images (B, C, H, W).
         keep: a function of a block's weights (B, heads, N, N) and its grid (h, w) that returns what
-            to keep, so that the weights of only one block are in memory. Rows are queries and
-            columns are keys. The last h*w tokens are the patches. Default: the weights.
+            to keep, so that the weights of only one block are in memory. It is called once for each
+            block, in order. Rows are queries and columns are keys. The last h*w tokens are the
+            patches. Default: the weights.
 
     Returns:
         The result of ``keep`` for each block. Patches in different windows have the weight 0, and
@@ -40,14 +41,14 @@ def attention_weights(
 
     Raises:
         ConfigError: if the model has no such backbone, or if a block has more than
-            :data:`MOST_WEIGHTS`.
+            :data:`MAX_ATTENTION_WEIGHTS`.
     """
     _, backbone = find_backbone(model)
     results: list[Any] = []
     tokens = (
         math.prod(backbone.patch_embed.grid(tuple(images.shape[-2:]))) + backbone.num_prefix_tokens
     )
-    if (count := len(images) * backbone.num_heads * tokens**2) > MOST_WEIGHTS:
+    if (count := len(images) * backbone.num_heads * tokens**2) > MAX_ATTENTION_WEIGHTS:
         raise ConfigError(
             f'The attention of {tokens:,} tokens has {count:,} weights, too many for the memory; '
             'give a smaller image, or draw the features.'
@@ -71,7 +72,7 @@ def attention_weights(
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Put a model in eval mode and compute no gradients; its mode is restored."""
+    """Put a model in eval mode without gradients, and restore its mode at the end."""
     training = model.training
     model.eval()
     try:
@@ -88,50 +89,53 @@ def without_windows(weights: Tensor, grid: Grid, window: Grid) -> Tensor:
     tokens of all windows come first, then the h*w patches.
     """
     indices = torch.arange(1, math.prod(grid) + 1, dtype=torch.float64)[None, :, None]
-    # (windows, rows*columns). The padding has index 0.
+    # (windows, rows*columns). Padding has index 0: a row and column that are dropped at the end.
     windows = to_windows(indices, grid, window)[..., 0].long()
     prefix = torch.arange(1, len(windows) * (weights.shape[-1] - math.prod(window)) + 1)
     tokens = torch.cat(
         (prefix.unflatten(0, (len(windows), -1)), windows + len(prefix) * (windows > 0)), dim=1
     ).to(weights.device)  # (windows, n)
-    parts = weights.unflatten(0, (-1, len(windows)))  # (B, windows, heads, n, n)
+    by_window = weights.unflatten(0, (-1, len(windows)))  # (B, windows, heads, n, n)
     count = len(prefix) + math.prod(grid) + 1
-    full = weights.new_zeros(parts.shape[0], parts.shape[2], count, count)
-    for i, one in enumerate(tokens):
-        full[:, :, one[:, None], one] = parts[:, i]
+    full = weights.new_zeros(by_window.shape[0], by_window.shape[2], count, count)
+    for i, window_tokens in enumerate(tokens):
+        full[:, :, window_tokens[:, None], window_tokens] = by_window[:, i]
     return full[:, :, 1:, 1:]
 
 
 def _class_token_attention(weights: Tensor, grid: Grid, backbone: Any) -> Tensor:
     """Attention weights (..., N, N) -> those of the class token over the patches (..., h, w).
 
-    If each window has a class token, they are averaged; without one, the rows of all patches are.
+    If each window has a class token, their rows are averaged; without class tokens, the rows of all
+    patches.
     """
-    before = weights.shape[-1] - math.prod(grid)
-    if 'cls_token' in backbone.prefix_tokens:
-        rows = weights[..., : before if backbone.tokens_in_windows else 1, :]
+    num_prefix = weights.shape[-1] - math.prod(grid)
+    if 'cls_token' not in backbone.prefix_tokens:
+        rows = weights[..., num_prefix:, :]
+    elif backbone.tokens_in_windows:
+        rows = weights[..., :num_prefix, :]
     else:
-        rows = weights[..., before:, :]
-    return rows.mean(dim=-2)[..., before:].unflatten(-1, grid)
+        rows = weights[..., :1, :]
+    return rows.mean(dim=-2)[..., num_prefix:].unflatten(-1, grid)
 
 
 def class_attention(model: nn.Module, images: Tensor) -> Tensor:
     """The attention of the class token to the patches, in every head of every block.
 
     Returns:
-        Maps (B, blocks, heads, h, w). Each shows the weights of one row. Without a class token, it
-        is the mean of the rows of all patches. They sum to 1 less the weight of the tokens before
-        the patches.
+        Maps (B, blocks, heads, h, w). Each shows the weights of the class token, or without one,
+        the mean weights of all patches. They sum to 1 less the weight of the tokens before the
+        patches.
 
     Raises:
         ConfigError: see :func:`attention_weights`.
     """
     _, backbone = find_backbone(model)
 
-    def keep(weights: Tensor, grid: Grid) -> Tensor:
+    def class_token_maps(weights: Tensor, grid: Grid) -> Tensor:
         return _class_token_attention(weights, grid, backbone)  # (B, heads, h, w)
 
-    return torch.stack(attention_weights(model, images, keep), dim=1)
+    return torch.stack(attention_weights(model, images, class_token_maps), dim=1)
 
 
 def attention_rollout(model: nn.Module, images: Tensor) -> Tensor:
@@ -153,12 +157,13 @@ def attention_rollout(model: nn.Module, images: Tensor) -> Tensor:
     _, backbone = find_backbone(model)
     rolled: Tensor | None = None
 
-    def keep(weights: Tensor, grid: Grid) -> Tensor:
+    def roll(weights: Tensor, grid: Grid) -> Tensor:
+        """Multiply by one more block, and return the rollout up to it."""
         nonlocal rolled
-        step = weights.mean(dim=1)
-        step = step + torch.eye(step.shape[-1], dtype=step.dtype, device=step.device)
-        step = step / step.sum(dim=-1, keepdim=True)  # (B, N, N)
-        rolled = step if rolled is None else step @ rolled
+        matrix = weights.mean(dim=1)
+        matrix = matrix + torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+        matrix = matrix / matrix.sum(dim=-1, keepdim=True)  # (B, N, N)
+        rolled = matrix if rolled is None else matrix @ rolled
         return _class_token_attention(rolled, grid, backbone)  # (B, h, w)
 
-    return torch.stack(attention_weights(model, images, keep), dim=1)
+    return torch.stack(attention_weights(model, images, roll), dim=1)

@@ -10,7 +10,7 @@ from anyfolder.pictures.palette import SERIES, hex_of
 
 from .style import charts
 
-MOST_CURVES = 12  # classes with a colored and named curve
+MAX_NAMED_CURVES = 12  # classes with a colored and named curve
 ALL = 'all'
 SHOWN_LOSS_QUANTILE = 0.98  # quantile of the losses at the top of their chart
 
@@ -50,7 +50,8 @@ def draw_learning_curve(
     below.set(xlabel=unit, ylabel='validation metric')
     steps = (np.arange(len(loss)) + 1) / iterations_per_step
     above.plot(steps, loss, color='0.8', linewidth=0.6, label='each iteration')
-    # Smooth over an epoch, but over a tenth of the run at most, to follow a falling loss.
+    # Smooth over an epoch or a twentieth of the run (up to 100 iterations), whichever is longer.
+    # But not over more than a tenth of the run, to follow a falling loss.
     window = min(max(int(iterations_per_step), min(100, len(loss) // 20)), len(loss) // 10)
     if window > 1:
         mean = np.convolve(loss, np.full(window, 1 / window), mode='valid')
@@ -69,20 +70,20 @@ def draw_learning_curve(
     return figure
 
 
-def draw_detection_curves(curves: Mapping[str, DetectionCurve], best: float) -> Figure:
+def draw_detection_curves(curves: Mapping[str, DetectionCurve], best_score: float) -> Figure:
     """Draw precision over recall, and F1 over the score threshold, at an IoU of 0.5.
 
     Args:
         curves: by class, with ``'all'`` for all together.
-        best: the score with the highest F1 of all.
+        best_score: the score with the highest F1 of all.
     """
     figure, (left, right) = charts(11, 4.5, columns=2)
-    few = len(curves) <= MOST_CURVES + 1
+    are_named = len(curves) <= MAX_NAMED_CURVES + 1  # with the curve of all
     for number, (name, curve) in enumerate(curves.items()):
-        style: dict[str, Any] = dict(color=hex_of(number - 1) if few else '0.8', linewidth=1)
+        style: dict[str, Any] = dict(color=hex_of(number - 1) if are_named else '0.8', linewidth=1)
         texts = (
             f'{name}  AP50 {curve.ap50:.1f}',
-            f'{name}  F1 {np.interp(best, curve.score, curve.f1):.1f}',
+            f'{name}  F1 {np.interp(best_score, curve.score, curve.f1):.1f}',
         )
         if name == ALL:
             style = dict(color='0.1', linewidth=2, zorder=3)
@@ -90,9 +91,9 @@ def draw_detection_curves(curves: Mapping[str, DetectionCurve], best: float) -> 
             (left, (curve.recall, curve.precision), texts[0]),
             (right, (curve.score, curve.f1), texts[1]),
         ):
-            axes.plot(*line, label=text if few or name == ALL else None, **style)
-    right.axvline(best, color='0.6', linewidth=0.8, linestyle=':')
-    right.set_title(f'highest for all at a score of {best:.2f}', fontsize='small')
+            axes.plot(*line, label=text if are_named or name == ALL else None, **style)
+    right.axvline(best_score, color='0.6', linewidth=0.8, linestyle=':')
+    right.set_title(f'highest for all at a score of {best_score:.2f}', fontsize='small')
     left.set(xlabel='recall (%)', ylabel='precision (%)', xlim=(0, 101), ylim=(0, 101))
     right.set(
         xlabel='score from which a prediction counts', ylabel='F1 (%)', xlim=(0, 1), ylim=(0, 101)

@@ -22,8 +22,8 @@ def class_activation(
 ) -> tuple[Tensor, list[int]]:
     """Grad-CAM (arXiv:1610.02391, Equations 1 and 2) of the patches before the last block.
 
-    After the last block, a classifier may read only the class token. So the patches that matter are
-    its input.
+    After the last block, a classifier may read only the class token. So the patches are taken
+    where they still matter, before it.
 
     Args:
         model: a classifier of MMPretrain with a :class:`~vit_plugin.models.VisionTransformer`.
@@ -43,7 +43,7 @@ def class_activation(
         )
     _, backbone = find_backbone(model)
     grid = backbone.patch_embed.grid(tuple(images.shape[-2:]))
-    before = [backbone.norm_pre, *backbone.blocks][-2]
+    module_before_last_block = [backbone.norm_pre, *backbone.blocks][-2]
     tokens = images  # replaced by the hook with the tokens before the last block
 
     def start_graph(module: nn.Module, args: tuple, output: Tensor) -> Tensor:
@@ -51,7 +51,8 @@ def class_activation(
         tokens = output.detach().requires_grad_()
         return tokens
 
-    with eval_mode(model), torch.enable_grad(), before.register_forward_hook(start_graph):
+    hook = module_before_last_block.register_forward_hook(start_graph)
+    with eval_mode(model), torch.enable_grad(), hook:
         logits = model(images, mode='tensor')
     labels = logits.argmax(dim=1).tolist() if labels is None else labels
     for label in labels:
@@ -61,9 +62,9 @@ def class_activation(
                 'from 0.'
             )
     (gradients,) = torch.autograd.grad(logits[range(len(labels)), labels].sum(), tokens)
-    gradients, patches = (x[:, -math.prod(grid) :] for x in (gradients, tokens.detach()))
-    importance = gradients.mean(dim=1, keepdim=True)  # (B, 1, C)
+    patches = tokens.detach()[:, -math.prod(grid) :]
+    importance = gradients[:, -math.prod(grid) :].mean(dim=1, keepdim=True)  # (B, 1, C)
     maps = (importance * patches).sum(dim=-1).relu().unflatten(1, (1, *grid))  # (B, 1, h, w)
     maps = F.interpolate(maps, images.shape[-2:], mode='bilinear')[:, 0].cpu()
-    low, high = (side(maps, dim=(1, 2), keepdim=True) for side in (torch.amin, torch.amax))
+    low, high = maps.amin(dim=(1, 2), keepdim=True), maps.amax(dim=(1, 2), keepdim=True)
     return (maps - low) / (high - low).clamp(min=1e-12), labels

@@ -70,7 +70,7 @@ def count_samples(matrix: np.ndarray) -> np.ndarray:
 
 
 def map_scores(matrix: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
-    """IoU and accuracy of each class of pixels, in per cent, as of MMSegmentation's ``IoUMetric``.
+    """IoU and accuracy of each class of pixels, in per cent, as MMSegmentation's ``IoUMetric``.
 
     Args:
         matrix: pixels of true (rows) and predicted (columns) classes, which may have one more row
@@ -78,8 +78,8 @@ def map_scores(matrix: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
         classes: names of the classes.
 
     Returns:
-        ``macro``: their means, which are mIoU and mAcc. ``overall``: the share of all pixels that
-            are right, aAcc.
+        ``macro``: their means over the classes, mIoU and mAcc.
+        ``overall``: the share of all pixels that are right, aAcc.
         ``per_class``: a list of dicts with name, IoU, Acc and the number of pixels. An undefined
             score is None.
     """
@@ -101,7 +101,10 @@ def map_scores(matrix: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
 
 
 def make_rows(scores: Mapping[str, Any]) -> list[list[str]]:
-    """A row of titles, one for each class, the mean of the classes and all samples together."""
+    """Rows of a table: the titles, each class, and the summaries ``macro`` and ``overall``.
+
+    The last row has the sums of the counts.
+    """
     columns = list(scores['per_class'][0])
     means = [dict(scores[name], name=name) for name in ('macro', 'overall') if scores.get(name)]
     for column in set(columns).intersection(COUNT_COLUMNS):
@@ -120,12 +123,10 @@ def scores_as_markdown(scores: Mapping[str, Any]) -> str:
 
 
 def _precision_recall_f1(right: np.ndarray, true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    parts = (
-        right / np.maximum(predicted, 1),
-        right / np.maximum(true, 1),
-        2 * right / np.maximum(true + predicted, 1),
-    )
-    return 100 * np.stack(parts, axis=-1)
+    precision = right / np.maximum(predicted, 1)
+    recall = right / np.maximum(true, 1)
+    f1 = 2 * right / np.maximum(true + predicted, 1)
+    return 100 * np.stack((precision, recall, f1), axis=-1)
 
 
 def _rounded(value: float) -> float | None:

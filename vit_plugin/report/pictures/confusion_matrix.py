@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from .style import abbreviated, new_figure, shortened
 
 MAX_NUMBERED = 20  # with more classes, numbers are too small to read
-MAX_NAMED = 60
-NUM_CONFUSED = 12
-LIST_WIDTH = 3.2  # in inches
-NAME_LENGTH = 22
+MAX_NAMED = 60  # with more classes, names are too small, too
+NUM_CONFUSED = 12  # confusions that are listed
+LIST_WIDTH = 3.2  # width of that list in inches
+NAME_LENGTH = 22  # letters of a name
 
 
 def draw_confusion_matrix(
@@ -41,14 +41,15 @@ def draw_confusion_matrix(
     names = [shortened(str(name), NAME_LENGTH) for name in named]
     side = float(np.clip(2 + 0.45 * count, 3, 8)) if count <= MAX_NAMED else 6.5
     listed = count > MAX_NUMBERED
-    figure = new_figure(side + 1 + LIST_WIDTH * listed, side)
+    figure = new_figure(side + 1 + (LIST_WIDTH if listed else 0), side)
     axes = figure.add_subplot()
-    there = matrix.sum(axis=1)
+    true_counts = matrix.sum(axis=1)
+    num_true = true_counts.sum()
     if background:
-        there[-1] = there[:-1].sum()
-    shares = np.minimum(matrix / np.maximum(there, 1)[:, None], 1)
+        num_true = true_counts[-1] = true_counts[:-1].sum()
+    shares = np.minimum(matrix / np.maximum(true_counts, 1)[:, None], 1)
     # The square root makes rare confusions visible.
-    picture = axes.imshow(shares, cmap='Blues', norm=PowerNorm(0.5, 0, 1))
+    picture = axes.imshow(shares, cmap='Blues', norm=PowerNorm(gamma=0.5, vmin=0, vmax=1))
     figure.colorbar(
         picture,
         ax=axes,
@@ -58,9 +59,8 @@ def draw_confusion_matrix(
         ticks=[0, 0.01, 0.05, 0.2, 0.5, 1],
         format='{x:g}',
     )
-    number = there[-1] if background else there.sum()  # the number of true objects
-    share = 100 * np.trace(matrix) / max(number, 1)
-    title = ' '.join(filter(None, [f'{share:.2f} % of {number:,}', unit, 'right']))
+    share = 100 * np.trace(matrix) / max(num_true, 1)
+    title = ' '.join(filter(None, [f'{share:.2f} % of {num_true:,}', unit, 'right']))
     axes.set(xlabel='predicted', ylabel='true')
     axes.set_title('\n'.join(filter(None, [title, note])), fontsize='medium')
     if count <= MAX_NAMED:

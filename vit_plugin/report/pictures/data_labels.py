@@ -10,7 +10,7 @@ from vit_plugin.data.unreadable import unreadable_file
 
 from .image_grid import Panel
 
-LISTED = 10_000  # samples whose labels are counted; a listing is read in microseconds
+MAX_COUNTED_SAMPLES = 10_000  # samples whose labels are counted; a listing is read in microseconds
 
 # A data set, indices of its samples and the number of classes -> the labels of each class, and
 # boxes (N, 4) as shares of their images, if the labels have any.
@@ -30,14 +30,14 @@ class DataLabels:
         field: the field of a listing that has them.
         unit: the name of what is counted; ``'images'`` if each image has one label.
         count: counts the labels of each class. None: there are no classes.
-        limit: number of samples whose labels are counted, evenly spaced in a data set.
-        panels: a sample after augmentation -> what is drawn beside its image.
+        limit: largest number of samples whose labels are counted, evenly spaced in a data set.
+        panels: a sample after augmentation -> what is drawn next to its image.
     """
 
     field: str
     unit: str = ''
     count: CountLabels | None = None
-    limit: int = LISTED
+    limit: int = MAX_COUNTED_SAMPLES
     panels: Callable[[Any], list[Panel]] = no_panels
 
 

@@ -20,7 +20,7 @@ from anyfolder.wording import counted
 from vit_plugin.data.dataset_facts import classes_of
 from vit_plugin.data.seeded import seed_host, seeds
 from vit_plugin.inference.prepared_image import rgb_pixels
-from vit_plugin.task import of_tasks
+from vit_plugin.task import task_declarations
 
 from .annotations import true_annotations
 from .data_labels import DataLabels, readable
@@ -35,7 +35,7 @@ Collate = Callable[[Sequence[Any]], Any]
 def draw_data(
     dataset: Any,
     folder: str | Path,
-    held_out: Any = None,
+    val_dataset: Any = None,
     preprocessor: nn.Module | None = None,
     collate: Collate = pseudo_collate,
     seed: int = 0,
@@ -49,7 +49,7 @@ def draw_data(
         dataset: a built data set of MMPretrain, MMDetection or MMSegmentation with its pipeline, to
             train on.
         folder: where the pictures are written.
-        held_out: a built data set to validate on, whose classes are counted too.
+        val_dataset: a built data set to validate on, whose classes are counted too.
         preprocessor: the model's, which may mix and pad images. If it communicates, all processes
             must call this.
         collate: makes a batch of samples, as the data loader's ``collate_fn`` does.
@@ -60,7 +60,7 @@ def draw_data(
         picture.
     """
     written = []
-    for name, figure in data_figures(dataset, held_out, preprocessor, collate, seed):
+    for name, figure in data_figures(dataset, val_dataset, preprocessor, collate, seed):
         written.append(Path(folder, f'{name}.png'))
         save_figure(figure, written[-1])
     return written
@@ -68,7 +68,7 @@ def draw_data(
 
 def data_figures(
     dataset: Any,
-    held_out: Any = None,
+    val_dataset: Any = None,
     preprocessor: nn.Module | None = None,
     collate: Collate = pseudo_collate,
     seed: int = 0,
@@ -79,10 +79,10 @@ def data_figures(
         return
     declared_labels = data_labels(dataset)
     if not classes and (declared_labels is None or declared_labels.count):
-        return
+        return  # only labels without classes, such as depth maps, need no names
     splits = {'train': copy_dataset(dataset)}
-    if held_out is not None:
-        splits['validation'] = copy_dataset(held_out)
+    if val_dataset is not None:
+        splits['validation'] = copy_dataset(val_dataset)
     with preserved_rng(seed):
         chart = _labels(splits, classes, declared_labels)
     if chart is not None:
@@ -95,7 +95,7 @@ def data_figures(
 
 def find_task_labels() -> Iterator[DataLabels]:
     """The labels that tasks declare."""
-    return map(resolve_name, dict.fromkeys(of_tasks('labels').values()))
+    return map(resolve_name, dict.fromkeys(task_declarations('labels').values()))
 
 
 def data_labels(dataset: Any) -> DataLabels | None:
@@ -116,7 +116,7 @@ def preserved_rng(seed: int | None = None) -> Iterator[None]:
     try:
         with torch.random.fork_rng(devices):
             if seed is not None:
-                seed_host(seeds(seed, 0, 0))
+                seed_host(seeds(seed, purpose=0, number=0))
             yield
     finally:
         random.setstate(python)
@@ -124,10 +124,11 @@ def preserved_rng(seed: int | None = None) -> Iterator[None]:
 
 
 def copy_dataset(dataset: Any) -> Any:
-    """Copy a data set with its list of samples.
+    """Copy a data set, with a shared list of samples but its own transforms.
 
-    It has its own transforms, which may cache images.
+    Transforms may cache images.
     """
+    # A SeededDataset sets attributes of the data set in it, so its copy would change the original.
     dataset = copy.copy(getattr(dataset, 'unseeded', dataset))
     if getattr(dataset, 'pipeline', None) is not None:
         dataset.pipeline = copy.deepcopy(dataset.pipeline)
@@ -151,18 +152,20 @@ def _labels(
         return None
     if declared_labels is None or declared_labels.count is None:
         return None
-    unit, counts, notes, boxes = declared_labels.unit, {}, [], None
+    unit, counts, notes, first_boxes = declared_labels.unit, {}, [], None
     for split, dataset in splits.items():
         indices = evenly_spaced(len(dataset), declared_labels.limit)
-        labels, places = declared_labels.count(dataset, indices, len(classes))
-        counts[split], boxes = labels, places if boxes is None else boxes
+        labels, boxes = declared_labels.count(dataset, indices, len(classes))
+        counts[split] = labels
+        if first_boxes is None:
+            first_boxes = boxes
         note = f'{len(dataset):,} images'
         if len(indices) < len(dataset):
             note = f'{len(indices):,} of {note}'
         if unit != 'images':
             note = f'{int(labels.sum()):,} {unit} in {note}'
         notes.append(f'{split}: {note}')
-    return draw_labels(counts, classes, unit, '; '.join(notes), boxes)
+    return draw_labels(counts, classes, unit, title='; '.join(notes), boxes=first_boxes)
 
 
 def _batch(
@@ -189,13 +192,14 @@ def _batch(
     # Self-supervised learning has several views of an image.
     if samples is None or len(batch['inputs']) != len(samples):
         return None
-    shown = []
+    panels = []
     for inputs, sample in zip(batch['inputs'], samples, strict=True):
         image = rgb_pixels(inputs, preprocessor)
         annotations = true_annotations(sample, image.shape[:2], classes)
         number = 0 if annotations.instances is None else len(annotations.instances.objects)
         count = counted(number, 'object') if number else ''
-        shown.append(Panel(image, annotations, annotations.caption or count, file=file_of(sample)))
+        title = annotations.caption or count
+        panels.append(Panel(image, annotations, title, file=file_of(sample)))
         if declared_labels is not None:
-            shown += declared_labels.panels(sample)
-    return draw_grid(shown, classes, 'images to train on, after augmentation')
+            panels += declared_labels.panels(sample)
+    return draw_grid(panels, classes, heading='images to train on, after augmentation')

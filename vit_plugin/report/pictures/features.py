@@ -14,7 +14,7 @@ from .attention_maps import eval_mode
 from .style import panels
 
 # Values of a component outside these quantiles get the darkest and the brightest color.
-SPREAD = (0.01, 0.99)
+COLOR_QUANTILES = (0.01, 0.99)
 
 
 def patch_features(model: nn.Module, images: Tensor) -> Tensor:
@@ -39,8 +39,8 @@ def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:
         features: maps (C, h, w) of one or more images. They may differ in size.
 
     Returns:
-        For each map its colors (h, w, 3) between 0 and 1. The sign of a component is that of its
-        largest loading.
+        For each map its colors (h, w, 3) between 0 and 1. The largest loading of a component is
+        positive.
     """
     patches = torch.cat([feature.flatten(1).T for feature in features]).float()  # (patches, C)
     patches = patches - patches.mean(dim=0)
@@ -49,35 +49,37 @@ def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:
         components * components.gather(1, components.abs().argmax(dim=1, keepdim=True)).sign()
     )
     values = patches @ components.T  # (patches, 3)
-    low, high = torch.quantile(values, torch.tensor(SPREAD, device=values.device), dim=0)
+    low, high = torch.quantile(values, torch.tensor(COLOR_QUANTILES, device=values.device), dim=0)
     colors = ((values - low) / (high - low).clamp(min=1e-12)).clamp(0, 1)
     parts = colors.split([feature[0].numel() for feature in features])
-    return [part.unflatten(0, one.shape[1:]) for part, one in zip(parts, features, strict=True)]
+    return [
+        part.unflatten(0, feature.shape[1:]) for part, feature in zip(parts, features, strict=True)
+    ]
 
 
 def draw_feature_colors(
     images: Sequence[np.ndarray],
     *models: Sequence[Tensor],
-    beside: bool = True,
+    with_image: bool = True,
     titles: Sequence[str] = (),
 ) -> Figure:
-    """Draw the colors of each image's patches, next to the image.
+    """Draw the colors of each image's patches, a row for each image and a column for each model.
 
     Args:
         images: images (H, W, 3) in RGB.
         models: for each model the colors (h, w, 3) of each image's patches.
-        beside: whether the image itself comes first.
+        with_image: whether the image itself comes first.
         titles: titles of the columns.
     """
-    columns = [list(images)] if beside else []
+    columns = [list(images)] if with_image else []
     columns += [[color.cpu().numpy() for color in colors] for colors in models]
     shapes = [image.shape[:2] for image in images]
     aspects = [width / height for height, width in shapes]
-    figure, axes = panels(aspects, len(columns), 3, 0.3 * bool(titles))
+    figure, axes = panels(aspects, len(columns), side=3, line=0.3 if titles else 0.0)
     for number, column in enumerate(columns):
-        for panel, one, shape in zip(axes[number :: len(columns)], column, shapes, strict=True):
+        for panel, picture, shape in zip(axes[number :: len(columns)], column, shapes, strict=True):
             # The grid of patches has another aspect ratio than the image.
-            panel.imshow(one, interpolation='bicubic', extent=(0, shape[1], shape[0], 0))
+            panel.imshow(picture, interpolation='bicubic', extent=(0, shape[1], shape[0], 0))
     for panel, title in zip(axes, titles, strict=False):
         panel.set_title(title, pad=3)
     return figure

@@ -21,20 +21,20 @@ def save_figure(figure: Figure, path: Path) -> None:
     if path.suffix == '.png':
         options = dict(pil_kwargs=dict(compress_level=COMPRESSION))
     with replacing(path) as temporary:
-        _take_as_text(figure)
+        _use_plain_text(figure)
         figure.savefig(temporary, **options)
 
 
 def as_pixels(figure: Figure) -> np.ndarray:
     """The pixels (height, width, 3) of a figure."""
-    _take_as_text(figure)
+    _use_plain_text(figure)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
-def _take_as_text(figure: Figure) -> None:
-    """Draw class names as plain text in any script; ``$`` in two of them would start a formula."""
+def _use_plain_text(figure: Figure) -> None:
+    """Draw class names as plain text in any script; Matplotlib reads two ``$`` as a formula."""
     for text in figure.findobj(Text):
         text.set_parse_math(False)
         if not text.get_text().isascii():

@@ -1,5 +1,6 @@
 """Several images on one page, with what is drawn on them, titles and a legend of classes."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,14 +11,16 @@ from matplotlib.patches import Patch
 from anyfolder.pictures.drawn_labels import background_of
 from anyfolder.pictures.palette import hex_of
 
-from .annotate import annotated
+from .annotate import draw_annotations
 from .annotations import ERRORS, IGNORED_PIXEL, Annotations, class_name
 from .style import GAP, panels, shortened
 
 GRID_COLUMNS = 4
-TITLE = 44  # letters
-LEGEND = 24  # classes
-PANEL, TITLE_LINE, HEADING = 3.2, 0.17, 0.28  # inches
+MAX_TITLE_LETTERS = 44
+MAX_LEGEND_CLASSES = 24
+PANEL_WIDTH = 3.2  # inches
+LINE_HEIGHT = 0.17  # inches of a line of a title or the legend
+HEADING_HEIGHT = 0.28  # inches
 
 
 class Panel(NamedTuple):
@@ -27,14 +30,14 @@ class Panel(NamedTuple):
         image: RGB pixels (H, W, 3).
         annotations: what is drawn on it.
         title: a line above it.
-        good: False draws the title in red.
-        file: another line above it.
+        is_right: whether the prediction is right. If not, the title is red.
+        file: a line above the title.
     """
 
     image: np.ndarray
     annotations: Annotations
     title: str
-    good: bool = True
+    is_right: bool = True
     file: str = ''
 
 
@@ -55,35 +58,44 @@ def draw_grid(
         columns: images in a row.
     """
     columns = min(columns, len(panel_list))
-    rows = -(-len(panel_list) // columns)
+    rows = math.ceil(len(panel_list) / columns)
     aspects = [panel.image.shape[1] / panel.image.shape[0] for panel in panel_list]
     aspect = float(np.clip(np.median(aspects), 0.6, 1.8))
-    lines = TITLE_LINE * max(bool(panel.file) + bool(panel.title) for panel in panel_list) + 2 * GAP
+    title_lines = max(len([*filter(None, (panel.file, panel.title))]) for panel in panel_list)
     untinted = {IGNORED_PIXEL, *background_of(enumerate(classes))}
-    shown = [
-        one for one in _classes_of(one.annotations for one in panel_list) if one not in untinted
+    present_classes = [
+        label
+        for label in _classes_of(panel.annotations for panel in panel_list)
+        if label not in untinted
     ]
-    wrong = ERRORS if any(panel.annotations.errors is not None for panel in panel_list) else {}
-    entries = min(len(shown), LEGEND + 1) + len(wrong)
-    top, bottom = HEADING * bool(heading), TITLE_LINE * 1.5 * -(-entries // (2 * columns))
-    figure, places = panels([aspect] * rows, columns, PANEL, lines, top, bottom + GAP)
-    for one, panel in zip(panel_list, places, strict=False):
-        panel.imshow(annotated(one.image, one.annotations, classes), interpolation='antialiased')
-        titles = [
-            shortened(one.file[::-1], TITLE)[::-1],
-            shortened(one.title, TITLE),
-        ]  # files differ at the end
-        panel.set_title(
-            '\n'.join(filter(None, titles)),
+    errors = ERRORS if any(panel.annotations.errors is not None for panel in panel_list) else {}
+    entries = min(len(present_classes), MAX_LEGEND_CLASSES + 1) + len(errors)
+    figure, all_axes = panels(
+        [aspect] * rows,
+        columns,
+        side=PANEL_WIDTH,
+        line=LINE_HEIGHT * title_lines + 2 * GAP,
+        top=HEADING_HEIGHT if heading else 0.0,
+        bottom=LINE_HEIGHT * 1.5 * math.ceil(entries / (2 * columns)) + GAP,
+    )
+    for panel, axes in zip(panel_list, all_axes, strict=False):
+        axes.imshow(
+            draw_annotations(panel.image, panel.annotations, classes), interpolation='antialiased'
+        )
+        # Names of files differ at the end, so they are shortened at the beginning.
+        file = shortened(panel.file[::-1], MAX_TITLE_LETTERS)[::-1]
+        title = shortened(panel.title, MAX_TITLE_LETTERS)
+        axes.set_title(
+            '\n'.join(filter(None, (file, title))),
             fontsize='small',
             pad=3,
             y=1,
-            color='black' if one.good else 'firebrick',
+            color='black' if panel.is_right else 'firebrick',
         )
     if heading:
         figure.suptitle(heading, y=1 - GAP / figure.get_figheight(), fontsize='medium')
-    if shown or wrong:
-        _add_legend(figure, shown, classes, wrong, 2 * columns)
+    if present_classes or errors:
+        _add_legend(figure, present_classes, classes, errors, 2 * columns)
     return figure
 
 
@@ -99,18 +111,21 @@ def _classes_of(annotations: Iterable[Annotations]) -> list[int]:
 
 def _add_legend(
     figure: Figure,
-    shown: Sequence[int],
+    present_classes: Sequence[int],
     classes: Sequence[str],
-    wrong: Mapping[str, str],
+    errors: Mapping[str, str],
     columns: int,
 ) -> None:
+    """Add the most frequent classes, in order of their numbers, and the kinds of errors."""
     handles = [
         Patch(color=hex_of(label), label=shortened(class_name(label, classes), 18))
-        for label in sorted(shown[:LEGEND])
+        for label in sorted(present_classes[:MAX_LEGEND_CLASSES])
     ]
-    if len(shown) > LEGEND:
-        handles.append(Patch(color='none', label=f'and {len(shown) - LEGEND} more'))
-    handles += [Patch(fc=color, ec='0.5', label=kind) for kind, color in wrong.items()]
+    if len(present_classes) > MAX_LEGEND_CLASSES:
+        handles.append(
+            Patch(color='none', label=f'and {len(present_classes) - MAX_LEGEND_CLASSES} more')
+        )
+    handles += [Patch(fc=color, ec='0.5', label=kind) for kind, color in errors.items()]
     figure.legend(
         handles=handles,
         loc='lower center',

@@ -10,6 +10,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.inference.prepared_image import PreparedImage
 from vit_plugin.models.loading import find_backbone
 
+from .annotations import class_name
 from .attention_distance import attention_distances, draw_attention_distances
 from .attention_maps import attention_rollout, class_attention
 from .class_activation import class_activation, is_classifier
@@ -19,27 +20,37 @@ from .position_similarity import draw_position_similarity, position_similarity
 
 # Attention of this many times the uniform value is drawn brightest, so that uniform attention looks
 # dark and flat.
-EVEN = 4
+BRIGHT_ATTENTION = 4
 
 
 def draw_maps(
-    prepared: PreparedImage, maps: Sequence[Tensor], titles: Sequence[str], bright: float = 0.0
+    prepared: PreparedImage,
+    maps: Sequence[Tensor],
+    titles: Sequence[str],
+    min_brightest: float = 0.0,
 ) -> Figure:
     """Patch maps over an image, see :func:`~vit_plugin.report.pictures.overlay.draw_over`."""
     height, width = (
-        round(covered * shown / seen)
-        for covered, shown, seen in zip(
-            prepared.covered, prepared.sharpest.shape, prepared.image.shape, strict=False
+        round(input_side * drawn_side / image_side)
+        for input_side, drawn_side, image_side in zip(
+            prepared.input_size, prepared.sharpest_image.shape, prepared.image.shape, strict=False
         )
     )
-    return draw_over(prepared.sharpest, maps, titles, (height, width), bright, prepared.beside)
+    return draw_over(
+        prepared.sharpest_image,
+        maps,
+        titles,
+        covered_size=(height, width),
+        min_brightest=min_brightest,
+        with_image=prepared.next_to_photograph,
+    )
 
 
-def chosen(numbers: Sequence[int] | None, count: int, name: str) -> list[int]:
+def to_indices(numbers: Sequence[int] | None, count: int, name: str) -> list[int]:
     """Convert numbers from 1, or from -1 for the last, to indices from 0; None stands for all.
 
     Raises:
-        ConfigError: if one is out of range.
+        ConfigError: if a number is out of range.
     """
     for number in numbers or ():
         if not 1 <= abs(number) <= count:
@@ -47,7 +58,9 @@ def chosen(numbers: Sequence[int] | None, count: int, name: str) -> list[int]:
                 f'--{name}s: there is no {name} {number}; this model has {count}, 1 to {count}, '
                 'or -1 for the last.'
             )
-    return list(range(count)) if numbers is None else [number - (number > 0) for number in numbers]
+    if numbers is None:
+        return list(range(count))
+    return [number - 1 if number > 0 else number for number in numbers]
 
 
 def attention(
@@ -63,26 +76,30 @@ def attention(
     maps = class_attention(model, prepared.inputs)[0]
     pairs = [
         (i, j)
-        for i in chosen(blocks, len(maps), 'block')
-        for j in chosen(heads, maps.shape[1], 'head')
+        for i in to_indices(blocks, len(maps), 'block')
+        for j in to_indices(heads, maps.shape[1], 'head')
     ]
     titles = [
-        f'block {i % len(maps) + 1}, head {j % maps.shape[1] + 1}{_queries(model)}'
+        f'block {i % len(maps) + 1}, head {j % maps.shape[1] + 1}{_title_suffix(model)}'
         for i, j in pairs
     ]
-    return draw_maps(prepared, [maps[pair] for pair in pairs], titles, EVEN / maps[0, 0].numel())
+    return draw_maps(
+        prepared, [maps[pair] for pair in pairs], titles, BRIGHT_ATTENTION / maps[0, 0].numel()
+    )
 
 
 def rollout(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (-1,)) -> Figure:
     """Draw attention rollout to the chosen blocks, over the image."""
     maps = attention_rollout(model, prepared.inputs)[0]
-    blocks = chosen(blocks, len(maps), 'block')
-    titles = [f'rollout to block {i % len(maps) + 1}{_queries(model)}' for i in blocks]
-    return draw_maps(prepared, [maps[i] for i in blocks], titles, EVEN / maps[0].numel())
+    blocks = to_indices(blocks, len(maps), 'block')
+    titles = [f'rollout to block {i % len(maps) + 1}{_title_suffix(model)}' for i in blocks]
+    return draw_maps(
+        prepared, [maps[i] for i in blocks], titles, BRIGHT_ATTENTION / maps[0].numel()
+    )
 
 
-def _queries(model: nn.Module) -> str:
-    """Title for a model without a class token."""
+def _title_suffix(model: nn.Module) -> str:
+    """The end of a title: what replaces the class token in a model without one."""
     return '' if 'cls_token' in find_backbone(model)[1].prefix_tokens else ', mean of patches'
 
 
@@ -92,9 +109,9 @@ def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
         [image.without_padding(patch_features(model, image.inputs)[0]) for image in prepared]
     )
     return draw_feature_colors(
-        [image.sharpest for image in prepared],
+        [image.sharpest_image for image in prepared],
         colors,
-        beside=all(image.beside for image in prepared),
+        with_image=all(image.next_to_photograph for image in prepared),
     )
 
 
@@ -102,8 +119,9 @@ def cam(
     model: nn.Module, prepared: PreparedImage, label: int | None = None, classes: Sequence[str] = ()
 ) -> Figure:
     """Draw class activation (of the most probable class by default), over the image."""
-    maps, (shown,) = class_activation(model, prepared.inputs, None if label is None else [label])
-    name = classes[shown] if shown < len(classes) else shown
+    labels = None if label is None else [label]
+    maps, (label,) = class_activation(model, prepared.inputs, labels)
+    name = class_name(label, classes)
     return draw_maps(prepared, list(maps), [f'speaks for {name}'])
 
 
@@ -118,19 +136,20 @@ def posembed(model: nn.Module, _: Iterable[PreparedImage]) -> Figure:
     return draw_position_similarity(position_similarity(model))
 
 
+# By name, the pictures of an image.
 PER_IMAGE: dict[str, Callable[[nn.Module, PreparedImage], Figure]] = {
     'attention': attention,
     'rollout': rollout,
     'features': features,
     'cam': cam,
 }
-
+# By name, the pictures of the means over several images, or of the weights alone.
 OF_ALL: dict[str, Callable[[nn.Module, Iterable[PreparedImage]], Figure]] = {
     'distance': distance,
     'posembed': posembed,
 }
 
 
-def shown_by(model: nn.Module) -> list[str]:
+def supported_pictures(model: nn.Module) -> list[str]:
     """The names in :data:`PER_IMAGE` of the pictures that a model supports."""
     return [name for name in PER_IMAGE if name != 'cam' or is_classifier(model)]

@@ -1,5 +1,7 @@
 """Similarity of a model's position embeddings."""
 
+import math
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -36,7 +38,7 @@ def position_similarity(model: nn.Module) -> Tensor:
         if not isinstance(position, NoPosEmbed):
             vectors = position.table(backbone.pos_embed, grid)[0, -grid[0] * grid[1] :]  # (h*w, C)
         elif not isinstance(backbone.rope, NoRotary):
-            # ([heads,] prefix + h*w, d) each.
+            # One per block: ([heads,] prefix + h*w, d), cosines and sines.
             rotations = backbone.rope(grid, next(backbone.parameters()))
             vectors = torch.cat(
                 [rotation.movedim(-2, 0).flatten(1) for rotation in rotations], dim=1
@@ -51,22 +53,21 @@ def position_similarity(model: nn.Module) -> Tensor:
 
 
 def draw_position_similarity(similarity: Tensor) -> Figure:
-    """Draw a grid of grids: each tile shows the similarity of its own position to all positions.
+    """Draw a tile for each position: a map of its similarity to all positions.
 
-    Rows and columns are counted from 0. With more than 14 rows or columns, only every second,
-    third, ... one has a tile.
+    Rows and columns are counted from 0. If there are more than :data:`MAX_TILES`, only every
+    second, third, ... has tiles.
 
     Args:
         similarity: similarities (h, w, h, w).
     """
     h, w = similarity.shape[:2]
-    step = -(-max(h, w) // MAX_TILES)
+    step = math.ceil(max(h, w) / MAX_TILES)
     tiles = similarity[step // 2 :: step, step // 2 :: step].cpu()  # (rows, columns, h, w)
     rows, columns = tiles.shape[:2]
-    gap = -(-max(h, w) // 16)
-    tiles = (
-        F.pad(tiles, (0, gap, 0, gap), value=float('nan')).transpose(1, 2).flatten(2).flatten(0, 1)
-    )
+    gap = math.ceil(max(h, w) / 16)  # pixels between tiles; a position is one pixel
+    tiles = F.pad(tiles, (0, gap, 0, gap), value=float('nan'))
+    tiles = tiles.transpose(1, 2).flatten(2).flatten(0, 1)  # (rows * (h+gap), columns * (w+gap))
     inches = 6 / max(tiles.shape)
     figure = new_figure(tiles.shape[1] * inches + 1.3, tiles.shape[0] * inches + 0.6)
     axes = figure.add_subplot()

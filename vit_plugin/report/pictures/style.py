@@ -17,7 +17,7 @@ GAP = 0.04  # inches between pictures
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure of a size in inches. Text is legible where a page shows it at its own size."""
+    """A figure of a size in inches. Its text is legible if it is shown at that size."""
     return Figure(figsize=(width, height), dpi=DPI, layout='constrained')
 
 
@@ -57,14 +57,15 @@ def panels(
     height = top + sum(heights) + len(heights) * (line + GAP) - GAP + bottom
     figure = new_figure(width, height)
     figure.set_layout_engine('none')
-    axes, below = [], height - top
-    for high in heights:
-        below -= line + high
+    axes, y = [], height - top
+    for row_height in heights:
+        y -= line + row_height
         for column in range(columns):
-            place = (column * (side + GAP) / width, below / height, side / width, high / height)
-            axes.append(figure.add_axes(place))
+            x = column * (side + GAP)
+            rectangle = (x / width, y / height, side / width, row_height / height)
+            axes.append(figure.add_axes(rectangle))
             axes[-1].set_axis_off()
-        below -= GAP
+        y -= GAP
     return figure, axes
 
 

@@ -3,7 +3,7 @@
 from vit_plugin.task import Task
 
 TASK = Task(
-    place=1,
+    position=1,
     recipe='vit_plugin.tasks.classification.classification_recipe:ClassificationRecipe',
     chooses_model=False,
     flags=('teacher', 'balance'),
@@ -16,5 +16,5 @@ TASK = Task(
     },
     hub='image-classification',
     written='vit_plugin.tasks.classification.written_classifier:WRITTEN_CLASSIFIER',
-    says='says which class a picture is of',
+    ability='says which class a picture is of',
 )

@@ -16,4 +16,4 @@ def count_images(
     return np.bincount(np.concatenate(labels).astype(int), minlength=classes)[:classes], None
 
 
-CLASS_LABELS = DataLabels('gt_label', 'images', count_images)
+CLASS_LABELS = DataLabels('gt_label', unit='images', count=count_images)

@@ -12,11 +12,11 @@ from vit_plugin.report.pictures.annotations import Annotations, as_array, image_
 from vit_plugin.report.pictures.class_scores import class_scores, count_samples
 from vit_plugin.report.pictures.image_grid import Panel
 
-MIN_PROBABILITY = 1e-12  # smallest probability: its logarithm is finite
+MIN_PROBABILITY = 1e-12  # smaller ones are raised to it, so that their logarithm is finite
 
 
-class Seen(NamedTuple):
-    """An image: its classes, those predicted and their scores, and its cross-entropy."""
+class ClassOutcome(NamedTuple):
+    """An image: its true and predicted classes, the scores of the predicted ones, and its loss."""
 
     true: tuple[int, ...]
     predicted: tuple[int, ...]
@@ -31,9 +31,9 @@ class ClassOutcomes(Outcomes):
     """
 
     # Overrides attributes of Outcomes, which describes them.
-    error = 'loss'
+    error_name = 'loss'
 
-    _seen: dict[int, Seen]
+    _seen: dict[int, ClassOutcome]
 
     @classmethod
     def has(cls, sample: Any) -> bool:
@@ -44,12 +44,13 @@ class ClassOutcomes(Outcomes):
         predicted = image_labels(sample, 'pred_label') or ()
         scores = as_array(sample.pred_score).astype(float) if 'pred_score' in sample else None
         predicted_scores = () if scores is None else tuple(scores[list(predicted)].tolist())
-        self._seen[position] = Seen(
+        self._seen[position] = ClassOutcome(
             true, predicted, predicted_scores, _loss(true, predicted, scores)
         )
 
     @property
-    def _number(self) -> int:
+    def _num_classes(self) -> int:
+        """The number of named classes, or one more than the largest label."""
         labels = [label for seen in self._seen.values() for label in (*seen.true, *seen.predicted)]
         return len(self.classes) or max(labels, default=0) + 1
 
@@ -57,18 +58,18 @@ class ClassOutcomes(Outcomes):
         matrix = self.confusion_matrix()
         if matrix is not None:
             return class_scores(count_samples(matrix), self.classes)
-        counts = np.zeros((3, self._number), int)
+        counts = np.zeros((3, self._num_classes), int)
+        right, true, predicted = counts  # views of its rows
         for seen in self._seen.values():
-            for row, labels in enumerate(
-                (set(seen.true) & set(seen.predicted), seen.true, seen.predicted)
-            ):
-                counts[row, list(labels)] += 1
+            right[list(set(seen.true) & set(seen.predicted))] += 1
+            true[list(seen.true)] += 1
+            predicted[list(seen.predicted)] += 1
         return class_scores(counts, self.classes)
 
     def confusion_matrix(self) -> np.ndarray | None:
         if not all(len(seen.true) == len(seen.predicted) == 1 for seen in self._seen.values()):
             return None
-        matrix = np.zeros((self._number,) * 2, int)
+        matrix = np.zeros((self._num_classes, self._num_classes), int)
         pairs = [(seen.true[0], seen.predicted[0]) for seen in self._seen.values()]
         np.add.at(matrix, tuple(np.transpose(pairs)), 1)
         return matrix
@@ -90,21 +91,24 @@ class ClassOutcomes(Outcomes):
             )
             or 'nothing'
         )
-        good = set(seen.true) == set(seen.predicted)
+        is_right = set(seen.true) == set(seen.predicted)
         title = (
             predicted
-            if good
+            if is_right
             else f'{predicted}; true: {", ".join(map(self.name, seen.true)) or "nothing"}'
         )
-        return [Panel(image, Annotations(image.shape[:2]), title, good)]
+        return [Panel(image, Annotations(image.shape[:2]), title, is_right)]
 
 
 def _loss(true: Sequence[int], predicted: Sequence[int], scores: np.ndarray | None) -> float:
-    """Cross-entropy of the true class; of several classes, the sum of the binary ones."""
+    """Cross-entropy of the true class, or the sum of binary cross-entropies of all classes.
+
+    Without scores, it is 1 for a wrong prediction and 0 for a right one.
+    """
     if scores is None:
         return float(set(true) != set(predicted))
-    here = -np.log(np.maximum(scores[list(true)], MIN_PROBABILITY)).sum()
-    if len(true) == 1 and abs(scores.sum() - 1) < 0.01:
-        return float(here)
+    loss = -np.log(np.maximum(scores[list(true)], MIN_PROBABILITY)).sum()
+    if len(true) == 1 and abs(scores.sum() - 1) < 0.01:  # the scores of a softmax
+        return float(loss)
     absent = np.delete(scores, list(true))
-    return float(here - np.log(np.maximum(1 - absent, MIN_PROBABILITY)).sum())
+    return float(loss - np.log(np.maximum(1 - absent, MIN_PROBABILITY)).sum())

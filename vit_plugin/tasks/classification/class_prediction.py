@@ -61,7 +61,8 @@ class ClassPrediction(Prediction):
         draw_legend(picture, entries)
         return picture
 
-    def apart(self, wanted: 'ClassPrediction') -> float:
+    def difference_from(self, wanted: 'ClassPrediction') -> float:
         """The largest difference of a class score."""
-        order, other = np.argsort(self.labels), np.argsort(wanted.labels)
-        return float(np.abs(self.scores[order] - wanted.scores[other]).max())
+        actual = self.scores[np.argsort(self.labels)]
+        expected = wanted.scores[np.argsort(wanted.labels)]
+        return float(np.abs(actual - expected).max())

@@ -24,7 +24,10 @@ from vit_plugin.inference.saved_model import open_model
 from vit_plugin.models.classifier import Parts, classifier_parts
 from vit_plugin.report.few_images import FEW_VALIDATED
 
-FEW_STEPS, FEW_IMAGES = 3000, 10_000  # from scratch
+# From scratch, a training with fewer steps is augmented less, and pretrained weights are suggested
+# for fewer images.
+FEW_STEPS, FEW_IMAGES = 3000, 10_000
+MAX_UNSEEN_NAMES = 5  # classes without validation images that the summary names
 
 
 class ClassificationRecipe(TaskRecipe):
@@ -41,13 +44,13 @@ class ClassificationRecipe(TaskRecipe):
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """The side of an image, twice."""
+        """Width and height of an image, which are equal."""
         side = self.request.img_size or image_size(self.start, self.listing)
         return side, side
 
     @cached_property
     def has_few_steps(self) -> bool:
-        """True if a training from scratch sees no image often, so that augmented ones slow it."""
+        """True if a training from scratch is too short to gain from strong augmentation."""
         steps = self.epochs * math.ceil(len(self.listing.train) / self.batch_size)
         return self.start.from_scratch and steps < FEW_STEPS
 
@@ -79,8 +82,9 @@ class ClassificationRecipe(TaskRecipe):
                 'last weights are the result.'
             )
         if listing.unseen:
-            others = ' and others' if len(listing.unseen) > 5 else ''
-            text += f' None to validate of {", ".join(listing.unseen[:5])}{others}.'
+            others = ' and others' if len(listing.unseen) > MAX_UNSEEN_NAMES else ''
+            names = ', '.join(listing.unseen[:MAX_UNSEEN_NAMES])
+            text += f' None to validate of {names}{others}.'
         if (
             self.start.from_scratch
             and len(listing.train) < FEW_IMAGES
@@ -94,15 +98,17 @@ class ClassificationRecipe(TaskRecipe):
         return text
 
     def model(self) -> Section:
-        """The classifier. It may mix images in training."""
+        """The classifier. From scratch, it mixes images in training."""
         listing, size, teacher = self.listing, self.size[0], self.request.teacher
         arguments = multispectral_backbone(self.start, size, listing.bands)
         if self.start.wrapped:
             arguments |= self.start.pooled_output
-        parts = self.parts(self.start.for_size(arguments, size))
-        classes: Section = dict(num_classes=len(listing.classes), in_channels=parts.in_channels)
+        components = self.components(self.start.for_size(arguments, size))
+        classes: Section = dict(
+            num_classes=len(listing.classes), in_channels=components.in_channels
+        )
         head = dict(type='MultiLabelLinearClsHead', **classes)
-        optional: Section = dict(neck=parts.neck) if parts.neck else {}
+        optional: Section = dict(neck=components.neck) if components.neck else {}
         if not listing.multi_label:
             loss = dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original')
             head = dict(type='vit_plugin.ViTClsHead', **classes, loss=loss)
@@ -112,13 +118,13 @@ class ClassificationRecipe(TaskRecipe):
                 )
             if self.start.from_scratch and not self.has_few_steps:
                 optional['train_cfg'] = dict(augments=[dict(type='Mixup', alpha=0.2)])
-        kind: Section = dict(type='ImageClassifier')
+        model_type = 'ImageClassifier'
         if teacher:
-            kind['type'] = 'vit_plugin.Distiller'
+            model_type = 'vit_plugin.Distiller'
             optional |= dict(teacher=teacher, losses=losses_from(teacher, listing))
-        return dict(kind, backbone=parts.backbone, head=head, **optional)
+        return dict(type=model_type, backbone=components.backbone, head=head, **optional)
 
-    def parts(self, backbone: Section) -> Parts:
+    def components(self, backbone: Section) -> Parts:
         """The components of the classifier, with the token pooling of the weights.
 
         A backbone of another library returns the input of its own classifier, or else maps, which
@@ -128,8 +134,10 @@ class ClassificationRecipe(TaskRecipe):
         if start.neck:
             backbone = dict(backbone, out_type=start.saved_backbone['out_type'])
             parts = classifier_parts(**backbone)
-            width = parts.in_channels * (1 + (start.neck.get('mode') == 'cls_avg'))
-            return Parts(parts.backbone, start.neck, width)
+            channels = parts.in_channels
+            if start.neck.get('mode') == 'cls_avg':
+                channels *= 2  # the class token and the average side by side
+            return Parts(parts.backbone, start.neck, channels)
         if not start.wrapped:
             return classifier_parts(**backbone)
         if not start.from_scratch:
@@ -181,34 +189,34 @@ class ClassificationRecipe(TaskRecipe):
         return train, evaluation_pipeline(self.start, size)
 
     @cached_property
-    def is_plain(self) -> bool:
+    def fits_text_list(self) -> bool:
         """True if a text list can express the images and their classes."""
         listing = self.listing
         return not listing.multi_label and all(
             is_encodable(listing.name_of(record))
-            for part in listing.parts.values()
-            for record in part
+            for records in listing.parts.values()
+            for record in records
         )
 
     @property
     def list_suffix(self) -> str:  # type: ignore[override]
         """A text list, or JSON if that is not enough."""
-        return '.txt' if self.is_plain else '.json'
+        return '.txt' if self.fits_text_list else '.json'
 
     def list_of(self, split: Split) -> str:
         """The images of a split with the numbers of their classes."""
-        listing, part = self.listing, self.listing.parts[split]
-        return (
-            as_lines(listing, part, labeled=True) if self.is_plain else as_data_list(listing, part)
-        )
+        listing, records = self.listing, self.listing.parts[split]
+        if self.fits_text_list:
+            return as_lines(listing, records, with_labels=True)
+        return as_data_list(listing, records)
 
     def dataset(self, split: Split) -> Section:
         """MMPretrain's data set."""
         root, file = str(self.listing.root), self.list_path(split)
-        if self.is_plain:
+        if self.fits_text_list:
             return dict(type='CustomDataset', data_prefix=root, ann_file=file)
-        kind = 'MultiLabelDataset' if self.listing.multi_label else 'BaseDataset'
-        return dict(type=kind, data_prefix=dict(img_path=root), ann_file=file)
+        dataset_type = 'MultiLabelDataset' if self.listing.multi_label else 'BaseDataset'
+        return dict(type=dataset_type, data_prefix=dict(img_path=root), ann_file=file)
 
     def metric(self, split: Split) -> Section:
         """Mean average precision over classes if an image may have several, else the accuracy."""
@@ -228,6 +236,6 @@ def losses_from(teacher: str, listing: Listing) -> list[Section]:
         classes = open_model(teacher).checkpoint.dataset_meta.get('classes')
     if list(classes or ()) == list(listing.classes) and not listing.multi_label:
         return [dict(type='vit_plugin.LogitDistillation', temperature=2.0)]
-    from vit_plugin.from_folder.methods import FEATURES
+    from vit_plugin.from_folder.methods import FEATURE_LOSSES
 
-    return FEATURES
+    return FEATURE_LOSSES

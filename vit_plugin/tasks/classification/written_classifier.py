@@ -38,18 +38,18 @@ def classifier_folders(
     if isinstance(backbone, VisionTransformer):
         yield from FOLDERS_OF_VIT[library](trained, pixels)
         return
-    kind = type(backbone).__name__
+    class_name = type(backbone).__name__
     if not isinstance(backbone, WrappedBackbone):
-        raise ConfigError(f'its backbone is a {kind}, whose own names --to vit_plugin keeps')
+        raise ConfigError(f'its backbone is a {class_name}, whose own names --to vit_plugin keeps')
     if backbone.library != library:
-        raise ConfigError(f'its {kind} holds a model of {LIBRARIES[backbone.library].name}')
+        raise ConfigError(f'its {class_name} holds a model of {LIBRARIES[backbone.library].name}')
     head = model.head.state_dict() if model.with_head else {}
     if backbone.out_type != 'pooled' or model.with_neck or {*head} != {*LINEAR_HEAD}:
         name = LIBRARIES[library].name
-        raise ConfigError(f'{name} has no such classifier on the maps of its {kind}')
+        raise ConfigError(f'{name} has no such classifier on the maps of its {class_name}')
     config, weights = backbone.with_classifier(*(head[name] for name in LINEAR_HEAD))
-    named = WITH_CLASSES[library](config, hub_class_names(trained), pixels)
-    yield HubFolder(named, weights)
+    config = WITH_CLASSES[library](config, hub_class_names(trained), pixels)
+    yield HubFolder(config, weights)
 
 
 def _images_of_native_size(trained: TrainedModel, size: Sequence[int]) -> Tensor:
@@ -58,8 +58,8 @@ def _images_of_native_size(trained: TrainedModel, size: Sequence[int]) -> Tensor
 
 
 WRITTEN_CLASSIFIER = WrittenTask(
-    classifier_folders,
-    hub_outputs,
-    _images_of_native_size,
-    {'timm': (read_by_timm,), 'hf': (read_by_ours, read_by_transformers)},
+    folders=classifier_folders,
+    outputs=hub_outputs,
+    images=_images_of_native_size,
+    readers={'timm': (read_by_timm,), 'hf': (read_by_ours, read_by_transformers)},
 )

@@ -3,15 +3,15 @@
 from vit_plugin.task import Option, Task
 
 TASK = Task(
-    place=6,
+    position=6,
     recipe='vit_plugin.tasks.depth.depth_recipe:DepthRecipe',
     options={
         'depth_scale': Option(
-            float,
-            1e-9,
-            'METERS',
-            "meters of a value of 1 in maps of depth; default: 0.001 in PNG (KITTI's: 1 / 256), 1 "
-            'in .npy and .tiff',
+            kind=float,
+            minimum=1e-9,
+            metavar='METERS',
+            help='meters of a value of 1 in maps of depth; default: 0.001 in PNG '
+            "(KITTI's: 1 / 256), 1 in .npy and .tiff",
         )
     },
     outcomes='vit_plugin.tasks.depth.depth_outcomes:DepthOutcomes',
@@ -22,5 +22,5 @@ TASK = Task(
         ('decode_head', 'DepthHead'): 'vit_plugin.tasks.depth.deployed_depth:DeployedDepth',
     },
     hub='depth-estimation',
-    says='says how far away every pixel of a picture is',
+    ability='says how far away every pixel of a picture is',
 )

@@ -12,6 +12,6 @@ class DeployedDepth(DeployedMaps):
     outputs = ('depth',)
 
     @property
-    def least(self) -> int:
+    def min_units(self) -> int:
         """DPT's coarsest map has half the size of the tokens' map, and must exceed one pixel."""
-        return max(super().least, math.ceil(3 * self.stride / self.unit))
+        return max(super().min_units, math.ceil(3 * self.stride / self.unit))

@@ -15,7 +15,7 @@ from vit_plugin.report.pictures.image_grid import Panel
 class DepthOutcomes(KeptMaps):
     """The depths of pixels. The error of an image is its AbsRel in per cent.
 
-    A disparity is first fitted to the true one by scale and shift.
+    A predicted disparity is first fitted to the true one by scale and shift.
 
     Attributes:
         target: what the model predicts, ``'depth'`` or ``'disparity'``.
@@ -23,13 +23,13 @@ class DepthOutcomes(KeptMaps):
 
     target = 'depth'
     # Overrides attributes of Outcomes, which describes them.
-    error = 'AbsRel of the image'
+    error_name = 'AbsRel of the image'
 
     @classmethod
     def of_model(cls, model: Any, classes: Sequence[str], size: int) -> 'DepthOutcomes':
-        made = cls(classes, size)
-        made.target = getattr(getattr(model, 'decode_head', None), 'target', made.target)
-        return made
+        outcomes = cls(classes, size)
+        outcomes.target = getattr(getattr(model, 'decode_head', None), 'target', cls.target)
+        return outcomes
 
     @classmethod
     def has(cls, sample: Any) -> bool:
@@ -41,14 +41,13 @@ class DepthOutcomes(KeptMaps):
             for name in ('gt_depth_map', 'pred_depth_map')
         )
         known = true > 0
+        error: float | None = None
         if known.any():
             if self.target == 'disparity':
                 scale, shift = np.polyfit(predicted[known], 1 / true[known], 1)
                 predicted = 1 / np.maximum(scale * predicted + shift, 1 / true.max())
-            self._errors[position] = 100 * float(
-                (np.abs(predicted - true)[known] / true[known]).mean()
-            )
-        self._keep(position, Maps(true, predicted))
+            error = 100 * float((np.abs(predicted - true)[known] / true[known]).mean())
+        self._keep(position, Maps(true, predicted), error)
 
     def scores(self) -> None:
         """None, since there are no classes."""
@@ -60,10 +59,14 @@ class DepthOutcomes(KeptMaps):
         return iter(())
 
     def panels(self, position: int, image: np.ndarray) -> list[Panel]:
-        maps = np.hstack(self._seen[position])
-        true, predicted = np.split(
-            colored(maps, in_meters=True), 2, axis=1
-        )  # with a common color scale
+        both_maps = np.hstack(self._seen[position])  # for one color scale
+        true, predicted = np.split(colored(both_maps, in_meters=True), 2, axis=1)
         score = f', AbsRel {self._errors[position]:.1f} %' if position in self._errors else ''
-        shown: Any = ((image, 'image'), (true, 'true'), (predicted, f'predicted{score}'))
-        return [Panel(one, Annotations(one.shape[:2]), title) for one, title in shown]
+        return [
+            Panel(picture, Annotations(picture.shape[:2]), title)
+            for picture, title in (
+                (image, 'image'),
+                (true, 'true'),
+                (predicted, f'predicted{score}'),
+            )
+        ]

@@ -18,7 +18,7 @@ class DepthPrediction(Prediction):
     """The depth of each pixel (H, W)."""
 
     depth: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    unit: str = 'm'  # unit of depth; a disparity, larger nearby, has none
+    unit: str = 'm'  # unit of depth; empty for a disparity, which is larger nearby
 
     # Overrides attributes of Prediction, which describes them.
     output = 'depth'
@@ -28,9 +28,9 @@ class DepthPrediction(Prediction):
     @classmethod
     def of_depth(cls, depth: np.ndarray, target: str, sample: Any = None) -> 'DepthPrediction':
         """The prediction of a model whose target is a ``'depth'`` or a ``'disparity'`` (H, W)."""
-        nothing = np.empty(0)
+        no_classes = np.empty(0)
         unit = 'm' if target == 'depth' else ''
-        return cls(sample, nothing, [], nothing, depth=depth, unit=unit)
+        return cls(sample, labels=no_classes, names=[], scores=no_classes, depth=depth, unit=unit)
 
     @classmethod
     def has(cls, sample: Any) -> bool:
@@ -55,7 +55,7 @@ class DepthPrediction(Prediction):
     ) -> 'DepthPrediction | None':
         if 'depth' not in outputs:
             return None
-        rows, columns = placed.inner
+        rows, columns = placed.unpadded_size
         depth = bilinear(outputs['depth'][0, :rows, :columns], size, align_corners=False)
         return cls.of_depth(depth, str(facts.get('target')))
 
@@ -66,8 +66,8 @@ class DepthPrediction(Prediction):
         """The smallest, the largest and the median depth."""
         (row,) = self.rows()
         least, median, most = (f'{row[name]:.2f} {self.unit}'.strip() for name in ENDS)
-        what = 'depth' if self.unit else 'disparity'
-        return f'{what} from {least} to {most}, {median} in the middle'
+        quantity = 'depth' if self.unit else 'disparity'
+        return f'{quantity} from {least} to {most}, {median} in the middle'
 
     def drawn(self, picture: np.ndarray, times: int, score_thr: float) -> np.ndarray:
         """The depth in colors."""
@@ -79,6 +79,6 @@ class DepthPrediction(Prediction):
         """``NAME_depth.tiff``."""
         return {'_depth.tiff': self.depth.astype(np.float32)}
 
-    def apart(self, wanted: 'DepthPrediction') -> float:
+    def difference_from(self, wanted: 'DepthPrediction') -> float:
         """The largest difference, relative to the largest depth."""
         return float(np.abs(self.depth - wanted.depth).max() / np.abs(wanted.depth).max())

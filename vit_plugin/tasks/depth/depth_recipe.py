@@ -17,7 +17,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import rounded_up
 from vit_plugin.from_folder.map_recipe import MapRecipe
 from vit_plugin.from_folder.schedule import muon
-from vit_plugin.from_folder.task_recipe import Pipeline, by_layout, flip_steps, image_scale
+from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps, image_scale, read_by_layout
 
 MAX_DEPTH_SIDE = 512  # pixels of the longer side
 
@@ -29,17 +29,17 @@ class DepthRecipe(MapRecipe):
     schedule_overrides: ClassVar = dict(
         small=dict(rate=4e-3, optimizer=muon), **MapRecipe.schedule_overrides
     )
-    takes = ('depth',)
+    continued_tasks = ('depth',)
     monitor = 'delta1'
     list_suffix = '.json'
     checkpoint_hook: ClassVar = dict(save_best='delta1', rule='greater')
 
     @cached_property
     def data_and_range(self) -> tuple[Listing, DepthRange]:
-        """See :func:`~anyfolder.readers.depth_folders.read_depth_folder`."""
+        """The data, and the range of its depths, read at the first access."""
         request, tree = self.request, self.tree()
         scale = request.options.get('depth_scale')
-        if data_and_range := by_layout(tree, request, depth_scale=scale):
+        if data_and_range := read_by_layout(tree, request, depth_scale=scale):
             listing, depths = data_and_range
             assert depths
             return listing, depths
@@ -51,36 +51,39 @@ class DepthRecipe(MapRecipe):
 
     @property
     def head(self) -> Mapping[str, Any]:
-        """The arguments of a complete model's head."""
-        return self.start.detector.model.decode_head if self.start.detector else {}
+        """The arguments of a complete model's head; {} for a new model."""
+        return self.start.continued_cfg.model.decode_head if self.start.continued_cfg else {}
 
     @cached_property
     def farthest(self) -> float:
-        """The largest depth in meters: the data's, rounded to two digits, or a complete model's.
+        """The largest depth in meters: the data's, rounded up to two digits.
+
+        At most that of a complete model.
 
         Raises:
             ConfigError: if half of the pixels are farther than a complete model can predict.
         """
-        depths, most = self.data_and_range[1], self.head.get('max_depth') or math.inf
-        if depths.median > most:
+        depths, max_depth = self.data_and_range[1], self.head.get('max_depth') or math.inf
+        if depths.median > max_depth:
             raise ConfigError(
-                f'--weights: the model predicts up to {most:g} m, and half of the pixels are '
+                f'--weights: the model predicts up to {max_depth:g} m, and half of the pixels are '
                 f'farther than {depths.median:.4g} m; give another one, --depth-scale, or --arch '
                 'to take its backbone alone.'
             )
-        unit = 10.0 ** (math.floor(math.log10(depths.farthest)) - 1)
-        return min(float(f'{math.ceil(depths.farthest / unit) * unit:.2g}'), most)
+        second_digit = 10.0 ** (math.floor(math.log10(depths.farthest)) - 1)
+        rounded = math.ceil(depths.farthest / second_digit) * second_digit
+        return min(float(f'{rounded:.2g}'), max_depth)
 
     @cached_property
     def size(self) -> tuple[int, int]:
         """The width and height within which images are resized, at most a complete model's."""
-        saved = self.start.detector
+        saved = self.start.continued_cfg
         largest = np.max(saved.model.backbone.img_size) if saved else MAX_DEPTH_SIDE
         return image_scale(self.listing, largest, self.request.img_size)
 
     @cached_property
     def padding(self) -> Section:
-        """The size of an image in training, around which no depth is known, and its stride."""
+        """Padding of unknown depth: to one size in training, to multiples of a stride in a test."""
         arguments = self.arguments(self.start.from_scratch, out_type='pyramid')
         stride = self.start.meta_backbone(min(self.size), **arguments).strides[-1]
         width, height = (rounded_up(side, stride) for side in self.size)
@@ -88,8 +91,8 @@ class DepthRecipe(MapRecipe):
 
     def new_model(self) -> Section:
         """The row's model for these images."""
-        known = dict(farthest=self.farthest)  # meters
-        facts = self.facts(self.padding['size'], self.start.from_scratch, task_facts=known)
+        task_facts = dict(farthest=self.farthest)  # meters
+        facts = self.facts(self.padding['size'], self.start.from_scratch, task_facts=task_facts)
         return self.segmentor('DepthEstimator', facts)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
@@ -99,14 +102,19 @@ class DepthRecipe(MapRecipe):
         """
         resize = dict(type='Resize', scale=self.size, keep_ratio=True)
         limits = dict(scale=self.data_and_range[1].scale, max_depth=self.farthest)
-        load = dict(type='vit_plugin.LoadDepthAnnotations', **limits)
+        load_depth = dict(type='vit_plugin.LoadDepthAnnotations', **limits)
         pack = dict(type='PackSegInputs')
-        color = dict(type='PhotoMetricDistortion')
-        crop = dict(type='RandomCrop', crop_size=self.size[::-1])  # other images may be larger
-        read, changed = dict(type='vit_plugin.LoadImage'), [*flip_steps(self.request), color]
-        train: Pipeline = [read, load, resize, crop, *changed, pack]
+        train: Pipeline = [
+            dict(type='vit_plugin.LoadImage'),
+            load_depth,
+            resize,
+            dict(type='RandomCrop', crop_size=self.size[::-1]),  # images of other shapes are larger
+            *flip_steps(self.request),
+            dict(type='PhotoMetricDistortion'),
+            pack,
+        ]
         # Depth is loaded after the resize: maps are compared at the resolution of the file.
-        return train, [dict(type='LoadImageFromFile'), resize, load, pack]
+        return train, [dict(type='LoadImageFromFile'), resize, load_depth, pack]
 
     def list_of(self, split: Split) -> str:
         """The images and their maps, as MMEngine's JSON."""
@@ -121,7 +129,7 @@ class DepthRecipe(MapRecipe):
         return json.dumps(dict(metainfo={}, data_list=rows))
 
     def dataset(self, split: Split) -> Section:
-        """The data set of such a list."""
+        """The data set that reads :meth:`list_of`."""
         root = str(self.listing.root)
         return dict(
             type='vit_plugin.DepthMaps',

@@ -3,7 +3,7 @@
 from vit_plugin.task import Task
 
 TASK = Task(
-    place=2,
+    position=2,
     recipe='vit_plugin.tasks.detection.detection_recipe:DetectionRecipe',
     models={
         'retinanet': 'vit_plugin.tasks.detection.box_models:RETINANET',
@@ -23,5 +23,5 @@ TASK = Task(
     },
     hub='object-detection',
     written='vit_plugin.tasks.detection.written_detector:WRITTEN_DETECTOR',
-    says='finds objects in a picture',
+    ability='finds objects in a picture',
 )

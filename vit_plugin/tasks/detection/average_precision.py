@@ -15,7 +15,7 @@ SCORE_THRESHOLDS = np.linspace(0, 1, 201)  # candidate score thresholds
 
 
 class SeenInstances(NamedTuple):
-    """An image: its height and width, and what is true and predicted."""
+    """An image: its height and width, and its true and predicted objects."""
 
     frame: tuple[int, int]
     true: Instances
@@ -34,7 +34,7 @@ class BoxAveragePrecision:
         average_precision: AP, AP50 and AP75 of each class in per cent, NaN without objects, of
             shape (classes, 3).
         objects: number of objects of each class that are not crowds, of shape (classes,).
-        best_score: the score with the highest F1, as the mean of the classes.
+        best_score: the score threshold with the highest mean F1 of the classes with objects.
     """
 
     def __init__(self, seen: Mapping[int, SeenInstances], classes: int, kind: str) -> None:
@@ -54,9 +54,11 @@ class BoxAveragePrecision:
         precision = precision.transpose(2, 0, 1)
         self.precision = np.where(precision < 0, np.nan, 100 * precision)
         self.recall = 100 * params.recThrs
-        self.average_precision = np.stack(
-            (self.precision.mean(axis=(1, 2)), *self.precision[:, (0, 5)].mean(axis=2).T), axis=1
-        )
+        ap = self.precision.mean(axis=(1, 2))
+        # The IoU thresholds are 0.5, 0.55, ... 0.95.
+        ap50, ap75 = self.precision[:, (0, 5)].mean(axis=2).T
+        self.average_precision = np.stack((ap, ap50, ap75), axis=1)
+        # The evaluation of each class (rows) in each image.
         self._images = np.array(evaluation.evalImgs, dtype=object).reshape(classes, len(seen))
         self._positions = params.imgIds
         self.objects = np.array([sum(_objects(image) for image in row) for row in self._images])
@@ -70,12 +72,14 @@ class BoxAveragePrecision:
         self.mean_f1 = (
             self.f1[present].mean(axis=0) if present.any() else np.zeros(len(SCORE_THRESHOLDS))
         )
+        # The middle of the thresholds with the highest F1.
         highest = np.flatnonzero(self.mean_f1 >= self.mean_f1.max() - 1e-9)
         self.best_score = float(SCORE_THRESHOLDS[highest[len(highest) // 2]])
 
     @staticmethod
     def _compute_f1(images: np.ndarray, objects: int) -> np.ndarray:
-        """F1 in per cent at each of :data:`SCORE_THRESHOLDS`."""
+        """F1 of a class in per cent at each of :data:`SCORE_THRESHOLDS`."""
+        # The empty list is for a validation without images.
         scores, right = (
             np.concatenate([[], *parts]) for parts in zip(*map(_predictions, images), strict=True)
         )
@@ -97,7 +101,7 @@ class BoxAveragePrecision:
         return f1_scores
 
     def curves(self, classes: Sequence[str]) -> dict[str, DetectionCurve]:
-        """The curve of all, then that of each class with objects."""
+        """The mean curve, then the curve of each class with objects, by name."""
         present = np.flatnonzero(self.objects).tolist()
         curves = {
             str(classes[i]): DetectionCurve(
@@ -121,11 +125,12 @@ class BoxAveragePrecision:
 
 
 def _predictions(image: dict | None) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of the predictions of a class in an image, and which are right; none of crowds."""
+    """Scores of the predictions of a class in an image, and which are right, without crowds."""
     if image is None:
         return np.empty(0), np.empty(0, bool)
-    counts = ~np.asarray(image['dtIgnore'][0], bool)
-    return np.asarray(image['dtScores'])[counts], np.asarray(image['dtMatches'][0], bool)[counts]
+    is_counted = ~np.asarray(image['dtIgnore'][0], bool)
+    is_right = np.asarray(image['dtMatches'][0], bool)
+    return np.asarray(image['dtScores'])[is_counted], is_right[is_counted]
 
 
 def _objects(image: dict | None) -> int:
@@ -133,7 +138,7 @@ def _objects(image: dict | None) -> int:
 
 
 def _as_coco(seen: Mapping[int, SeenInstances], classes: int, side: str, kind: str) -> Any:
-    """Ground truth, or predictions, in the form that pycocotools reads."""
+    """The objects of a ``side`` (``'true'`` or ``'predicted'``) in the form pycocotools reads."""
     from pycocotools.coco import COCO
 
     coco = COCO()
@@ -142,8 +147,8 @@ def _as_coco(seen: Mapping[int, SeenInstances], classes: int, side: str, kind: s
         licenses=[],
         categories=[dict(id=label) for label in range(classes)],
         images=[
-            dict(id=position, height=one.frame[0], width=one.frame[1])
-            for position, one in seen.items()
+            dict(id=position, height=image.frame[0], width=image.frame[1])
+            for position, image in seen.items()
         ],
         annotations=[
             dict(annotation, id=number)
@@ -159,8 +164,8 @@ def _annotations(
 ) -> Iterator[dict[str, Any]]:
     from pycocotools.mask import area
 
-    for position, one in seen.items():
-        instances: Instances = getattr(one, side)
+    for position, image in seen.items():
+        instances: Instances = getattr(image, side)
         for i, (left, top, right, bottom) in enumerate(instances.boxes.tolist()):
             annotation = dict(
                 image_id=position,

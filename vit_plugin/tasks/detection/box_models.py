@@ -41,14 +41,14 @@ def rcnn(
     Narrow backbones get fewer units and fewer sampled proposals.
     """
     wide, channels = facts.is_wide, facts.channels
-    regions = dict(
+    roi_extractor = dict(
         out_channels=channels, featmap_strides=list(strides[:4]), finest_scale=CELLS * strides[0]
     )
     units = 1024 if wide else 256
     head = dict(in_channels=channels, fc_out_channels=units, num_classes=facts.classes, **head)
-    roi_head: Section = dict(bbox_roi_extractor=regions, bbox_head=head)
+    roi_head: Section = dict(bbox_roi_extractor=roi_extractor, bbox_head=head)
     if masks:
-        roi_head['mask_roi_extractor'] = regions
+        roi_head['mask_roi_extractor'] = roi_extractor
         roi_head['mask_head'] = dict(
             in_channels=channels,
             conv_out_channels=channels,
@@ -61,13 +61,13 @@ def rcnn(
         feat_channels=channels,
         anchor_generator=dict(scales=[facts.anchor], strides=list(strides)),
     )
-    learned: Section = dict(rpn=ASSIGNER, rcnn=ASSIGNER)
+    train_cfg: Section = dict(rpn=ASSIGNER, rcnn=ASSIGNER)
     model = dict(
-        backbone=backbone, neck=neck, rpn_head=rpn_head, roi_head=roi_head, train_cfg=learned
+        backbone=backbone, neck=neck, rpn_head=rpn_head, roi_head=roi_head, train_cfg=train_cfg
     )
     if not wide:
         proposals = dict(nms_pre=500, max_per_img=250)
-        learned |= dict(rpn_proposal=proposals, rcnn=dict(ASSIGNER, sampler=dict(num=128)))
+        train_cfg |= dict(rpn_proposal=proposals, rcnn=dict(ASSIGNER, sampler=dict(num=128)))
         model['test_cfg'] = dict(rpn=proposals)
     return model
 
@@ -77,7 +77,7 @@ def _faster_rcnn(facts: ModelFacts) -> Section:
 
 
 def _vitdet(facts: ModelFacts) -> Section:
-    """The pyramid of the last map, and deeper heads, with the norm for small batches."""
+    """A pyramid from the last map alone, and deeper heads, with a norm for small batches."""
     model = rcnn(
         facts,
         *facts.simple_pyramid(facts.channels, facts.levels),
@@ -93,7 +93,7 @@ def _dino(facts: ModelFacts) -> Section:
     """DINO on four maps; with half the width and layers for a small backbone."""
     width = 256 if facts.is_wide else 128
     backbone, neck, strides = facts.pyramid(width, 4)
-    queries = facts.queries('dino', 900 if facts.is_wide else 100, strides)
+    queries = facts.queries('dino', least=900 if facts.is_wide else 100, strides=strides)
     model = resize_decoder(framework_model('mmdet::dino/dino-4scale_r50_8xb2-12e_coco.py'), width)
     model['bbox_head'] |= dict(num_classes=facts.classes, embed_dims=width)
     return model | dict(
@@ -107,11 +107,13 @@ def _dino(facts: ModelFacts) -> Section:
 RETINANET = TaskModel(
     'a RetinaNet',
     _retinanet,
-    'retinanet_r50_fpn.py',
-    # Not measured with another head.
-    {kind: dict(rate=2e-3, optimizer=muon) for kind in ('small', 'stem')},
-    wraps=True,
+    base='retinanet_r50_fpn.py',
+    # Measured only with this head.
+    schedules={kind: dict(rate=2e-3, optimizer=muon) for kind in ('small', 'stem')},
+    allows_wrapped=True,
 )
-FASTER_RCNN = TaskModel('a Faster R-CNN', _faster_rcnn, 'faster-rcnn_r50_fpn.py', wraps=True)
-VITDET_DETECTOR = TaskModel('a ViTDet', _vitdet, 'faster-rcnn_r50_fpn.py', wraps=True)
-DINO_DETECTOR = TaskModel('a DINO', _dino, schedules=QUERY_SCHEDULES, wraps=True)
+FASTER_RCNN = TaskModel(
+    'a Faster R-CNN', _faster_rcnn, base='faster-rcnn_r50_fpn.py', allows_wrapped=True
+)
+VITDET_DETECTOR = TaskModel('a ViTDet', _vitdet, base='faster-rcnn_r50_fpn.py', allows_wrapped=True)
+DINO_DETECTOR = TaskModel('a DINO', _dino, schedules=QUERY_SCHEDULES, allows_wrapped=True)

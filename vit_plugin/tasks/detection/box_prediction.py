@@ -54,14 +54,15 @@ class BoxPrediction(Prediction):
         height, width = size
         _, scale, offset, _ = placed
         boxes = (outputs['boxes'] - np.tile(offset, 2)) / np.tile(scale, 2)
-        there = outputs['scores'] > 0  # images in a batch are padded with boxes of score 0
-        boxes = boxes.clip(0, (width, height, width, height))[there]
-        labels, scores = outputs['labels'][there], outputs['scores'][there]
+        is_box = outputs['scores'] > 0  # images in a batch are padded with boxes of score 0
+        boxes = boxes.clip(0, (width, height, width, height))[is_box]
+        labels, scores = outputs['labels'][is_box], outputs['scores'][is_box]
         masks = None
         if 'masks' in outputs:
-            drawn = [mask_on(mask, placed, (width, height)) for mask in outputs['masks'][there]]
-            masks = np.array(drawn, bool).reshape(-1, height, width)
-        return cls(None, labels, names_of(labels, facts['classes']), scores, boxes, masks)
+            resized = [mask_on(mask, placed, (width, height)) for mask in outputs['masks'][is_box]]
+            masks = np.array(resized, bool).reshape(-1, height, width)
+        names = names_of(labels, facts['classes'])
+        return cls(sample=None, labels=labels, names=names, scores=scores, boxes=boxes, masks=masks)
 
     def values(self, score_thr: float) -> Iterable[Sequence[Any]]:
         assert self.boxes is not None
@@ -90,22 +91,23 @@ class BoxPrediction(Prediction):
             draw_legend(picture, entries)
         return picture
 
-    def apart(self, wanted: 'BoxPrediction') -> float:
-        """The distance of boxes to the nearest of their class, both ways."""
+    def difference_from(self, wanted: 'BoxPrediction') -> float:
+        """The distance of boxes to the nearest box of their class, in both directions."""
         import torch
 
-        from vit_plugin.tasks.detection.deployed_detectors import box_distance, nearest
+        from vit_plugin.tasks.detection.deployed_detectors import box_distance, nearest_distances
 
         actual, expected = self._tensors(), wanted._tensors()
-        # The file also has boxes below the score_thr of a test.
-        likely = [part[actual[1] >= SCORE_THR] for part in actual]
-        return box_distance(torch.cat((nearest(*expected, *actual), nearest(*likely, *expected))))
+        # The file also returns boxes below the score_thr of a test, which have no counterpart.
+        likely = [values[actual[1] >= SCORE_THR] for values in actual]
+        distances = nearest_distances(*expected, *actual), nearest_distances(*likely, *expected)
+        return box_distance(torch.cat(distances))
 
     def _tensors(self) -> list[Any]:
         """Boxes (N, 4), their scores (N) and classes (N)."""
         import torch
 
-        return [torch.as_tensor(part) for part in (self.boxes, self.scores, self.labels)]
+        return [torch.as_tensor(values) for values in (self.boxes, self.scores, self.labels)]
 
 
 def mask_on(logits: np.ndarray, placed: Any, size: tuple[int, int]) -> np.ndarray:
@@ -116,7 +118,7 @@ def mask_on(logits: np.ndarray, placed: Any, size: tuple[int, int]) -> np.ndarra
         placed: the image after the steps of the pipeline.
         size: width and height of the image.
     """
-    height, width = placed.inner
+    height, width = placed.unpadded_size
     if (height, width) != placed.pixels.shape[:2]:
         rows, columns = placed.pixels.shape[:2]
         logits = cv2.resize(logits, (columns, rows))[:height, :width]

@@ -31,16 +31,23 @@ class DeployedBoxes(Deployed):
         return [side / level.shape[-1] for level in maps]
 
     @property
-    def least(self) -> int:
+    def min_units(self) -> int:
         """Enough for two rows of the coarsest map: torch.export treats a side of 1 as constant."""
         return max(2, math.ceil(2 * max(self.map_strides) / self.unit))
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
-        """Distance of boxes to the nearest of their class, both ways, see :func:`nearest`."""
-        images = list(zip(*found, *wanted, strict=True))
-        return box_distance(
-            torch.cat([nearest(*image[i:], *image[:i]) for image in images for i in (0, 3)])
-        )
+        """Distance of boxes to the nearest box of their class, in both directions.
+
+        See :func:`nearest_distances`.
+        """
+        distances = []
+        for image in zip(*found, *wanted, strict=True):
+            actual, expected = image[:3], image[3:]  # boxes, scores and labels each
+            distances += [
+                nearest_distances(*actual, *expected),
+                nearest_distances(*expected, *actual),
+            ]
+        return box_distance(torch.cat(distances))
 
 
 class DeployedDETR(DeployedBoxes):
@@ -51,39 +58,43 @@ class DeployedDETR(DeployedBoxes):
         return self.model.bbox_head.outputs
 
     @property
-    def least(self) -> int:
-        """Also enough for one element of the maps per query."""
-        head, least = self.model.bbox_head, super().least
+    def min_units(self) -> int:
+        """Enough for the maps to have an element for each query, too."""
+        head, units = self.model.bbox_head, super().min_units
         queries = head.test_cfg.get('num_queries', head.num_queries)
-        while self._elements(least * self.unit) < queries:
-            least += 1
-        return least
+        while self._elements(units * self.unit) < queries:
+            units += 1
+        return units
 
     def _elements(self, side: int) -> int:
         """Elements of all maps of a square image of this side."""
         return sum(math.ceil(side / stride) ** 2 for stride in self.map_strides)
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
-        """The difference, for masks too: per pixel, without the worst twentieth of the masks."""
-        masks = [
-            (one - other).abs().amax((2, 3)).flatten() / other.abs().max().clamp(min=1e-6)
-            for one, other in zip(found[3:], wanted[3:], strict=True)
-        ]
-        return max(super().difference(found[:3], wanted[:3]), *map(box_distance, masks), 0.0)
+        """The difference of boxes, or of mask logits if that is larger.
+
+        That of masks is the largest of their pixels, without the worst twentieth of the masks.
+        """
+        difference = super().difference(found[:3], wanted[:3])
+        for actual, expected in zip(found[3:], wanted[3:], strict=True):  # masks, if there are any
+            distances = (actual - expected).abs().amax((2, 3)).flatten()
+            distances = distances / expected.abs().max().clamp(min=1e-6)
+            difference = max(difference, box_distance(distances))
+        return difference
 
     def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:
-        boxes, *more = self.model.bbox_head.best(
+        boxes, *others = self.model.bbox_head.best(
             self.features(images, sizes), (sizes, images.shape[-2:])
         )
         boxes = box_convert(boxes, 'cxcywh', 'xyxy') * ends_of(sizes)
-        return clipped(boxes, sizes), *more[: len(self.outputs) - 1]
+        return clipped(boxes, sizes), *others[: len(self.outputs) - 1]
 
 
 class DeployedTransformer(DeployedDETR):
     """A ``DetectionTransformer`` of MMDetection, whose images are not padded."""
 
     inputs = INPUTS[:1]  # type: ignore[assignment]
-    least = Deployed.least  # without the coarser maps of DeployedBoxes
+    min_units = Deployed.min_units  # without the coarser maps of DeployedBoxes
 
     def features(self, images: Tensor, sizes: Tensor | None = None) -> Any:
         """Images -> the input of the head."""
@@ -120,7 +131,7 @@ def clipped(boxes: Tensor, sizes: Tensor) -> Tensor:
     return torch.minimum(boxes.clamp(min=0), ends_of(sizes).to(boxes))
 
 
-def nearest(
+def nearest_distances(
     boxes: Tensor,
     scores: Tensor,
     labels: Tensor,
@@ -128,18 +139,18 @@ def nearest(
     other_scores: Tensor,
     other_labels: Tensor,
 ) -> Tensor:
-    """The distance (N) of each box (N, 4) of an image to the nearest of its class among others.
+    """The distance (N) of each box (N, 4) of an image to the nearest other box of its class.
 
-    The distance is the maximum over coordinates and scores, relative to the largest of the others.
-    Without any of the class, it is 1.
+    The distance is the largest difference of coordinates, relative to the largest coordinate of the
+    other boxes, or of scores, relative to their largest. It is 1 if no other box has the class.
     """
     if not len(boxes) or not len(other_boxes):
         return boxes.new_ones(len(boxes))
-    apart = (boxes[:, None] - other_boxes).abs().amax(-1) / other_boxes.abs().max().clamp(min=1e-6)
-    apart = torch.maximum(
-        apart, (scores[:, None] - other_scores).abs() / other_scores.max().clamp(min=1e-6)
-    )
-    return apart.masked_fill(labels[:, None] != other_labels, 1.0).amin(1)
+    distances = (boxes[:, None] - other_boxes).abs().amax(-1)
+    distances = distances / other_boxes.abs().max().clamp(min=1e-6)
+    score_distances = (scores[:, None] - other_scores).abs() / other_scores.max().clamp(min=1e-6)
+    distances = torch.maximum(distances, score_distances)
+    return distances.masked_fill(labels[:, None] != other_labels, 1.0).amin(1)
 
 
 def box_distance(distances: Tensor) -> float:

@@ -21,10 +21,10 @@ class DeployedRetinaNet(DeployedBoxes):
         super().__init__(model, dtype)
         head, test_cfg = model.bbox_head, model.bbox_head.test_cfg
         nms_cfg = {'type': 'nms', **test_cfg['nms']}
-        suppresses = {name: nms_cfg[name] for name in nms_cfg if name != 'iou_threshold'}
+        nms_kind = {name: nms_cfg[name] for name in nms_cfg if name != 'iou_threshold'}
         for field, value, wanted in (
             ('bbox_head.loss_cls.use_sigmoid', head.use_sigmoid_cls, True),
-            ('test_cfg.nms', suppresses, dict(type='nms')),
+            ('test_cfg.nms', nms_kind, dict(type='nms')),
             ('test_cfg.min_bbox_size', max(test_cfg.get('min_bbox_size', 0), 0), 0),
         ):
             if value != wanted:
@@ -44,8 +44,8 @@ class DeployedRetinaNet(DeployedBoxes):
             # (B, positions * anchors * classes).
             scores = level.float().permute(0, 2, 3, 1).flatten(1).sigmoid()
             scores, best = _highest(scores, test_cfg.get('nms_pre', -1))
-            # Plain division: the graph of `//` asks for signs, by booleans that few runtimes take.
-            rows = torch.div(best, head.num_classes, rounding_mode='trunc')
+            # `//` would add comparisons of signs to the graph, and few runtimes take booleans.
+            rows = torch.div(best, head.num_classes, rounding_mode='trunc')  # rows of deltas
             # Only channels are divided: sympy takes minutes to divide a dynamic number of
             # positions.
             delta = delta.float().permute(0, 2, 3, 1).unflatten(3, (delta.shape[1] // 4, 4))
@@ -61,27 +61,27 @@ class DeployedRetinaNet(DeployedBoxes):
             scores = scores * (sides.amin(-1) > 0)
         scores = scores * (scores > test_cfg.get('score_thr', 0))
         image = torch.arange(images.shape[0], device=images.device)[:, None].expand_as(labels)
-        # Offset boxes so that those of different classes or images do not overlap.
-        apart = torch.stack((labels, image), dim=-1) * (1.0 + boxes.max())
+        # Batched NMS: offset boxes so that those of different classes or images do not overlap.
+        offsets = torch.stack((labels, image), dim=-1) * (1.0 + boxes.max())
         kept = nms(
-            (boxes + apart.repeat(1, 1, 2)).flatten(0, 1),
+            (boxes + offsets.repeat(1, 1, 2)).flatten(0, 1),
             scores.flatten(),
             test_cfg['nms']['iou_threshold'],
         )
-        there = (
-            torch.zeros_like(scores).flatten().index_fill(0, kept, 1.0).unflatten(0, scores.shape)
-        )
-        scores, best = _highest(scores * there, test_cfg['max_per_img'])
-        there = scores > 0
-        boxes = boxes.gather(1, best[..., None].expand(-1, -1, 4)) * there[..., None]
-        return boxes, scores, labels.gather(1, best) * there
+        is_kept = torch.zeros_like(scores).flatten().index_fill(0, kept, 1.0)
+        is_kept = is_kept.unflatten(0, scores.shape)
+        scores, best = _highest(scores * is_kept, test_cfg['max_per_img'])
+        is_box = scores > 0  # the others are padding
+        boxes = boxes.gather(1, best[..., None].expand(-1, -1, 4)) * is_box[..., None]
+        return boxes, scores, labels.gather(1, best) * is_box
 
 
 def _highest(scores: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """The highest scores (B, M) and their positions, at most ``most`` unless negative.
+    """The highest scores (B, M) and their positions; all if ``most`` is negative.
 
-    With dynamic sizes, there are always ``most``, and the last ones may be 0: if the number
-    depended on the size, torch.export would take minutes to simplify shapes.
+    M is ``most``, or less if there are fewer scores. With dynamic sizes it is always ``most``, and
+    the last scores may be 0: if M depended on the size, torch.export would take minutes to simplify
+    shapes.
     """
     count = scores.shape[1]
     if most < 0 or isinstance(count, int):

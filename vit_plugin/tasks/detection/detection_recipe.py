@@ -24,8 +24,9 @@ from .object_sizes import anchors, largest_image
 from .seen_images import TiledImages, WholeImages
 
 MAX_DETECTION_SIDE = 1024  # pixels of the longer side
-# Range of random scaling if images are seen so often that the model would overfit.
-RESIZE_RATIOS, OFTEN = (0.8, 1.25), 20
+# With fewer epochs, images are not cropped or scaled at random. With more, the model would overfit.
+MIN_EPOCHS_TO_CROP = 20
+RESIZE_RATIOS = (0.8, 1.25)  # range of the random scaling
 
 
 class DetectionRecipe(ModelRecipe):
@@ -50,8 +51,8 @@ class DetectionRecipe(ModelRecipe):
     with_masks = False
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
-        self.images = TiledImages if request.tiles else WholeImages
-        self.packages = (*self.packages, *self.images.packages)
+        self.seen_class = TiledImages if request.tiles else WholeImages
+        self.packages = (*self.packages, *self.seen_class.packages)
         super().__init__(request, decode_all)
 
     def read(self, tree: Tree) -> Listing:
@@ -59,31 +60,32 @@ class DetectionRecipe(ModelRecipe):
 
     def check(self, listing: Listing) -> None:
         if self.with_masks:
-            self.images.check_masks(listing)
+            self.seen_class.check_masks(listing)
 
     @cached_property
     def seen(self) -> WholeImages:
         """What training uses of the images: whole images or tiles."""
-        return self.images(self.listing, self.request.tiles or 0)
+        return self.seen_class(self.listing, self.request.tiles or 0)
 
-    def passes(self, split: Split) -> int:
-        return self.seen.passes(split)
+    def images_per_pass(self, split: Split) -> int:
+        return self.seen.images_per_pass(split)
 
     @property
-    def extra_sections(self) -> Mapping[str, Any]:  # type: ignore[override]
+    def task_sections(self) -> Mapping[str, Any]:  # type: ignore[override]
         """Sections that tiles add."""
         return self.seen.loops
 
     def summary(self) -> str:
         """The images, the length of the training, the model and its tiles."""
         mixed = self.mixing.summary if self.mixing else ''
-        has_anchors = bool(self.row.base and not self.start.detector)
+        # The models with a base config are those with anchors.
+        has_anchors = bool(self.row.base and not self.start.continued_cfg)
         return super().summary() + mixed + self.seen.summary(has_anchors)
 
     @cached_property
     def size(self) -> tuple[int, int]:
         """The width and height within which images are resized, or to which they are stretched."""
-        if saved := self.start.detector:
+        if saved := self.start.continued_cfg:
             side = self.request.img_size
             return (side, side) if side else tuple(find_resize(saved)['scale'])
         if default := self.row.side or self.seen.side:
@@ -123,7 +125,7 @@ class DetectionRecipe(ModelRecipe):
     @cached_property
     def resize(self) -> Section:
         """The step that gives an image its size."""
-        saved = self.start.detector
+        saved = self.start.continued_cfg
         stretched = self.row.stretched if saved is None else not find_resize(saved)['keep_ratio']
         return dict(type='Resize', scale=self.size, keep_ratio=not stretched)
 
@@ -136,7 +138,7 @@ class DetectionRecipe(ModelRecipe):
 
     @cached_property
     def mixing(self) -> Mixing | None:  # type: ignore[override]
-        """How several images are mixed, if they are.
+        """How several images are mixed, or None without ``--augment``.
 
         Raises:
             ConfigError: if the images are multispectral.
@@ -195,12 +197,12 @@ class DetectionRecipe(ModelRecipe):
 
 
 def resizing_steps(resize: Section, epochs: int) -> Pipeline:
-    """A resize in training, with a random crop or scale in a run of many epochs."""
-    if epochs < OFTEN:
+    """The resize in training. In a run of many epochs it has a random scale or crop."""
+    if epochs < MIN_EPOCHS_TO_CROP:
         return [resize]
     if not resize['keep_ratio']:
-        part = dict(crop_type='relative_range', crop_size=(0.7, 0.7), allow_negative_crop=True)
-        return [dict(type='RandomCrop', **part), resize]
+        crop = dict(crop_type='relative_range', crop_size=(0.7, 0.7), allow_negative_crop=True)
+        return [dict(type='RandomCrop', **crop), resize]
     scale = resize['scale']
     return [
         dict(type='RandomResize', scale=scale, ratio_range=RESIZE_RATIOS, keep_ratio=True),
@@ -209,6 +211,6 @@ def resizing_steps(resize: Section, epochs: int) -> Pipeline:
 
 
 def find_resize(saved: Config) -> Section:
-    """The step of a config's test that resizes an image."""
+    """The step of a config's test pipeline that resizes an image."""
     steps = saved.test_dataloader.dataset.pipeline
     return next(step for step in steps if step['type'] == 'Resize')

@@ -34,7 +34,9 @@ class InstanceOutcomes(Outcomes):
     """
 
     # Overrides attributes of Outcomes, which describes them.
-    expensive, error, per_image = True, 'F1 of the image', 2
+    expensive = True
+    error_name = 'F1 of the image'
+    panels_per_image = 2  # ground truth and prediction
 
     _seen: dict[int, SeenInstances]
 
@@ -53,9 +55,9 @@ class InstanceOutcomes(Outcomes):
     def _kinds(self) -> list[str]:
         """The kinds of evaluation that apply, by pycocotools' names."""
         masks = all(
-            one.masks is not None
+            instances.masks is not None
             for seen in self._seen.values()
-            for one in (seen.true, seen.predicted)
+            for instances in (seen.true, seen.predicted)
         )
         return ['bbox', 'segm'] if masks else ['bbox']
 
@@ -79,10 +81,11 @@ class InstanceOutcomes(Outcomes):
                     (f'{prefix}{name}', None if np.isnan(value) else round(float(value), 4))
                     for name, value in zip(('AP', 'AP50', 'AP75'), values, strict=True)
                 )
-        for row, number in zip(rows, self._main.objects, strict=True):
-            row['objects'] = int(number)
+        metrics = [name for name in rows[0] if name != 'name']
+        for row, count in zip(rows, self._main.objects, strict=True):
+            row['objects'] = int(count)
         macro = {}
-        for name in (name for name in rows[0] if name not in ('name', 'objects')):
+        for name in metrics:
             values = [row[name] for row in rows if row[name] is not None]
             macro[name] = round(float(np.mean(values)), 4) if values else None
         best = dict(
@@ -100,7 +103,7 @@ class InstanceOutcomes(Outcomes):
         predicted = [
             _detections(seen.predicted.above(score), masks) for seen in self._seen.values()
         ]
-        counted = sv.ConfusionMatrix.from_detections(
+        confusion = sv.ConfusionMatrix.from_detections(
             predicted,
             true,
             list(self.classes),
@@ -108,17 +111,19 @@ class InstanceOutcomes(Outcomes):
             iou_threshold=IOU,
             metric_target=target,
         )
-        return counted.matrix.astype(int)
+        return confusion.matrix.astype(int)
 
     def figures(self) -> Iterator[tuple[str, Figure]]:
         main = self._main
-        matched = dict(bbox='boxes', segm='masks')[self._kinds[-1]]
-        note = f'{matched} of IoU {IOU}, scores from {main.best_score:.2f}'
+        shapes = 'masks' if self._kinds[-1] == 'segm' else 'boxes'
+        note = f'{shapes} of IoU {IOU}, scores from {main.best_score:.2f}'
         yield 'precision_recall', draw_detection_curves(main.curves(self.classes), main.best_score)
         matrix = self.confusion_matrix()
         yield (
             'confusion_matrix',
-            draw_confusion_matrix(matrix, self.classes, 'objects', BACKGROUND, note),
+            draw_confusion_matrix(
+                matrix, self.classes, unit='objects', background=BACKGROUND, note=note
+            ),
         )
 
     def errors(self) -> dict[int, float]:
@@ -141,7 +146,7 @@ class InstanceOutcomes(Outcomes):
 
 
 def _detections(instances: Instances, masks: bool) -> Any:
-    """Instances as supervision has them; masks stay compressed, since all need much memory."""
+    """Instances as supervision's detections, with compressed masks: dense ones need much memory."""
     import supervision as sv
 
     detections = sv.Detections(
@@ -150,9 +155,9 @@ def _detections(instances: Instances, masks: bool) -> Any:
     if masks and instances.masks:
         from pycocotools.mask import toBbox
 
-        places = toBbox(list(instances.masks))
-        places[:, 2:] += places[:, :2]
+        boxes = toBbox(list(instances.masks))
+        boxes[:, 2:] += boxes[:, :2]  # width and height become right and bottom
         detections.mask = sv.CompactMask.from_coco_rle(
-            instances.masks, places, tuple(instances.masks[0]['size'])
+            instances.masks, boxes, tuple(instances.masks[0]['size'])
         )
     return detections

@@ -14,17 +14,18 @@ SMALL_QUANTILE, LARGE_QUANTILE = 0.02, 0.98
 CLEAR_SIDE, VISIBLE_SIDE = 16, 8  # pixels: two cells of the finest map, and one
 MIN_IMAGE_SIDE, MODERATE_IMAGE_SIDE = 128, 512  # pixels of the longer side of an image
 CELL = 64  # pixels; stride of a coarse map, so that all maps have complete cells
-LARGEST_ANCHOR = 2 ** (2 / 3)  # scale of the largest of three anchors per position
+MAX_ANCHOR_SCALE = 2 ** (2 / 3)  # scale of the largest of three anchors per position
 
 
 def largest_image(boxes: np.ndarray, largest: int) -> int:
     """The longer side of an image, in pixels, at which nearly all objects can be found.
 
     Time grows with the area of the image. So a small object has 16 pixels if images of up to 512
-    pixels are enough for that. Otherwise it has 8. The side is rounded down to whole cells.
+    pixels are enough for that. Otherwise it has fewer, but at least 8. The side is rounded down to
+    whole cells.
 
     Args:
-        boxes: width and height of each, as shares of the longer side of its image (N, 2).
+        boxes: width and height of each object, as shares of the longer side of its image (N, 2).
         largest: the maximum, also used without boxes.
     """
     small, _ = extremes(boxes)
@@ -44,8 +45,9 @@ def anchors(boxes: np.ndarray, side: int) -> tuple[int, int]:
     small, large = (side * share for share in extremes(boxes))
     if not small:
         small, large = 4.0 * FINEST_STRIDE, 64.0 * FINEST_STRIDE  # RetinaNet's own
+    # 1, 2 or 4 strides.
     octave = int(2 ** np.clip(round(math.log2(small / FINEST_STRIDE)), 0, 2))
-    doublings = math.log2(large / (octave * FINEST_STRIDE * LARGEST_ANCHOR))
+    doublings = math.log2(large / (octave * FINEST_STRIDE * MAX_ANCHOR_SCALE))
     return octave, int(np.clip(math.ceil(doublings) + 1, 3, 5))
 
 

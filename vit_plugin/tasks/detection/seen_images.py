@@ -58,15 +58,18 @@ class WholeImages:
 
     @property
     def relative_boxes(self) -> np.ndarray:
-        """Sides (N, 2) of each object to train on, as shares of the longer side of what is seen."""
+        """Sides (N, 2) of each object to train on, as shares of the longer side of its view.
+
+        A view is an image or a tile.
+        """
         return self.listing.relative_boxes
 
     @property
     def most_objects(self) -> int:
-        """The most objects in an image or tile."""
+        """The largest number of objects in a view."""
         return max(len(record.instances) for record in self.listing.train)
 
-    def passes(self, split: Split) -> int:
+    def images_per_pass(self, split: Split) -> int:
         """The number of images or tiles in a pass over a split."""
         return len(self.listing.parts[split])
 
@@ -139,12 +142,14 @@ class TiledImages(WholeImages):
     def most_objects(self) -> int:
         return max(len(view.objects) for view in self.views)
 
-    def passes(self, split: Split) -> int:
+    def images_per_pass(self, split: Split) -> int:
         if split == 'train':
             return len(self.views)
-        parts = self.listing.parts[split]
-        numbers = [len(cut_tiles(*record.size, self.side)) for record in parts]
-        return sum(number + (number > 1) for number in numbers)
+        count = 0
+        for record in self.listing.parts[split]:
+            tiles = len(cut_tiles(*record.size, self.side))
+            count += tiles if tiles == 1 else tiles + 1  # and the whole image
+        return count
 
     @property
     def dataset(self) -> Section:
@@ -152,37 +157,36 @@ class TiledImages(WholeImages):
 
     @property
     def loops(self) -> Mapping[str, Section]:
-        return {
-            f'{part.lower()}_cfg': dict(type=f'vit_plugin.Sliced{part}Loop', side=self.side)
-            for part in ('Val', 'Test')
-        }
+        return dict(
+            val_cfg=dict(type='vit_plugin.SlicedValLoop', side=self.side),
+            test_cfg=dict(type='vit_plugin.SlicedTestLoop', side=self.side),
+        )
 
     def summary(self, has_anchors: bool) -> str:
         ignored = 'ignored there' if has_anchors else 'background there'
         return (
-            f' An epoch has {counted(self.passes("train"), "view")}: overlapping tiles of '
+            f' An epoch has {counted(self.images_per_pass("train"), "view")}: overlapping tiles of '
             f'{self.side} x {self.side} pixels with objects, as many of those without as of these '
             'at most, and each image as a whole. An object of which less than '
             f'{MIN_VISIBLE_SHARE:.0%} is in a tile is {ignored}, and so is one that is smaller '
             f'than {VISIBLE_PIXELS} pixels in the whole. It is validated, tested and asked by '
             'slices of that size, and the metric is of whole images.'
-        ) + self._lost
+        ) + self._describe_lost()
 
-    @property
-    def _lost(self) -> str:
-        """A sentence on the objects that are in no view, if there are any."""
+    def _describe_lost(self) -> str:
+        """A sentence about objects that are in no view, if there are any."""
         seen = {
             (view.image, number)
             for view in self.views
             for number in view.objects[~view.ignored].tolist()
         }
-        there = sum(
+        objects = sum(
             not instance.crowd for record in self.listing.train for instance in record.instances
         )
-        number = there - len(seen)
-        if not number:
+        lost = objects - len(seen)
+        if not lost:
             return ''
         return (
-            f' {counted(number, "object")} of {there} are learned in no view: they are larger than '
+            f' {counted(lost, "object")} of {objects} are learned in no view: they are larger than '
             'the overlap, and too small in the whole; give larger tiles.'
         )

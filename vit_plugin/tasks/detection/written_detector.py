@@ -15,14 +15,14 @@ from vit_plugin.deploy.hub.transformers_folder import encoder_config, transforme
 from vit_plugin.deploy.hub.written_task import WrittenTask, read_by_ours
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.trained_model import TrainedModel
-from vit_plugin.project import declared
+from vit_plugin.project import declared_rows
 from vit_plugin.weights import FORMATS, recognize
 
 
 def detector_folders(
     trained: TrainedModel, library: str, pixels: Mapping[str, Any]
 ) -> Iterator[HubFolder]:
-    """The folder of the detector, see :class:`WrittenTask`.
+    """The folder of the detector by the first project that can write it, see :class:`WrittenTask`.
 
     Raises:
         ConfigError: if the library has no such detector.
@@ -30,13 +30,13 @@ def detector_folders(
     if library != 'hf':
         raise ConfigError(f'{LIBRARIES[library].name} has no detectors')
     model, section = trained.model, trained.cfg.model.to_dict()
-    for place in declared('folders').values():
-        config_and_form = resolve_name(place)(model, section, encoder_config)
+    for writer in declared_rows('folders').values():
+        config_and_form = resolve_name(writer)(model, section, encoder_config)
         if config_and_form is not None:
             config, form = config_and_form
-            weights, left = FORMATS[form].export(dict(recognize(model.state_dict())), 1)
-            if left:
-                raise ConfigError(f'transformers has no name for {left[0]}')
+            weights, unnamed = FORMATS[form].export(dict(recognize(model.state_dict())), heads=1)
+            if unnamed:
+                raise ConfigError(f'transformers has no name for {unnamed[0]}')
             classes = trained.classes or [str(i) for i in range(model.bbox_head.num_classes)]
             yield HubFolder(transformers_classes(config, classes), weights)
             return
@@ -46,9 +46,10 @@ def detector_folders(
 
 @torch.no_grad()
 def compute_boxes(trained: TrainedModel, images: Tensor) -> Tensor:
-    """Logits and boxes (N, Q, num_classes + 4) of normalized images, in their precision.
+    """Logits and boxes (N, Q, num_classes + 4) of normalized images, in the dtype of the images.
 
-    Computed in float64; otherwise rounding would decide the order of proposals.
+    They are in float64, see :func:`_image_of_size`: otherwise rounding would decide the order of
+    proposals.
     """
     model = deepcopy(trained.model).to(images.dtype).eval()
     outputs = model.bbox_head(model.extract_feat(images))
@@ -59,7 +60,7 @@ def boxes_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | 
     """What transformers computes with the folder of a detector. None where it is not installed.
 
     Raises:
-        ConfigError: if a weight has no place in transformers' model.
+        ConfigError: if a weight has no parameter of its shape in transformers' model.
     """
     try:
         from transformers import AutoModelForObjectDetection
@@ -85,9 +86,9 @@ def _image_of_size(trained: TrainedModel, size: Sequence[int]) -> Tensor:
 
 
 WRITTEN_DETECTOR = WrittenTask(
-    detector_folders,
-    compute_boxes,
-    _image_of_size,
-    {'hf': (read_by_ours, boxes_by_transformers)},
+    folders=detector_folders,
+    outputs=compute_boxes,
+    images=_image_of_size,
+    readers={'hf': (read_by_ours, boxes_by_transformers)},
     processor='RTDetrImageProcessor',  # all real-time detectors share it
 )

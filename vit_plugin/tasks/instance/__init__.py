@@ -3,7 +3,7 @@
 from vit_plugin.task import Task
 
 TASK = Task(
-    place=3,
+    position=3,
     recipe='vit_plugin.tasks.instance.instance_recipe:InstanceRecipe',
     models={
         'mask-rcnn': 'vit_plugin.tasks.instance.mask_models:MASK_RCNN',

@@ -9,4 +9,4 @@ def _mask_rcnn(facts: ModelFacts) -> Section:
     return rcnn(facts, *facts.pyramid(facts.channels, facts.levels), masks=True)
 
 
-MASK_RCNN = TaskModel('a Mask R-CNN', _mask_rcnn, 'mask-rcnn_r50_fpn.py', wraps=True)
+MASK_RCNN = TaskModel('a Mask R-CNN', _mask_rcnn, base='mask-rcnn_r50_fpn.py', allows_wrapped=True)

@@ -3,7 +3,7 @@
 from vit_plugin.task import Task
 
 TASK = Task(
-    place=5,
+    position=5,
     recipe='vit_plugin.tasks.panoptic.panoptic_recipe:PanopticRecipe',
     models={'mask2former': 'vit_plugin.from_folder.mask2former:MASK2FORMER_INSTANCES'},
     extends=('detection', 'segmentation'),

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from vit_plugin.tasks.segmentation.map_outcomes import MapOutcomes
 
-MAP_OFFSET = 1000  # MMDetection's panoptic maps: class + 1000 * number
+from .panoptic_prediction import SEGMENT_OFFSET
 
 
 class PanopticOutcomes(MapOutcomes):
@@ -17,4 +17,4 @@ class PanopticOutcomes(MapOutcomes):
         return 'gt_sem_seg' in sample and 'pred_panoptic_seg' in sample
 
     def maps_of(self, sample: Any) -> tuple[Tensor, Tensor]:
-        return sample.gt_sem_seg.sem_seg, sample.pred_panoptic_seg.sem_seg % MAP_OFFSET
+        return sample.gt_sem_seg.sem_seg, sample.pred_panoptic_seg.sem_seg % SEGMENT_OFFSET

@@ -7,7 +7,7 @@ import numpy as np
 
 from vit_plugin.tasks.segmentation.map_prediction import MapPrediction
 
-SEGMENT_OFFSET = 1000  # MMDetection's segment: class + 1000 * number
+SEGMENT_OFFSET = 1000  # a pixel in MMDetection's panoptic maps is class + 1000 * object
 
 
 class PanopticPrediction(MapPrediction):
@@ -23,6 +23,7 @@ class PanopticPrediction(MapPrediction):
     @classmethod
     def of_sample(cls, sample: Any, classes: Sequence[str], model: Any) -> MapPrediction:
         classes_map = sample.pred_panoptic_seg.sem_seg % SEGMENT_OFFSET
+        # MMDetection fills void with len(classes).
         return cls.of_map(classes_map[0].numpy(), [*classes, 'no segment'], sample)
 
     @classmethod

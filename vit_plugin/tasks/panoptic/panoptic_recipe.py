@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
-from anyfolder.readers.panoptic import SUFFIXES, as_panoptic, png_of, read_panoptic_folder
+from anyfolder.readers.panoptic import PANOPTIC_SUFFIXES, as_panoptic, png_of, read_panoptic_folder
 from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
+from vit_plugin.config.task_model import MASK2FORMER_POINTS
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.mask2former import MMDET_MASK2FORMER
 from vit_plugin.from_folder.model_recipe import CONTINUED_TASKS
@@ -18,8 +19,7 @@ from vit_plugin.from_folder.task_recipe import Pipeline
 from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
 
 PANOPTIC_FOLDER = 'panoptic'  # in the work directory
-# The metric that a run is judged by.
-QUALITY = 'coco_panoptic/PQ'
+BEST_METRIC = 'coco_panoptic/PQ'  # the metric that decides which checkpoint is best
 
 
 class PanopticRecipe(DetectionRecipe):
@@ -30,38 +30,45 @@ class PanopticRecipe(DetectionRecipe):
     """
 
     # Overrides attributes of TaskRecipe, which describes them.
-    takes = (*CONTINUED_TASKS, 'panoptic')
+    continued_tasks = (*CONTINUED_TASKS, 'panoptic')
     packages = ('mmdet', 'vit_plugin.detection', 'panopticapi')
-    monitor = QUALITY
+    monitor = BEST_METRIC
     with_masks = True
-    checkpoint_hook: ClassVar = dict(save_best=QUALITY, rule='greater')
+    checkpoint_hook: ClassVar = dict(save_best=BEST_METRIC, rule='greater')
 
     def read(self, tree: Tree) -> Listing:
         return read_panoptic_folder(tree, self.request.skip_invalid)
 
     def check(self, listing: Listing) -> None:
-        for split, part in listing.parts.items():
-            other = next(
-                (record.path for record in part if record.path.suffix not in SUFFIXES), None
+        for split, records in listing.parts.items():
+            # MMDetection replaces these suffixes in the name of an image to find its PNG.
+            wrong = next(
+                (record.path for record in records if record.path.suffix not in PANOPTIC_SUFFIXES),
+                None,
             )
-            if other:
+            if wrong:
                 raise ConfigError(
-                    f'{str(other)!r} is an image of --task panoptic, which are named '
-                    f'{" or ".join(SUFFIXES)}; save it as one.'
+                    f'--task panoptic takes images named {" or ".join(PANOPTIC_SUFFIXES)}, and '
+                    f'{str(wrong)!r} is not; save it as one.'
                 )
-            if len({record.path.parent for record in part}) > 1:
+            if len({record.path.parent for record in records}) > 1:
                 raise ConfigError(
                     f'the images of {split} are in several folders, and --task panoptic '
-                    'takes those of each part from one; put them into one.'
+                    'takes those of each split from one; put them into one.'
                 )
 
     def model(self) -> Section:
-        """The detector's preprocessor, with padding that has no class."""
+        """The detector's model, with padding that has no class.
+
+        A Mask2Former that was saved without a ``train_cfg`` gets MMDetection's.
+        """
         model = super().model()
         if model['panoptic_head']['type'] == 'Mask2FormerHead' and not model['train_cfg']:
             width, height = self.size
-            learned = framework_model(MMDET_MASK2FORMER)['train_cfg']
-            model['train_cfg'] = learned | dict(num_points=min(12544, width * height // 16))
+            train_cfg = framework_model(MMDET_MASK2FORMER)['train_cfg']
+            # Masks have a sixteenth of the image's pixels.
+            points = min(MASK2FORMER_POINTS, width * height // 16)
+            model['train_cfg'] = train_cfg | dict(num_points=points)
         model['data_preprocessor'] |= dict(mask_pad_value=0, pad_seg=True, seg_pad_value=255)
         return model
 
@@ -78,9 +85,9 @@ class PanopticRecipe(DetectionRecipe):
         return json.dumps(as_panoptic(self.listing, self.listing.parts[split]))
 
     def write_maps(self, folder: Path) -> None:
-        """The PNG of each image under the name by which MMDetection finds it."""
-        for split, part in self.listing.parts.items():
-            for record in part:
+        """Copy the PNG of each image to the name by which MMDetection finds it."""
+        for split, records in self.listing.parts.items():
+            for record in records:
                 target = folder / PANOPTIC_FOLDER / split / png_of(record.path)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(str(record.mask), target)

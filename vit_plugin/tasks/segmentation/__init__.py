@@ -3,7 +3,7 @@
 from vit_plugin.task import Task
 
 TASK = Task(
-    place=4,
+    position=4,
     recipe='vit_plugin.tasks.segmentation.segmentation_recipe:SegmentationRecipe',
     models={
         'segformer': 'vit_plugin.tasks.segmentation.map_models:SEGFORMER',
@@ -12,12 +12,12 @@ TASK = Task(
         'linear': 'vit_plugin.tasks.segmentation.map_models:LINEAR_MAPS',
     },
     outcomes='vit_plugin.tasks.segmentation.map_outcomes:MapOutcomes',
-    labels='vit_plugin.tasks.segmentation.pixel_labels:LABELS',
+    labels='vit_plugin.tasks.segmentation.pixel_labels:PIXEL_LABELS',
     prediction='vit_plugin.tasks.segmentation.map_prediction:MapPrediction',
     framework='mmseg',
     deployed={
         ('decode_head', ''): 'vit_plugin.tasks.segmentation.deployed_segmentor:DeployedSegmentor',
     },
     hub='image-segmentation',
-    says='says the class of every pixel of a picture',
+    ability='says the class of every pixel of a picture',
 )

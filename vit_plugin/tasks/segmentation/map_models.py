@@ -13,7 +13,7 @@ MMSEG_MASK2FORMER = 'mmseg::mask2former/mask2former_r50_8xb2-160k_ade20k-512x512
 
 
 def _head(facts: ModelFacts, in_channels: Any, **arguments: Any) -> Section:
-    """A head on all maps, or on one."""
+    """A head on all maps if ``in_channels`` is a list, else on the first one."""
     common = dict(
         in_channels=in_channels,
         in_index=list(range(len(in_channels))) if isinstance(in_channels, list) else 0,
@@ -43,7 +43,7 @@ def _upernet(facts: ModelFacts) -> Section:
     else:
         depths = facts.depths()
         backbone, channels = facts.backbone('featmap', out_indices=depths), channels * len(depths)
-        scales = [4, 2, 1, 0.5][-len(depths) :]
+        scales = [4, 2, 1, 0.5][-len(depths) :]  # the deepest map becomes the coarsest
         sizes = dict(in_channels=channels, out_channels=channels[0], scales=scales)
         neck = dict(neck=dict(type='MultiLevelNeck', **sizes))
     head = _head(facts, channels, type='UPerHead', channels=width, pool_scales=(1, 2, 3, 6))
@@ -66,9 +66,9 @@ def _mask2former(facts: ModelFacts) -> Section:
     head = framework_model(MMSEG_MASK2FORMER)['decode_head']
     head = mask2former_head(head, width, strides) | dict(
         num_classes=facts.classes,
-        num_queries=facts.queries('mask2former', 100 if facts.is_wide else 20),
+        num_queries=facts.queries('mask2former', least=100 if facts.is_wide else 20),
     )
-    head['loss_cls']['class_weight'] = [1.0] * facts.classes + [0.1]
+    head['loss_cls']['class_weight'] = [1.0] * facts.classes + [0.1]  # the last: no object
     head['train_cfg']['num_points'] = facts.mask_points
     return dict(backbone=backbone, neck=neck, decode_head=head)
 
@@ -96,14 +96,14 @@ SEGFORMER = TaskModel(
     "SegFormer's head",
     _segformer,
     schedules=dict(small=dict(rate=4e-3, optimizer=muon)),
-    wraps=True,
+    allows_wrapped=True,
 )
-UPERNET = TaskModel('a UPerNet', _upernet, wraps=True)
+UPERNET = TaskModel('a UPerNet', _upernet, allows_wrapped=True)
 MASK2FORMER_MAPS = TaskModel(
     'a Mask2Former',
     _mask2former,
     schedules=QUERY_SCHEDULES,
     imports=('vit_plugin.detection', 'mmdet.models'),
-    wraps=True,
+    allows_wrapped=True,
 )
-LINEAR_MAPS = TaskModel('a linear head', _linear, wraps=True)
+LINEAR_MAPS = TaskModel('a linear head', _linear, allows_wrapped=True)

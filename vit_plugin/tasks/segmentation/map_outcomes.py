@@ -29,38 +29,41 @@ class MapOutcomes(KeptMaps):
     """
 
     # Overrides attributes of Outcomes, which describes them.
-    error = 'mIoU of the image'
+    error_name = 'mIoU of the image'
 
     def __init__(self, classes: Sequence[str], size: int) -> None:
         super().__init__(classes, size)
-        self._matrix = np.zeros((len(classes) + 1,) * 2, dtype=np.int64)  # the last: no class
+        # The last row and column are for pixels without a class.
+        self._matrix = np.zeros((len(classes) + 1, len(classes) + 1), dtype=np.int64)
 
     @classmethod
     def has(cls, sample: Any) -> bool:
         return 'gt_sem_seg' in sample and 'pred_sem_seg' in sample
 
     def maps_of(self, sample: Any) -> tuple[Tensor, Tensor]:
-        """The true and the predicted classes of pixels (1, H, W), in any numbers where none is."""
+        """The true and the predicted classes of pixels (1, H, W).
+
+        A pixel without a class has any number that is not a class.
+        """
         return sample.gt_sem_seg.data, sample.pred_sem_seg.data
 
     def add(self, position: int, sample: Any) -> None:
         true, predicted = (pixel_map.squeeze(0).long() for pixel_map in self.maps_of(sample))
-        true, number = true.to(predicted.device), len(self.classes)
-        known, rows = true < number, number + 1
-        cells = true[known] * rows + predicted[known].clamp(max=number)
+        true, num_classes = true.to(predicted.device), len(self.classes)
+        known, rows = true < num_classes, num_classes + 1
+        cells = true[known] * rows + predicted[known].clamp(max=num_classes)
         matrix = torch.bincount(cells, minlength=rows**2).reshape(rows, rows).cpu().numpy()
         self._matrix += matrix
         right = np.diag(matrix)[:-1]
-        there = (matrix.sum(axis=0) + matrix.sum(axis=1))[:-1]
-        present = there > 0
+        true_or_predicted = (matrix.sum(axis=0) + matrix.sum(axis=1))[:-1] - right
+        present = true_or_predicted > 0
+        error: float | None = None
         if present.any():
-            shares = right[present] / (there - right)[present]
-            self._errors[position] = 100 - 100 * float(shares.mean())
-        predicted = predicted.masked_fill(predicted >= number, IGNORED_PIXEL)
-        self._keep(
-            position,
-            Maps(*(as_array(pixel_map).astype(np.int16) for pixel_map in (true, predicted))),
-        )
+            ious = right[present] / true_or_predicted[present]
+            error = 100 - 100 * float(ious.mean())
+        predicted = predicted.masked_fill(predicted >= num_classes, IGNORED_PIXEL)
+        maps = Maps(*(as_array(pixel_map).astype(np.int16) for pixel_map in (true, predicted)))
+        self._keep(position, maps, error)
 
     def join(self, other: Outcomes) -> None:
         assert isinstance(other, MapOutcomes)
@@ -76,7 +79,7 @@ class MapOutcomes(KeptMaps):
     def figures(self) -> Iterator[tuple[str, Figure]]:
         yield (
             'confusion_matrix',
-            draw_confusion_matrix(self.confusion_matrix(), self.classes, 'pixels'),
+            draw_confusion_matrix(self.confusion_matrix(), self.classes, unit='pixels'),
         )
 
     def panels(self, position: int, image: np.ndarray) -> list[Panel]:

@@ -40,7 +40,7 @@ class MapPrediction(Prediction):
 
     @classmethod
     def facts_of(cls, model: Any) -> dict[str, Any]:
-        """The threshold of a model of one class and its background."""
+        """The threshold of a model with one logit, for one class and its background."""
         head: Any = getattr(model, 'decode_head', None)
         return dict(threshold=head.threshold) if getattr(head, 'out_channels', 0) == 1 else {}
 
@@ -55,7 +55,7 @@ class MapPrediction(Prediction):
         logits = outputs.get('logits')
         if logits is None or logits.ndim != 3:
             return None
-        rows, columns = placed.inner
+        rows, columns = placed.unpadded_size
         corners, threshold = facts.get('align_corners', False), facts.get('threshold')
         labels = best_class(logits[:, :rows, :columns], size, corners, threshold)
         return cls.of_map(labels, facts['classes'])
@@ -81,7 +81,7 @@ class MapPrediction(Prediction):
         draw_legend(picture, entries)
         return picture
 
-    def apart(self, wanted: 'MapPrediction') -> float:
+    def difference_from(self, wanted: 'MapPrediction') -> float:
         """The share of pixels with another class."""
         assert self.map is not None
         assert wanted.map is not None
@@ -97,7 +97,7 @@ def best_class(
     """The class (H, W) of the largest logit (C, h, w), resized as in MMSegmentation.
 
     Args:
-        logits: of each class.
+        logits: the logits of each class, of shape (C, h, w).
         size: H and W.
         align_corners: whether pixels in the corners stay in place.
         threshold: threshold for the probability of class 1, if that is the only logit.
@@ -107,8 +107,9 @@ def best_class(
     if threshold is not None:
         return (1 / (1 + np.exp(-highest)) > threshold).astype(np.uint16)
     # Resize one class at a time, since all may not fit in memory for a photograph.
-    for label, one in enumerate(logits[1:], 1):
-        one = bilinear(one, size, align_corners)
-        better = one > highest
-        labels[better], highest[better] = label, one[better]
+    for label in range(1, len(logits)):
+        class_logits = bilinear(logits[label], size, align_corners)
+        is_higher = class_logits > highest
+        labels[is_higher] = label
+        highest[is_higher] = class_logits[is_higher]
     return labels

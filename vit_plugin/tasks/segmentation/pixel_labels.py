@@ -31,4 +31,4 @@ def count_pixels(
     return counts, None
 
 
-LABELS = DataLabels('seg_map_path', 'pixels', count_pixels, COUNTED_MASKS)
+PIXEL_LABELS = DataLabels('seg_map_path', unit='pixels', count=count_pixels, limit=COUNTED_MASKS)

@@ -37,12 +37,14 @@ class SegmentationRecipe(MapRecipe):
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """The width and height within which images are resized, or of a complete model's windows.
+        """The width and height within which images are resized.
+
+        For a complete model, those of its windows in sliding-window inference.
 
         Raises:
             ConfigError: for an image size other than the model's.
         """
-        if saved := self.start.detector:
+        if saved := self.start.continued_cfg:
             if self.request.img_size:
                 raise ConfigError(
                     '--img-size: a complete model keeps the size of its weights; leave it out.'
@@ -53,23 +55,29 @@ class SegmentationRecipe(MapRecipe):
 
     @property
     def scale(self) -> tuple[int, int]:
-        """The width and height within which images are resized, so that windows fit into them."""
-        return (16 * min(self.size), min(self.size)) if self.start.detector else self.size
+        """The width and height within which images are resized.
+
+        For a complete model, only the shorter side is limited, so that windows fit into images.
+        """
+        if not self.start.continued_cfg:
+            return self.size
+        shorter = min(self.size)
+        return 16 * shorter, shorter
 
     @property
-    def crop(self) -> tuple[int, int]:
+    def crop_size(self) -> tuple[int, int]:
         """Height and width of an image in training, as multiples of 32."""
         width, height = self.size
         return rounded_up(height, 32), rounded_up(width, 32)
 
     @property
     def padding(self) -> Section:
-        """The size of an image in training; padding has no class."""
-        return dict(size=self.crop, seg_pad_val=255)
+        """Padding to one size in training. It has no class."""
+        return dict(size=self.crop_size, seg_pad_val=255)
 
     def new_model(self) -> Section:
         """The row's model for these images."""
-        facts = self.facts(self.crop, objects=len(self.listing.classes))
+        facts = self.facts(self.crop_size, objects=len(self.listing.classes))
         return self.segmentor('EncoderDecoder', facts)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
@@ -80,7 +88,7 @@ class SegmentationRecipe(MapRecipe):
             dict(type='vit_plugin.LoadImage'),
             dict(type='LoadAnnotations'),
             resize,
-            dict(type='RandomCrop', crop_size=self.crop, cat_max_ratio=0.9),
+            dict(type='RandomCrop', crop_size=self.crop_size, cat_max_ratio=0.9),
             *flip_steps(self.request),
             dict(type='PackSegInputs'),
         ]
@@ -107,7 +115,7 @@ class SegmentationRecipe(MapRecipe):
         )
 
     def write_maps(self, folder: Path) -> None:
-        """The class of each pixel."""
+        """Write the masks, see :func:`write_masks`."""
         write_masks(self.listing, folder)
 
     def metric(self, split: Split) -> Section:

@@ -6,7 +6,7 @@ from pkgutil import resolve_name
 from torch import Tensor
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.project import declared
+from vit_plugin.project import declared_rows
 
 from ..reading.lazy import Lazy
 from ..rules import Format
@@ -14,7 +14,7 @@ from .own import OWN
 
 HERE = 'vit_plugin.weights.formats'
 # Each format as 'module:name', imported on first use, in the order in which they are tried.
-PLACES = {
+FORMAT_PATHS = {
     'vit_plugin': f'{HERE}.own:OWN',
     'jax': f'{HERE}.jax:JAX',
     'timm': f'{HERE}.timm:TIMM',
@@ -34,9 +34,9 @@ PLACES = {
     'clip': f'{HERE}.clip:CLIP',
     'sapiens2': f'{HERE}.sapiens2:SAPIENS2',
     'vitdet': f'{HERE}.vitdet:VITDET',
-    **declared('formats'),
+    **declared_rows('formats'),
 }
-FORMATS: Mapping[str, Format] = Lazy(PLACES, lambda name: resolve_name(PLACES[name]))
+FORMATS: Mapping[str, Format] = Lazy(FORMAT_PATHS, lambda name: resolve_name(FORMAT_PATHS[name]))
 
 
 def export(
@@ -54,10 +54,10 @@ def export(
         The tensors under the names of the format, our names that the format lacks, and the format.
 
     Raises:
-        ConfigError: if only our own format has names for the model's blocks.
+        ConfigError: if groups of heads share keys and values, which only our own format can hold.
     """
     if family != OWN.name:
-        _reject_unnamed(state)
+        _reject_shared_heads(state)
     written = (
         (*form.export(state, heads), form)
         for name, form in FORMATS.items()
@@ -66,12 +66,8 @@ def export(
     return min(written, key=lambda candidate: len(candidate[1]))
 
 
-def _reject_unnamed(state: Mapping[str, Tensor]) -> None:
-    """Check that other formats than ours have names for the blocks of a state.
-
-    Raises:
-        ConfigError: if groups of heads share keys and values.
-    """
+def _reject_shared_heads(state: Mapping[str, Tensor]) -> None:
+    """Raise a ``ConfigError`` if groups of heads share keys and values."""
     attention = [value for key, value in state.items() if key.endswith('.attn.qkv.weight')]
     if any(value.ndim == 2 and value.shape[0] != 3 * value.shape[1] for value in attention):
         raise ConfigError(

@@ -11,7 +11,7 @@ TIMM_BIAS_TABLE = 'relative_position_bias_table'
 TABLE_RULE = Rule(f'{_ATTN}.{TIMM_BIAS_TABLE}', f'{_ATTN}.rel_pos_bias.{TIMM_BIAS_TABLE}')
 
 
-def is_no_eva(state: Weights) -> bool:
+def fits_vision_transformer(state: Weights) -> bool:
     """True if a state fits timm's class VisionTransformer. Some states also fit its class Eva."""
     return (
         'blocks.0.attn.qkv.q_bias' not in state
@@ -20,41 +20,44 @@ def is_no_eva(state: Weights) -> bool:
     )
 
 
-def _is_apart(state: Weights) -> bool:
+def _has_separate_qkv(state: Weights) -> bool:
     """True if timm's model has separate query, key and value layers, as the larger EVA-02 have."""
     return is_gated(state) and 'blocks.0.mlp.norm.weight' in state
 
 
-def _is_joint(state: Weights) -> bool:
-    return not _is_apart(state)
+def _has_joint_qkv(state: Weights) -> bool:
+    return not _has_separate_qkv(state)
 
 
 def _has_two_gates(state: Weights) -> bool:
-    """True if both parts of a gated MLP are separate layers in timm: EVA-02, DINOv3 and AIMv2."""
+    """True if both parts of a gated MLP are separate layers in timm."""
     return is_gated(state) and (
-        _is_apart(state)
-        or 'blocks.0.mlp.fc1.bias' not in state
-        or (not is_no_eva(state) and 'blocks.0.ls2.gamma' in state)
+        _has_separate_qkv(state)  # EVA-02
+        or 'blocks.0.mlp.fc1.bias' not in state  # AIMv2
+        or (not fits_vision_transformer(state) and 'blocks.0.ls2.gamma' in state)  # DINOv3
     )
 
 
 _FC1 = f'{_MLP}.fc1'
-TWO_GATES = two_in_one(f'{_MLP}.fc1_g', f'{_MLP}.fc1_x', _FC1, _has_two_gates)
+TWO_GATES = two_in_one(f'{_MLP}.fc1_g', f'{_MLP}.fc1_x', _FC1, written=_has_two_gates)
 
 # timm's classes Eva and Beit.
 EVA = (
     TABLE_RULE,
     Rule('blocks.{i}.gamma_{k}', 'blocks.{i}.ls{k}.gamma'),
-    *separate_qkv(f'{_ATTN}.', _QKV, written=_is_apart),
+    *separate_qkv(f'{_ATTN}.', _QKV, written=_has_separate_qkv),
     *(
-        Rule(f'{_ATTN}.{part}_proj.bias', f'{_ATTN}.qkv.{part}_bias', written=_is_apart)
+        Rule(f'{_ATTN}.{part}_proj.bias', f'{_ATTN}.qkv.{part}_bias', written=_has_separate_qkv)
         for part in 'qv'
     ),
-    *(Rule(f'{_ATTN}.{part}_bias', f'{_ATTN}.qkv.{part}_bias', written=_is_joint) for part in 'qv'),
+    *(
+        Rule(f'{_ATTN}.{part}_bias', f'{_ATTN}.qkv.{part}_bias', written=_has_joint_qkv)
+        for part in 'qv'
+    ),
 )
 
 VITAMIN = (
-    *two_in_one(f'{_MLP}.w0', f'{_MLP}.w1', _FC1, norms_input),
+    *two_in_one(f'{_MLP}.w0', f'{_MLP}.w1', _FC1, written=norms_input),
     *pair(f'{_MLP}.w2.', f'{_MLP}.fc2', when='.mlp.w0.', written=norms_input),
     Rule(f'{_MLP}.norm.{{rest}}', f'{_MLP}.input_norm.{{rest}}', when='.mlp.w0.'),
 )
@@ -70,7 +73,7 @@ SPELLINGS = (
         Rule(f'{_ATTN}.({part}_bias|{part}_proj.bias)', f'{_ATTN}.qkv.{part}_bias', written=False)
         for part in 'qv'
     ),
-    # DINOv3 has a bias of the keys that a mask sets to zero
+    # DINOv3 has a bias of the keys, which a mask sets to zero.
     *(
         Rule(
             f'{_ATTN}.qkv.bias',
@@ -83,7 +86,7 @@ SPELLINGS = (
     ),
     # SwiGLU in one array (DINOv2) or in two (DINOv3, EVA-02)
     *pair(f'{_MLP}.w12.', f'{_MLP}.fc1', written=False),
-    *two_in_one(f'{_MLP}.w1', f'{_MLP}.w2', _FC1, False, unless='.mlp.w0.'),
+    *two_in_one(f'{_MLP}.w1', f'{_MLP}.w2', _FC1, written=False, unless='.mlp.w0.'),
     *pair(f'{_MLP}.w3.', f'{_MLP}.fc2', written=False),
     # the norms within EVA-02's blocks
     Rule(f'{_MLP}.ffn_ln.{{rest}}', f'{_MLP}.norm.{{rest}}', written=False),

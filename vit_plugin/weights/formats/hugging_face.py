@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ..rules import COMPUTED, POSITION_ROWS, ROW_MORE, Format, Rule, pair, separate_qkv
+from ..rules import CLASS_TOKEN_ROW, COMPUTED, POSITION_ROWS, Format, Rule, pair, separate_qkv
 from ..traits import (
     AUTHORS_NUMERICS,
     EPS_1E_5,
@@ -23,7 +23,7 @@ _BLOCK = '(encoder.layer.|layers.){i}'
 def _hugging_face(norm1: str, norm2: str, fc1: str, fc2: str) -> tuple[Rule, ...]:
     """Rules that transformers' models share.
 
-    Names in the hub's files come before those since 5.0.
+    In each choice, the name in the hub's files comes before the name since transformers 5.0.
     """
     return (
         Rule('embeddings.cls_token', 'cls_token'),
@@ -46,7 +46,7 @@ def two_gates(
 ) -> tuple[Rule, ...]:
     """The rules of a gated MLP's first two layers, which are one of ours."""
     mlp = f'{block}.mlp'
-    return two_in_one(f'{mlp}.gate_proj', f'{mlp}.up_proj', f'{ours}.mlp.fc1', written)
+    return two_in_one(f'{mlp}.gate_proj', f'{mlp}.up_proj', f'{ours}.mlp.fc1', written=written)
 
 
 def resnet(theirs: str) -> tuple[Rule, ...]:
@@ -87,7 +87,7 @@ HF_DEIT = Format(
     (
         *_VIT,
         Rule('embeddings.distillation_token', 'dist_token'),
-        # The table has only the row of the class token.
+        # With a second head, the first one is the `cls_classifier` below.
         *pair('classifier.', 'head.layers.head', unless='head_dist'),
         *pair('cls_classifier.', 'head.layers.head'),
         *pair('distillation_classifier.', 'head.layers.head_dist'),
@@ -103,7 +103,7 @@ HF_DINOV2 = Format(
     (
         *pair(f'{_BLOCK}.mlp.weights_in.', 'blocks.{i}.mlp.fc1', written=is_gated),
         *pair(f'{_BLOCK}.mlp.weights_out.', 'blocks.{i}.mlp.fc2', written=is_gated),
-        Rule('embeddings.position_embeddings', 'pos_embed', ROW_MORE, written=is_rowless),
+        Rule('embeddings.position_embeddings', 'pos_embed', CLASS_TOKEN_ROW, written=is_rowless),
         *_hugging_face('norm1', 'norm2', 'mlp.fc1', 'mlp.fc2|mlp.down_proj'),
         *two_gates(_BLOCK, written=False),
         Rule('embeddings.register_tokens', 'reg_token'),
@@ -200,7 +200,7 @@ HF_PIXIO = Format(
 )
 
 
-# Names of the hub's files come first, then those since 5.0.
+# In each choice, the name in the hub's files comes before the name since transformers 5.0.
 HF_DINOV3 = Format(
     'hf_dinov3',
     (
@@ -229,12 +229,15 @@ HF_AIMV2 = Format(
         *pair(f'{_LAYER}.attention.out_proj.', 'blocks.{i}.attn.proj'),
         Rule(f'{_LAYER}.rms_norm{{k}}.{{rest}}', 'blocks.{i}.norm{k}.{rest}'),
         *two_in_one(
-            f'{_LAYER}.ffn.gate_proj', f'{_LAYER}.ffn.up_proj', 'blocks.{i}.mlp.fc1', is_gated
+            f'{_LAYER}.ffn.gate_proj',
+            f'{_LAYER}.ffn.up_proj',
+            'blocks.{i}.mlp.fc1',
+            written=is_gated,
         ),
         *pair(f'{_LAYER}.ffn.down_proj.', 'blocks.{i}.mlp.fc2'),
         Rule('rms_norm.{rest}', 'norm.{rest}'),
         Rule('head.cls_token', 'neck.attn_pool.latent'),
-        *two_in_one('head.k_proj', 'head.v_proj', 'neck.attn_pool.kv', True),
+        *two_in_one('head.k_proj', 'head.v_proj', 'neck.attn_pool.kv', written=True),
         *pair('head.output_proj.', 'neck.attn_pool.proj'),
     ),
     prefixes=('', 'vision_model.'),

@@ -15,7 +15,13 @@ from ..traits import AUTHORS_NUMERICS, has_plain_mlps
 
 
 def _attention(theirs: str, ours: str, **layers: str) -> tuple[Rule, ...]:
-    """The rules of an attention. Each layer of ours is made of these layers of theirs."""
+    """The rules of an attention.
+
+    Args:
+        theirs: their name of the attention.
+        ours: our name of it.
+        layers: for each of our layers before the product, the names of theirs that it joins.
+    """
     return (
         *(
             Rule(
@@ -44,11 +50,11 @@ _POOL = '(MAPHead_0/|)'
 JAX = Format(
     'jax',
     (
-        *pair('embedding/', 'patch_embed.proj', 'kernel', CONV),
+        *pair('embedding/', 'patch_embed.proj', kernel='kernel', transform=CONV),
         Rule('cls', 'cls_token'),
         Rule('(Transformer/posembed_input/|Transformer/|)pos_embedding', 'pos_embed'),
-        *pair(f'{_BLOCK}/LayerNorm_0/', 'blocks.{i}.norm1', 'scale', VECTOR),
-        *pair(f'{_BLOCK}/LayerNorm_(2|1)/', 'blocks.{i}.norm2', 'scale', VECTOR),
+        *pair(f'{_BLOCK}/LayerNorm_0/', 'blocks.{i}.norm1', kernel='scale', transform=VECTOR),
+        *pair(f'{_BLOCK}/LayerNorm_(2|1)/', 'blocks.{i}.norm2', kernel='scale', transform=VECTOR),
         *_attention(
             f'{_BLOCK}/MultiHeadDotProductAttention_(1|0)',
             'blocks.{i}.attn',
@@ -57,19 +63,24 @@ JAX = Format(
         *pair(
             f'{_BLOCK}/MlpBlock_(3|0)/Dense_0/',
             'blocks.{i}.mlp.fc1',
-            'kernel',
-            TRANSPOSED,
+            kernel='kernel',
+            transform=TRANSPOSED,
             written=has_plain_mlps,
         ),
-        *pair(f'{_BLOCK}/MlpBlock_(3|0)/Dense_1/', 'blocks.{i}.mlp.fc2', 'kernel', TRANSPOSED),
-        *pair('Transformer/encoder_norm/', 'norm', 'scale', VECTOR),
+        *pair(
+            f'{_BLOCK}/MlpBlock_(3|0)/Dense_1/',
+            'blocks.{i}.mlp.fc2',
+            kernel='kernel',
+            transform=TRANSPOSED,
+        ),
+        *pair('Transformer/encoder_norm/', 'norm', kernel='scale', transform=VECTOR),
         # the ResNet of a hybrid
         Rule('conv_root/kernel', 'patch_embed.backbone.stem.conv.weight', CONV),
-        *pair('gn_root/', 'patch_embed.backbone.stem.norm', 'scale', VECTOR),
+        *pair('gn_root/', 'patch_embed.backbone.stem.norm', kernel='scale', transform=VECTOR),
         Rule(f'{_UNIT}/conv_proj/kernel', f'{_STAGE}.downsample.conv.weight', CONV),
-        *pair(f'{_UNIT}/gn_proj/', f'{_STAGE}.downsample.norm', 'scale', VECTOR),
+        *pair(f'{_UNIT}/gn_proj/', f'{_STAGE}.downsample.norm', kernel='scale', transform=VECTOR),
         Rule(f'{_UNIT}/conv{{k}}/kernel', f'{_STAGE}.conv{{k}}.weight', CONV),
-        *pair(f'{_UNIT}/gn{{k}}/', f'{_STAGE}.norm{{k}}', 'scale', VECTOR),
+        *pair(f'{_UNIT}/gn{{k}}/', f'{_STAGE}.norm{{k}}', kernel='scale', transform=VECTOR),
         # the parts after the encoder
         Rule(f'{_POOL}probe', 'neck.attn_pool.latent'),
         *_attention(
@@ -78,11 +89,21 @@ JAX = Format(
             q='query',
             kv='key value',
         ),
-        *pair(f'{_POOL}LayerNorm_0/', 'neck.attn_pool.norm', 'scale', VECTOR),
-        *pair(f'{_POOL}MlpBlock_0/Dense_0/', 'neck.attn_pool.mlp.fc1', 'kernel', TRANSPOSED),
-        *pair(f'{_POOL}MlpBlock_0/Dense_1/', 'neck.attn_pool.mlp.fc2', 'kernel', TRANSPOSED),
-        *pair('pre_logits/', 'head.layers.pre_logits', 'kernel', TRANSPOSED),
-        *pair('head/', 'head.layers.head', 'kernel', TRANSPOSED),
+        *pair(f'{_POOL}LayerNorm_0/', 'neck.attn_pool.norm', kernel='scale', transform=VECTOR),
+        *pair(
+            f'{_POOL}MlpBlock_0/Dense_0/',
+            'neck.attn_pool.mlp.fc1',
+            kernel='kernel',
+            transform=TRANSPOSED,
+        ),
+        *pair(
+            f'{_POOL}MlpBlock_0/Dense_1/',
+            'neck.attn_pool.mlp.fc2',
+            kernel='kernel',
+            transform=TRANSPOSED,
+        ),
+        *pair('pre_logits/', 'head.layers.pre_logits', kernel='kernel', transform=TRANSPOSED),
+        *pair('head/', 'head.layers.head', kernel='kernel', transform=TRANSPOSED),
     ),
     prefixes=('', 'opt/target/', 'params/', 'params/img/'),
     known_numerics=(AUTHORS_NUMERICS,),

@@ -1,6 +1,6 @@
 """Our own names: timm's for the backbone, ``neck.`` and ``head.layers.`` for the rest."""
 
-from vit_plugin.project import declared
+from vit_plugin.project import declared_rows
 
 from ..rules import GRID, Format, Rule, same
 
@@ -30,7 +30,7 @@ OWN = Format(
             'neck.extra_levels.{rest}',
             'bbox_head.{rest}',
         ),
-        *(Rule(name, name, when=text) for name, text in declared('names').items()),
+        *(Rule(name, name, when=text) for name, text in declared_rows('names').items()),
     ),
     prefixes=('', 'backbone.'),
     outside=('head.', 'neck.', 'bbox_head.', 'decode_head.'),

@@ -1,4 +1,4 @@
-"""Rules that several formats share: a plain block, a gated MLP, and attention pooling."""
+"""Rules that several formats share: a plain block, and two of their layers in one of ours."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from ..traits import has_plain_mlps
 def plain_block(
     theirs: str, norm1: str, proj: str, norm2: str, fc1: str, fc2: str
 ) -> tuple[Rule, ...]:
-    """The rules of a block with this name, except queries, keys and values."""
+    """The rules of a block and its layers by their names, except queries, keys and values."""
     return (
         *pair(f'{theirs}.{norm1}.', 'blocks.{i}.norm1'),
         *pair(f'{theirs}.{proj}.', 'blocks.{i}.attn.proj'),

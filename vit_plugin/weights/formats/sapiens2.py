@@ -1,4 +1,4 @@
-"""The authors' Sapiens 2, whose keys and values have fewer heads than its queries."""
+"""The authors' Sapiens 2: grouped-query attention, whose layers are joined to our ``qkv``."""
 
 from ..rules import COMPUTED, Format, Rule, pair, same, separate_qkv
 from ..traits import SILU
@@ -17,7 +17,7 @@ SAPIENS2 = Format(
         *(Rule(f'blocks.{{i}}.ln{k}.{{rest}}', f'blocks.{{i}}.norm{k}.{{rest}}') for k in (1, 2)),
         *separate_qkv('blocks.{i}.attn.', ('wq', 'wk', 'wv')),
         Rule('blocks.{i}.attn.gamma.weight', 'blocks.{i}.ls1.gamma'),
-        *pair('blocks.{i}.ffn.w12.', 'blocks.{i}.mlp.fc1'),
+        *pair('blocks.{i}.ffn.w12.', 'blocks.{i}.mlp.fc1'),  # gate and value of SwiGLU
         *pair('blocks.{i}.ffn.w3.', 'blocks.{i}.mlp.fc2'),
         Rule('ln1.{rest}', 'norm.{rest}'),
     ),

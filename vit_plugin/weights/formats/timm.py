@@ -2,10 +2,11 @@
 
 from ..rules import COMPUTED, Format, Rule, pair, same
 from ..traits import EPS_1E_5, EPS_1E_6, GELU, SILU, KnownNumerics
-from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva
+from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, fits_vision_transformer
 from .own import LAYER_NAMES, RESNET_NAMES, TOKENS
 
-# BEiT-3, AIMv2 and DINOv3 each have another eps.
+# The conditions exclude BEiT-3 (`attn_norm`), AIMv2 (no `norm_bias`) and DINOv3 (no `pos_embed`),
+# each of which has a different eps.
 NORM_EPS = (
     KnownNumerics(EPS_1E_6, having={'pos_embed', 'norm_bias'}, lacking={'norm_pre', 'attn_norm'}),
     KnownNumerics(EPS_1E_5, having={'norm_pre', 'norm_bias'}),
@@ -13,7 +14,7 @@ NORM_EPS = (
 
 OFFSETS = 'the offsets of patches'
 _LAYERS = (
-    # in the hybrid without stages, the backbone is the root
+    # In the hybrid whose ResNet has no stages, timm's backbone is our stem.
     *(
         Rule(
             f'patch_embed.backbone.{part}.{{rest}}',
@@ -24,7 +25,7 @@ _LAYERS = (
     ),
     *same(
         *TOKENS,
-        *LAYER_NAMES[1:],
+        *LAYER_NAMES[1:],  # without 'blocks.{rest}', which each format below adds
         *RESNET_NAMES,
         'rope.freqs',
         'rel_pos_bias.relative_position_bias_table',
@@ -44,15 +45,15 @@ TIMM = Format(
         *SPELLINGS,
         *VITAMIN,
         *TWO_GATES,
-        Rule('blocks.{rest}', 'blocks.{rest}', written=is_no_eva),
+        Rule('blocks.{rest}', 'blocks.{rest}', written=fits_vision_transformer),
         *_LAYERS,
     ),
     prefixes=('', 'encoder.', 'model.', 'visual.trunk.', 'timm_model.', 'backbone.'),
     known_numerics=(
         *NORM_EPS,
         SILU,
-        # SigLIP has no class token, CLIP has a norm before the blocks. Some of both have another
-        # GELU
+        # SigLIP has no class token, CLIP has a norm before the blocks. Some models of both have a
+        # different GELU.
         KnownNumerics(GELU, having={'cls_token', 'norm_bias'}, lacking={'norm_pre', 'gated'}),
         KnownNumerics(
             dict(stem_norm_cfg=dict(eps=1e-5), stem_conv_cfg=dict(eps=1e-8, eps_inside_root=True)),

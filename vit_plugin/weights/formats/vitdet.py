@@ -3,9 +3,18 @@
 from ..rules import Format, Rule, pair, same
 from ..traits import EPS_1E_6, GELU, KnownNumerics
 
-# The last resizing layer of each level of detectron2's pyramid, from the finest on; two
-# convolutions follow it.
-_SIMPLE_FPN = (3, 0, -1, 0)
+# The index of the last resizing layer in each level of detectron2's pyramid, finest level first.
+# The third level has no such layer (-1). Two convolutions follow.
+_LAST_RESIZE = (3, 0, -1, 0)
+
+
+def _conv_norm(theirs: str, ours: str) -> tuple[Rule, ...]:
+    """The rules of a convolution without bias, and its norm."""
+    return (
+        Rule(f'{theirs}.weight', f'{ours}.conv.weight'),
+        *pair(f'{theirs}.norm.', f'{ours}.norm'),
+    )
+
 
 VITDET = Format(
     'vitdet',
@@ -13,14 +22,10 @@ VITDET = Format(
         *same('pos_embed', 'blocks.{rest}', 'patch_embed.proj.{rest}'),
         *(
             rule
-            for i, last in enumerate(_SIMPLE_FPN)
+            for i, last in enumerate(_LAST_RESIZE)
             for k, layer in ((1, 'lateral'), (2, 'output'))
-            for theirs, ours in (
-                (f'(backbone.|)simfp_{i + 2}.{last + k}', f'neck.levels.{i}.{layer}'),
-            )
-            for rule in (
-                Rule(f'{theirs}.weight', f'{ours}.conv.weight'),
-                *pair(f'{theirs}.norm.', f'{ours}.norm'),
+            for rule in _conv_norm(
+                f'(backbone.|)simfp_{i + 2}.{last + k}', f'neck.levels.{i}.{layer}'
             )
         ),
         Rule('(backbone.|)simfp_{i+2}.{rest}', 'neck.levels.{i}.resize.{rest}'),

@@ -22,7 +22,7 @@ from .folders import check_complete, read_folder
 from .lazy import Lazy, Weights
 from .pickles import read_pickle
 from .shards import INDEX, read_shards
-from .size_checks import check_weights
+from .size_checks import check_weight_limit
 
 # Names under which training scripts save the weights. Averages come first, since they are the
 # weights that were tested.
@@ -41,7 +41,7 @@ NO_CHECKPOINTS = {
 
 
 class DamagedError(ConfigError):
-    """A damaged file."""
+    """A file that no reader can read, maybe because it is damaged."""
 
 
 def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
@@ -65,27 +65,31 @@ def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
         check_complete(path)
     elif not path.is_file():
         raise ConfigError(f'There is no checkpoint file {str(path)!r}.')
-    elif other := NO_CHECKPOINTS.get(path.suffix.lower()):
-        raise ConfigError(f'{str(path)!r} is {other}')
+    elif mistake := NO_CHECKPOINTS.get(path.suffix.lower()):
+        raise ConfigError(f'{str(path)!r} is {mistake}')
     with _one_sentence(path):
         if path.is_dir():
             return read_folder(path)
         if path.name == INDEX:
             return read_shards(path)
-        kind = _kind(path)
-        if kind == '.npz':
+        suffix = _format_suffix(path)
+        if suffix == '.npz':
             return _read_npz(path)
-        if kind == '.safetensors':
+        if suffix == '.safetensors':
             return _read_safetensors(path)
         return read_pickle(path, **kwargs)
 
 
-def _kind(path: Path) -> str:
-    """The file's suffix, or one by its content, as for a download without a name."""
+def _format_suffix(path: Path) -> str:
+    """The suffix of the file's format: by its content if the name does not state a known one.
+
+    For example, a download may have no name.
+    """
     if path.suffix in ('.npz', '.safetensors'):
         return path.suffix
     with open(path, 'rb') as file:
         head = file.read(9)
+    # safetensors: the length of a JSON object in 8 bytes, then the object.
     if head[8:] == b'{' and int.from_bytes(head[:8], 'little') < path.stat().st_size:
         return '.safetensors'
     if head[:2] == b'PK' and zipfile.is_zipfile(path):
@@ -98,7 +102,7 @@ def _kind(path: Path) -> str:
 def check_readable(path: Path) -> None:
     """Raise what :func:`read_checkpoint` would raise, also for tensors that are read on access."""
     read_checkpoint(path, mmap=True)
-    if zipfile.is_zipfile(path) and _kind(path) == '.npz':
+    if zipfile.is_zipfile(path) and _format_suffix(path) == '.npz':
         with _one_sentence(path), zipfile.ZipFile(path) as archive:
             if damaged := archive.testzip():
                 raise zipfile.BadZipFile(f'{damaged} is not what was written')
@@ -106,6 +110,7 @@ def check_readable(path: Path) -> None:
 
 @contextmanager
 def _one_sentence(path: Path) -> Iterator[None]:
+    """Turn any error of a reader into a ``ConfigError`` that names the file and a remedy."""
     try:
         yield
     except ConfigError:
@@ -125,17 +130,20 @@ def _one_sentence(path: Path) -> Iterator[None]:
 
 
 def find_tensors(content: Any) -> tuple[Weights, Any]:
-    """Find the tensors in a training checkpoint: its own, or those of the first container with any.
+    """Find the tensors in a training checkpoint.
+
+    They are in the first of ``CONTAINERS``, which may have containers in turn. Without one, they
+    are the tensors of the checkpoint itself.
 
     Returns:
-        The tensors, unchanged, and the ``meta`` of the checkpoint, or None.
+        The tensors, and the ``meta`` next to their container, or None. Arrays become tensors.
 
     Raises:
         ConfigError: if there are no tensors, or if :func:`checked_weights` rejects one.
     """
-    seen, meta = set(), None
-    while isinstance(content, Mapping) and id(content) not in seen:
-        seen.add(id(content))  # a damaged file may contain itself
+    visited, meta = set(), None
+    while isinstance(content, Mapping) and id(content) not in visited:
+        visited.add(id(content))  # a damaged file may contain itself
         if isinstance(content, Lazy):
             return content, meta
         names = [name for name in CONTAINERS if isinstance(content.get(name), Mapping)]
@@ -176,6 +184,7 @@ def checked_weights(weights: Weights) -> Weights:
 
 
 def _what_is_wrong(name: Any, value: Any) -> str:
+    """Why an entry is not a usable tensor, or an empty text."""
     if not isinstance(name, str):
         return 'the name of a tensor, and not a string'
     if not isinstance(value, Tensor):
@@ -190,6 +199,7 @@ def _what_is_wrong(name: Any, value: Any) -> str:
 
 
 def _from_numpy(name: Any, array: np.ndarray) -> Tensor:
+    """An array as a tensor. Raises a ``ConfigError`` for numbers that torch does not have."""
     if array.dtype.kind not in 'fiub' or array.dtype.itemsize > 8:  # torch has no long double
         raise ConfigError(
             f'The checkpoint cannot be used: {name!r} is an array of {array.dtype}, and '
@@ -200,6 +210,7 @@ def _from_numpy(name: Any, array: np.ndarray) -> Tensor:
 
 
 def _read_npz(path: Path) -> Weights:
+    """The arrays of an archive, each read on access."""
     arrays = open_archive(path)
 
     def read(name: str) -> Tensor:
@@ -218,15 +229,18 @@ def _read_npz(path: Path) -> Weights:
 
 
 def _read_safetensors(path: Path) -> Weights:
+    """The tensors of a file, each read on access. The first 8 bytes are the size of its header."""
     with open(path, 'rb') as content:
-        check_weights(path, 'bytes of names and shapes', int.from_bytes(content.read(8), 'little'))
+        check_weight_limit(
+            path, 'bytes of names and shapes', int.from_bytes(content.read(8), 'little')
+        )
     file = safe_open(path, framework='pt')
     return Lazy(file.keys(), file.get_tensor)
 
 
 def _first_sentence(error: Exception) -> str:
-    # Hints that torch's restricted reader appends to its message.
-    asked = re.search(r'GLOBAL (\S+)', str(error))
-    if asked:
-        return f'it asks for {asked[1]}'
+    """The message of an error, without the hints that torch's restricted reader appends to it."""
+    forbidden = re.search(r'GLOBAL (\S+)', str(error))
+    if forbidden:
+        return f'it asks for {forbidden[1]}'
     return first_line(error).split('. ')[0] if str(error).strip() else type(error).__name__

@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 from anyfolder.bounded import json_in, read_json
 from anyfolder.limits import LimitError, read_within
 from vit_plugin.arguments import fits
-from vit_plugin.arguments.fields import Open
+from vit_plugin.arguments.fields import OpenDict
 from vit_plugin.errors import ConfigError
 
 from .plain import join
@@ -31,8 +31,8 @@ from .plain import join
 MANIFEST, RUN = 'manifest.json', 'run.json'
 FORMAT, VERSION = 'vit_plugin checkpoint', 1
 # torch's entry in a file's metadata: the offset of each tensor in the full tensor.
-SHARDS = 'DCP_SHARDING_INFO'
-HASHED_AT_ONCE = 1 << 22
+SHARD_OFFSETS = 'DCP_SHARDING_INFO'
+HASHED_AT_ONCE = 1 << 22  # bytes
 
 
 class FileFacts(TypedDict):
@@ -42,7 +42,7 @@ class FileFacts(TypedDict):
     sha256: str
 
 
-class ManifestFacts(Open):
+class ManifestFacts(OpenDict):
     """The entries of a manifest besides format and version."""
 
     files: dict[str, FileFacts]
@@ -116,20 +116,22 @@ def what_is_wrong(
     Args:
         path: the folder.
         files: the manifest's facts of each file.
-        share: (i, n) reads every n-th file, from the i-th on. All must exist.
+        share: (i, n) reads every n-th file, from the i-th on. The others must only exist.
     """
     path, names = Path(path), sorted(files)
     present, listed = {file.name for file in path.iterdir()}, {MANIFEST, *files}
-    for name in sorted(listed - present):
-        return f'{name} is missing'
-    for name in sorted(present - listed):
-        return f'{name} is there, but not in {MANIFEST}'
+    if missing := listed - present:
+        return f'{min(missing)} is missing'
+    if unlisted := present - listed:
+        return f'{min(unlisted)} is there, but not in {MANIFEST}'
+    first, step = share
     with ThreadPoolExecutor(4) as pool:
-        read = pool.map(lambda name: _damage(path / name, files[name]), names[share[0] :: share[1]])
-        return next(filter(None, read), '')
+        damages = pool.map(lambda name: _damage(path / name, files[name]), names[first::step])
+        return next(filter(None, damages), '')
 
 
 def _damage(file: Path, facts: FileFacts) -> str:
+    """How a file differs from its entry in the manifest, or an empty text."""
     try:
         if file.is_symlink() or not file.is_file():
             return f'{file.name} is not a regular file'
@@ -141,11 +143,9 @@ def _damage(file: Path, facts: FileFacts) -> str:
                 digest.update(block)
     except OSError as error:
         return f'{file.name} cannot be read ({error.strerror})'
-    return (
-        ''
-        if digest.hexdigest() == facts['sha256']
-        else f'{file.name} has other content than when it was written'
-    )
+    if digest.hexdigest() != facts['sha256']:
+        return f'{file.name} has other content than when it was written'
+    return ''
 
 
 def _damaged(path: str | Path, reason: str) -> ConfigError:
@@ -182,7 +182,7 @@ class _Tensors(dict):
         self._parts: dict[str, list[tuple[Any, list[int]]]] = {}
         for file in sorted(folder.glob('*.safetensors')):
             content = safe_open(file, framework='pt')
-            offsets = json_in((content.metadata() or {}).get(SHARDS, '{}'), file)
+            offsets = json_in((content.metadata() or {}).get(SHARD_OFFSETS, '{}'), file)
             for name in content.keys():  # noqa: SIM118  it is not a mapping
                 begins = offsets.get(name, {}).get('saved_offsets')
                 self._parts.setdefault(name, []).append((content, begins))

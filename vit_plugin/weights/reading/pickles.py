@@ -16,11 +16,11 @@ from mmengine.logging import HistoryBuffer
 
 from vit_plugin.errors import ConfigError
 
-from .size_checks import check_headers, check_pickle, check_stored_pickle
+from .size_checks import check_member_sizes, check_pickle, check_stored_pickle
 
-# Checkpoints of MMEngine, MAE and DeiT contain these besides tensors and plain containers. A pickle
-# that names numpy's array, data type or reconstruction, or `getattr`, gets the replacements below.
-# With numpy's own, it could make arrays over any memory.
+# Checkpoints of MMEngine, MAE and DeiT contain the types in `ADMITTED` besides tensors and plain
+# containers. A pickle that names numpy's array, data type or reconstruction, or `getattr`, gets the
+# replacements below. With numpy's own, it could make arrays over any memory.
 
 PICKLED_DTYPES = {
     f'{kind}{size}'
@@ -73,6 +73,7 @@ def _from_buffer(content: bytes | bytearray, dtype: _DType, shape: tuple, order:
 
 
 def _scalar(dtype: _DType, content: bytes) -> Any:
+    """Rebuild a numpy number."""
     if (
         type(dtype) is not _DType
         or type(content) is not bytes
@@ -83,17 +84,17 @@ def _scalar(dtype: _DType, content: bytes) -> Any:
 
 
 def _history_method(owner: type, name: str) -> Any:
-    """Allow the methods of HistoryBuffer that appear in MMEngine's checkpoints."""
+    """``getattr`` for the methods of HistoryBuffer that appear in MMEngine's checkpoints."""
     if owner is not HistoryBuffer or name not in ('min', 'max', 'mean', 'current'):
         raise pickle.UnpicklingError(f'it asks for {name} of {owner}')
     return getattr(owner, name)
 
 
-def _stand_in(part: Any, name: str) -> Any:
-    """Give a replacement the name under which torch looks it up."""
-    part.__module__, _, part.__qualname__ = name.rpartition('.')
-    part.__name__ = part.__qualname__
-    return part
+def _stand_in(replacement: Any, name: str) -> Any:
+    """Give a replacement the name under which torch looks it up, and return it."""
+    replacement.__module__, _, replacement.__qualname__ = name.rpartition('.')
+    replacement.__name__ = replacement.__qualname__
+    return replacement
 
 
 ADMITTED = [
@@ -106,7 +107,7 @@ ADMITTED = [
     *(
         _stand_in(make, f'numpy.{package}.{name}')
         for package in ('core', '_core')  # the names before numpy 2 and since numpy 2
-        for name, make in (
+        for name, make in (  # lambdas, since each name needs a function of its own
             ('multiarray._reconstruct', lambda *ignored: _Array()),
             ('multiarray.scalar', lambda *args: _scalar(*args)),
             ('numeric._frombuffer', lambda *args: _from_buffer(*args)),
@@ -114,7 +115,7 @@ ADMITTED = [
     ),
 ]
 
-PICKLES = 5  # number of pickles before the tensors in torch.save's old format
+NUM_PICKLES = 5  # number of pickles before the tensors in torch.save's old format
 _MAGIC = bytes.fromhex('6cfc9c46f9206aa85019')  # start of files in torch.save's old format
 
 
@@ -136,13 +137,13 @@ def read_pickle(
             :mod:`~vit_plugin.weights.reading.size_checks`.
     """
     with open(path, 'rb') as file:
-        head = file.read(16)
+        head = file.read(16)  # the magic number follows the protocol and an opcode
     zipped = zipfile.is_zipfile(path)
     if zipped:
         check_archive(path, payload)
-    if not zipped:
+    else:
         with open(path, 'rb') as file:
-            for _ in range(PICKLES if _MAGIC in head else 1):
+            for _ in range(NUM_PICKLES if _MAGIC in head else 1):
                 check_pickle(path, file)
     if zipped or _MAGIC in head:
         with torch.serialization.safe_globals(ADMITTED):
@@ -163,7 +164,7 @@ def check_archive(path: Path, payload: bool = True) -> None:
     """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
-        check_headers(path, archive)
+        check_member_sizes(path, archive)
         packed = [
             member.filename for member in members if member.compress_type != zipfile.ZIP_STORED
         ]

@@ -19,8 +19,8 @@ def split_tensors(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str
     """Take the tensors out of a nested state.
 
     Returns:
-        The tensors (arrays as tensors) by their paths in the state, and the rest with names in
-        their places, ready for ``json.dumps``.
+        The tensors (arrays as tensors) by their paths in the state, and the state with these paths
+        in their places, ready for ``json.dumps``.
 
     Raises:
         ConfigError: if it contains anything but tensors, arrays, plain containers, numbers and
@@ -28,44 +28,46 @@ def split_tensors(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str
     """
     tensors: dict[str, Tensor] = {}
 
-    def named(way: Sequence[str], tensor: Tensor) -> str:
-        place = '.'.join(way)
-        while place in tensors:  # a dot in a key can make two places the same
-            place += '_'
-        tensors[place] = tensor
-        return place
+    def add_tensor(path: Sequence[str], tensor: Tensor) -> str:
+        """Keep a tensor, and return its name."""
+        name = '.'.join(path)
+        while name in tensors:  # a dot in a key can make two paths the same
+            name += '_'
+        tensors[name] = tensor
+        return name
 
-    def plain(value: Any, *way: str) -> Any:
+    def plain(value: Any, *path: str) -> Any:
+        """The value at a path as plain JSON. What JSON lacks becomes an object with KIND_KEY."""
         if value is None or isinstance(value, (bool, str)):
             return str(value) if isinstance(value, str) else value
         if isinstance(value, np.generic):
-            return plain(value.item(), *way)
-        if isinstance(value, (int, float)):
+            return plain(value.item(), *path)
+        if isinstance(value, (int, float)):  # JSON has no infinity and no NaN
             return value if math.isfinite(value) else {KIND_KEY: 'float', 'is': str(value)}
         if isinstance(value, Tensor):
-            return {KIND_KEY: 'tensor', 'is': named(way, value)}
+            return {KIND_KEY: 'tensor', 'is': add_tensor(path, value)}
         if isinstance(value, np.ndarray) and value.dtype.kind in 'fiub':
-            return {KIND_KEY: 'array', 'is': named(way, torch.from_numpy(np.array(value)))}
+            return {KIND_KEY: 'array', 'is': add_tensor(path, torch.from_numpy(np.array(value)))}
         if isinstance(value, HistoryBuffer):
             log, count = value.data
             return {
                 KIND_KEY: 'history',
-                'is': [plain(log, *way, 'log'), plain(count, *way, 'count')],
+                'is': [plain(log, *path, 'log'), plain(count, *path, 'count')],
                 'length': value.max_length,
             }
         if isinstance(value, Mapping):
-            items = {key: plain(item, *way, str(key)) for key, item in value.items()}
+            items = {key: plain(item, *path, str(key)) for key, item in value.items()}
             if all(type(key) is str for key in items) and KIND_KEY not in items:
                 return items
             return {
                 KIND_KEY: 'dict',
-                'is': [[plain(key, *way), item] for key, item in items.items()],
+                'is': [[plain(key, *path), item] for key, item in items.items()],
             }
         if isinstance(value, (list, tuple)):
-            items = [plain(item, *way, str(i)) for i, item in enumerate(value)]
+            items = [plain(item, *path, str(i)) for i, item in enumerate(value)]
             return items if isinstance(value, list) else {KIND_KEY: 'tuple', 'is': items}
         raise ConfigError(
-            f'The state of the run cannot be saved in a folder: {".".join(way)} is of type '
+            f'The state of the run cannot be saved in a folder: {".".join(path)} is of type '
             f"{type(value).__name__}; leave it out, or give default_hooks.checkpoint.format='file'."
         )
 
@@ -73,7 +75,7 @@ def split_tensors(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str
 
 
 def join(plain: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """Put the tensors back, see :func:`split_tensors`. A lazy mapping reads what ``plain`` names.
+    """Put the tensors back, see :func:`split_tensors`. Only those that ``plain`` names are read.
 
     Raises:
         ValueError, KeyError, TypeError: if ``plain`` is not from :func:`split_tensors`.
@@ -110,10 +112,10 @@ def tensor_names(plain: Any) -> Iterator[tuple[str, ...]]:
     elif isinstance(plain, dict):
         pairs = plain['is'] if plain.get(KIND_KEY) == 'dict' else plain.items()
         for key, item in pairs:
-            for way in tensor_names(item):
-                yield (str(key), *way)
+            for path in tensor_names(item):
+                yield (str(key), *path)
 
 
 def to_text(plain: Any) -> str:
-    """The JSON of what :func:`split_tensors` left."""
+    """The JSON of a state without its tensors, see :func:`split_tensors`."""
     return json.dumps(plain, indent=1, allow_nan=False) + '\n'

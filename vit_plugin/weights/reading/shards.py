@@ -29,7 +29,7 @@ def shard_files(index: Path) -> dict[str, str]:
         files = read_json(index)['weight_map']
     except LimitError:
         raise
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError):  # rejected below
         pass
     if not fits(dict[str, str], files) or any(Path(file).name != file for file in files.values()):
         raise ConfigError(

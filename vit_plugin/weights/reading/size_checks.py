@@ -24,11 +24,12 @@ WEIGHT_LIMITS = {
     'characters of a config': 4_000_000,
     'pixels of a patch at a side': 1_024,
 }
-LENGTHS = 26  # offset of the lengths of the name and the extra field in a local zip header
-INDEXED = ('PUT', 'BINPUT', 'LONG_BINPUT')  # operations with an index into the memo table
+# Offset of the lengths of the name and the extra field in a local zip header, whose size is 30.
+LENGTHS_OFFSET = 26
+MEMO_OPERATIONS = ('PUT', 'BINPUT', 'LONG_BINPUT')  # operations with an index into the memo table
 
 
-def check_weights(source: object, what: str, amount: float) -> None:
+def check_weight_limit(source: object, what: str, amount: float) -> None:
     """Check a quantity of a checkpoint against :data:`WEIGHT_LIMITS`.
 
     Raises:
@@ -38,7 +39,7 @@ def check_weights(source: object, what: str, amount: float) -> None:
 
 
 def check_pickle(path: object, stream: IO[bytes]) -> None:
-    """Check a pickle before its operations run. The stream ends up after it.
+    """Check a pickle before its operations run. Leaves the stream after the pickle.
 
     Args:
         path: path of the file, for messages.
@@ -46,41 +47,44 @@ def check_pickle(path: object, stream: IO[bytes]) -> None:
 
     Raises:
         LimitError: if it has too many operations.
-        ConfigError: if it asks for a table larger than itself.
+        ConfigError: if it asks for a memo table larger than itself.
         ValueError: if it is damaged, such as by a length beyond its end.
     """
     for count, (operation, value, _) in enumerate(pickletools.genops(stream)):
-        if operation.name in INDEXED and int(value or 0) > count:
+        # A memo index cannot exceed the number of operations so far.
+        if operation.name in MEMO_OPERATIONS and int(value or 0) > count:
             raise ConfigError(
                 f'The pickle in {str(path)!r} asks for a table of {value:,} values after {count:,} '
                 'operations; it is damaged or hostile, and is not read.'
             )
-        if count % 10_000 == 0:
-            check_weights(path, 'operations of a pickle', count)
+        if count % 10_000 == 0:  # not at each operation, which would be slow
+            check_weight_limit(path, 'operations of a pickle', count)
 
 
 def check_stored_pickle(path: Path, member: zipfile.ZipInfo) -> None:
     """Check a pickle that is an uncompressed member of an archive, see :func:`check_pickle`.
 
-    Its checksum is not compared, since it may have none.
+    Its checksum is not compared, since some files have no checksums.
     """
-    check_weights(path, 'bytes of a pickle', member.file_size)
+    check_weight_limit(path, 'bytes of a pickle', member.file_size)
     with open(path, 'rb') as file:
-        file.seek(member.header_offset + LENGTHS)
+        file.seek(member.header_offset + LENGTHS_OFFSET)
         file.seek(sum(struct.unpack('<HH', file.read(4))), os.SEEK_CUR)
         check_pickle(path, io.BytesIO(file.read(member.file_size)))
 
 
-def check_headers(path: object, archive: zipfile.ZipFile) -> None:
-    """Check that uncompressed members of an archive are not larger than the file.
+def check_member_sizes(path: object, archive: zipfile.ZipFile) -> None:
+    """Check the sum of the sizes of an archive's members, as they are stored.
+
+    Their bytes must fit before the central directory. Those of overlapping members would not.
 
     Raises:
-        ConfigError: if members overlap.
+        ConfigError: if they do not fit.
     """
     stored = sum(member.compress_size for member in archive.infolist())
-    length = archive.start_dir
-    if stored > length:
+    available = archive.start_dir
+    if stored > available:
         raise ConfigError(
-            f'The archive {str(path)!r} has {length:,} bytes, and parts of {stored:,} in them; it '
-            'is damaged or hostile, and is not read.'
+            f'The archive {str(path)!r} has {available:,} bytes, and parts of {stored:,} in them; '
+            'it is damaged or hostile, and is not read.'
         )

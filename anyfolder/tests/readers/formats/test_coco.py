@@ -1,4 +1,4 @@
-"""COCO's JSON, and what programs write in its place."""
+"""COCO's JSON, and the variants of it that programs write."""
 
 import json
 from pathlib import Path
@@ -12,16 +12,20 @@ FILE = Path('instances.json')
 
 
 def content(**changes) -> dict:
-    """Two images with a bar and a square each; a function makes an entry anew."""
+    """Two images with a bar and a square each.
+
+    Args:
+        changes: new values of entries, or functions that return one for the old value.
+    """
     boxes = [('bar', (30, 40, 60, 44)), ('square', (5, 6, 21, 22))]
-    found = json.loads(coco_json(['0.jpg', 'photos/1.jpg'], [boxes, boxes], first=5))
+    coco = json.loads(coco_json(['0.jpg', 'photos/1.jpg'], [boxes, boxes], first_id=5))
     for key, change in changes.items():
-        found[key] = change(found[key]) if callable(change) else change
-    return found
+        coco[key] = change(coco[key]) if callable(change) else change
+    return coco
 
 
 def first_object(**entries):
-    """The first object of an annotation with other entries; None takes one out."""
+    """The first object, with these entries in its annotation; None removes an entry."""
 
     def change(rows):
         rows[0] |= entries
@@ -33,7 +37,7 @@ def first_object(**entries):
 
 def test_images_have_their_objects_as_they_are_written():
     parsed = parse_coco(content(), FILE)
-    assert [(image.name, image.stated) for image in parsed.images] == [
+    assert [(image.name, image.stated_size) for image in parsed.images] == [
         ('0.jpg', (64, 48)),
         ('photos/1.jpg', (64, 48)),
     ]
@@ -47,11 +51,12 @@ def test_images_have_their_objects_as_they_are_written():
 
 
 @pytest.mark.parametrize(
-    ('found', 'fits'),
+    ('value', 'fits'),
     [
         (content(), True),
-        (content(annotations=[]), True),  # a part without an object
-        (content(annotations=[dict(image_id=0, category_id=1)]), False),  # of iNaturalist's classes
+        (content(annotations=[]), True),  # a split without objects
+        # iNaturalist's image labels
+        (content(annotations=[dict(image_id=0, category_id=1)]), False),
         (content(annotations=[dict(image_id=0, caption='a bar')]), False),
         (dict(images=[], annotations=[]), False),
         ([dict(image_id=0, bbox=[1, 2, 3, 4])], False),  # results of a detector
@@ -59,8 +64,8 @@ def test_images_have_their_objects_as_they_are_written():
         (None, False),
     ],
 )
-def test_a_file_of_coco_has_boxes(found, fits):
-    assert is_coco(found, FILE) == fits
+def test_coco_files_are_recognized_by_their_boxes(value, fits):
+    assert is_coco(value, FILE) == fits
 
 
 @pytest.mark.parametrize(
@@ -77,7 +82,7 @@ def test_a_file_of_coco_has_boxes(found, fits):
         (dict(annotations=lambda rows: [3]), 'int'),
     ],
 )
-def test_a_file_that_is_not_complete_raises(change, words):
+def test_incomplete_files_raise(change, words):
     with pytest.raises((KeyError, TypeError, ValueError, AttributeError), match=words):
         parse_coco(content(**change), FILE)
 
@@ -89,7 +94,7 @@ def test_a_file_that_is_not_complete_raises(change, words):
         (dict(category_id=8), 'annotations have a category that their file does not list', '8 of'),
     ],
 )
-def test_annotations_of_nothing_in_the_file_are_faults(entries, what, example):
+def test_unlisted_images_and_categories_become_faults(entries, what, example):
     def change(rows):
         rows[0] |= entries
         return rows
@@ -102,26 +107,26 @@ def test_annotations_of_nothing_in_the_file_are_faults(entries, what, example):
     assert [len(image.objects) for image in parsed.images] == [1, 2]
 
 
-@pytest.mark.parametrize('kind', [str, float])
-def test_ids_may_be_text_or_floats(kind):
+@pytest.mark.parametrize('as_id', [str, float])
+def test_ids_may_be_text_or_floats(as_id):
     def change(rows):
         for row in rows:
-            row |= dict(image_id=kind(row['image_id']), category_id=kind(row['category_id']))
+            row |= dict(image_id=as_id(row['image_id']), category_id=as_id(row['category_id']))
         return rows
 
     assert parse_coco(content(annotations=change), FILE) == parse_coco(content(), FILE)
 
 
-def test_ids_may_be_those_of_a_data_base():
-    """fiftyone#1696: two that are one number as floats."""
+def test_large_ids_are_not_compared_as_floats():
+    """fiftyone#1696: both ids are the same number as floats."""
     ids = 9007199254740993, 9007199254740992
-    rows = [dict(id=one, name=name) for one, name in zip(ids, ('bar', 'square'), strict=True)]
+    categories = [dict(id=ids[0], name='bar'), dict(id=ids[1], name='square')]
 
     def change(annotations):
         return [dict(row, category_id=ids[row['category_id'] - 5]) for row in annotations]
 
-    found = parse_coco(content(annotations=change, categories=rows), FILE)
-    assert [one.name for one in found.images[0].objects] == ['bar', 'square']
+    parsed = parse_coco(content(annotations=change, categories=categories), FILE)
+    assert [found.name for found in parsed.images[0].objects] == ['bar', 'square']
 
 
 @pytest.mark.parametrize(
@@ -137,19 +142,19 @@ def test_categories_may_be_a_mapping(as_mapping):
 
 
 @pytest.mark.parametrize('entries', [dict(id=None), dict(id=7), dict(iscrowd=None)])
-def test_what_tools_leave_out_costs_no_object(entries):
+def test_annotation_id_and_iscrowd_are_optional(entries):
     assert first_object(**entries).box == [30, 40, 30, 4]
 
 
-def test_null_is_no_name():
-    found = parse_coco(content(categories=lambda rows: [dict(rows[0], name=None), rows[1]]), FILE)
-    assert found.names == ['', 'square']
+def test_category_name_of_null_is_empty():
+    parsed = parse_coco(content(categories=lambda rows: [dict(rows[0], name=None), rows[1]]), FILE)
+    assert parsed.names == ['', 'square']
 
 
-def test_images_of_lvis_have_a_url_in_place_of_a_name():
+def test_lvis_images_have_a_url_instead_of_a_name():
     url = 'http://images.org/train2017/1.jpg'
-    found = parse_coco(content(images=lambda rows: [dict(id=0, coco_url=url), rows[1]]), FILE)
-    assert (found.images[0].name, found.images[0].stated) == (url, (0, 0))
+    parsed = parse_coco(content(images=lambda rows: [dict(id=0, coco_url=url), rows[1]]), FILE)
+    assert (parsed.images[0].name, parsed.images[0].stated_size) == (url, (0, 0))
 
 
 OUTLINE = [30, 40, 60, 40, 60, 44, 30, 44]
@@ -176,8 +181,8 @@ def test_masks_are_polygons_or_run_lengths(written, wanted):
 @pytest.mark.parametrize(
     ('box', 'wanted'), [('1234', ['1234']), ([], ()), (None, ()), ([1, 2], [1, 2])]
 )
-def test_a_box_stays_as_it_is_written(box, wanted):
-    """Without one, it is that around the outline: detectron2#1531."""
+def test_missing_and_invalid_boxes_are_kept_as_written(box, wanted):
+    """A missing box is computed from the outline, but not here (detectron2#1531)."""
     found = first_object(bbox=box)
     assert [*found.box] == [*wanted]
     assert found.segmentation == [OUTLINE]
@@ -197,14 +202,14 @@ def test_a_box_stays_as_it_is_written(box, wanted):
 def test_groups_and_ignored_objects_are_marked(key, value):
     assert first_object(**{key: value}).crowd
     assert not first_object(**{key: 0}).crowd
-    assert not first_object(metadata=dict(ignore=1)).crowd
+    assert not first_object(metadata=dict(ignore=1)).crowd  # not of the object
 
 
 @pytest.mark.parametrize(
     'entries', [dict(rotation=30.0), dict(attributes=dict(rotation=30.0, occluded=False))]
 )
-def test_a_box_may_be_turned(entries):
+def test_rotation_of_a_box_is_read(entries):
     """cvat#4745, label-studio-converter#131."""
     assert first_object(**entries).degrees == 30
-    # This is not of the box.
+    # A rotation of the camera is not one of the box.
     assert first_object(meta=dict(camera=dict(rotation=45))).degrees is None

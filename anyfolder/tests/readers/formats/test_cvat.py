@@ -11,11 +11,13 @@ from anyfolder.readers.geometry import box_around
 FILE = Path('annotations.xml')
 LABELS = ''.join(f'<label><name>{name}</name></label>' for name in 'ba')
 META = f'<meta><task><labels>{LABELS}</labels></task></meta>'
-BOX = '<box label="a" xtl="3.5" ytl="4" xbr="20" ybr="22" occluded="0"{} />'
+BOX = (
+    '<box label="a" xtl="3.5" ytl="4" xbr="20" ybr="22" occluded="0"{} />'  # {}: further attributes
+)
 
 
-def root_of(*nodes: str, meta: str = META):
-    return ElementTree.fromstring(f'<annotations>{meta}{"".join(nodes)}</annotations>')
+def root_of(*nodes: str):
+    return ElementTree.fromstring(f'<annotations>{META}{"".join(nodes)}</annotations>')
 
 
 def image(*nodes: str, name: str = 'x/0.jpg') -> str:
@@ -30,41 +32,46 @@ def test_shapes_of_images():
     parsed = parse_cvat(root, FILE)
     assert parsed.names == ['b', 'a']
     first, empty = parsed.images
-    assert (first.name, first.stated, empty.objects) == ('x/0.jpg', (48, 40), [])
+    assert (first.name, first.stated_size, empty.objects) == ('x/0.jpg', (48, 40), [])
     box, outline, oval = first.objects
     assert (box.name, box.form, [*map(float, box.box)]) == ('a', 'xyxy', [3.5, 4, 20, 22])
     assert outline.segmentation == [[1, 2, 11.5, 2, 11, 9]]
     assert box_around(oval.segmentation) == pytest.approx((6, 7, 8, 10))
 
 
-def test_a_turned_box_and_one_that_is_difficult():
+def test_rotated_and_difficult_boxes():
     flag = '<attribute name="difficult">true</attribute>'
-    ignored = f'<box label="a" xtl="1" ytl="1" xbr="9" ybr="9">{flag}</box>'
-    [found] = parse_cvat(root_of(image(BOX.format(' rotation="30"'), ignored)), FILE).images
-    turned, difficult = found.objects
-    assert float(turned.degrees) == 30
-    assert difficult.crowd
-    assert not turned.crowd
+    difficult = f'<box label="a" xtl="1" ytl="1" xbr="9" ybr="9">{flag}</box>'
+    [found] = parse_cvat(root_of(image(BOX.format(' rotation="30"'), difficult)), FILE).images
+    rotated, ignored = found.objects
+    assert float(rotated.degrees) == 30
+    assert not rotated.crowd
+    assert ignored.crowd  # difficult objects are ignored regions, as COCO's crowds
 
 
 def test_frames_of_a_video():
+    """The box leaves the image in the last of three frames."""
     frames = ''.join(
         f'<box frame="{i}" outside="{int(i == 2)}" xtl="{i}" ytl="4" xbr="20" ybr="22" />'
         for i in range(3)
     )
     parsed = parse_cvat(root_of(f'<track id="0" label="a">{frames}</track>'), FILE)
-    assert [one.name for one in parsed.images] == ['frame_000000', 'frame_000001']
-    assert [float(one.objects[0].box[0]) for one in parsed.images] == [0, 1]
+    assert [frame.name for frame in parsed.images] == ['frame_000000', 'frame_000001']
+    assert [float(frame.objects[0].box[0]) for frame in parsed.images] == [0, 1]
 
 
-def test_shapes_without_an_area_are_named():
+def test_points_are_reported_and_tags_are_not():
     parsed = parse_cvat(
         root_of(image('<points label="a" points="1,2" />', '<tag label="a" />')), FILE
     )
     assert [fault.what for fault in parsed.faults] == ['objects without a box left out']
 
 
-def test_other_xml_is_not_of_cvat():
+def test_file_without_shapes_is_not_recognized():
+    """It has no objects to read."""
     assert not is_cvat(root_of(), FILE)
     assert not is_cvat(root_of(image()), FILE)
+
+
+def test_other_xml_is_rejected():
     assert not is_cvat(ElementTree.fromstring('<annotation><object /></annotation>'), FILE)

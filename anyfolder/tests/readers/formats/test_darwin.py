@@ -8,7 +8,7 @@ from anyfolder.readers.formats.darwin import darwin_image, is_darwin, parse_darw
 
 FILE = Path('0.json')
 BOX = dict(name='a', bounding_box=dict(x=4, y=6, w=20, h=24))
-PATH = [dict(x=4, y=6), dict(x=24, y=6), dict(x=24, y=30)]
+TRIANGLE = [dict(x=4, y=6), dict(x=24, y=6), dict(x=24, y=30)]
 
 
 def content(*rows) -> dict:
@@ -16,7 +16,7 @@ def content(*rows) -> dict:
     return dict(version='2.0', item=dict(name='0.png', path='/', slots=[slot]), annotations=[*rows])
 
 
-def test_a_file_has_an_item_with_slots():
+def test_darwin_files_have_an_item_with_slots():
     assert is_darwin(content(), FILE)
     assert not is_darwin(dict(item='a', annotations=[]), FILE)
     assert not is_darwin(dict(images=[], annotations=[]), FILE)  # COCO
@@ -24,19 +24,19 @@ def test_a_file_has_an_item_with_slots():
 
 
 def test_boxes_and_polygons_of_several_parts():
-    row = dict(BOX, polygon=dict(paths=[PATH, PATH[::-1]]))
+    row = dict(BOX, polygon=dict(paths=[TRIANGLE, TRIANGLE[::-1]]))
     [image] = parse_darwin(content(BOX, row), FILE).images
     box, polygon = image.objects
-    assert image.stated == (64, 48)
+    assert image.stated_size == (64, 48)
     assert (box.name, box.form, box.box) == ('a', 'xywh', [4, 6, 20, 24])
     assert polygon.segmentation == [[4, 6, 24, 6, 24, 30], [24, 30, 24, 6, 4, 6]]
 
 
-def test_tags_and_lines_are_left_out_and_named():
+def test_tags_and_lines_are_left_out_and_reported():
     parsed = parse_darwin(content(BOX, dict(name='b', tag={}), dict(name='c', line={})), FILE)
     assert len(parsed.images[0].objects) == 1
     assert parsed.faults == [
-        ('objects without a box left out', 'b of 0.json', ''),
+        ('objects without a box left out', 'b of 0.json', ''),  # '': no remedy, only a note
         ('objects without a box left out', 'c of 0.json', ''),
     ]
 
@@ -44,6 +44,6 @@ def test_tags_and_lines_are_left_out_and_named():
 @pytest.mark.parametrize(
     'wrong', [dict(bounding_box=BOX['bounding_box']), dict(BOX, bounding_box=dict(x=1))]
 )
-def test_an_annotation_that_is_not_complete_raises(wrong):
-    with pytest.raises(KeyError):
+def test_incomplete_annotations_raise(wrong):
+    with pytest.raises(KeyError):  # which `reading` turns into a sentence that names the file
         parse_darwin(content(wrong), FILE)

@@ -10,10 +10,10 @@ FILE = Path('default.json')
 POINTS = [4, 6, 24, 6, 24, 30]
 
 
-def content(*shapes, **item) -> dict:
-    one = dict(id='0', annotations=[*shapes], image=dict(path='0.png', size=[48, 64]), **item)
+def content(*shapes) -> dict:
+    item = dict(id='0', annotations=[*shapes], image=dict(path='0.png', size=[48, 64]))
     labels = [dict(name=name, parent='', attributes=[]) for name in ('bar', 'square')]
-    return dict(info={}, categories=dict(label=dict(labels=labels)), items=[one])
+    return dict(info={}, categories=dict(label=dict(labels=labels)), items=[item])
 
 
 def shape(kind: str, **values) -> dict:
@@ -23,24 +23,24 @@ def shape(kind: str, **values) -> dict:
 BOX = shape('bbox', bbox=[1, 2, 3, 4])
 
 
-def test_a_file_has_a_box_or_a_polygon():
+def test_datumaro_files_have_a_box_or_a_polygon():
     assert is_datumaro(content(BOX), FILE)
     assert is_datumaro(content(shape('polygon', points=POINTS)), FILE)
     assert not is_datumaro(content(shape('label')), FILE)
-    assert not is_datumaro({'items': [{}], 'categories': ['a']}, FILE)  # of a shop
+    assert not is_datumaro({'items': [{}], 'categories': ['a']}, FILE)  # a shop's items
     assert not is_datumaro([], FILE)
 
 
-def test_classes_are_numbers_of_names_in_the_file():
+def test_label_ids_are_indices_of_the_names_in_the_file():
     parsed = parse_datumaro(content(BOX, shape('polygon', points=POINTS)), FILE)
     [image] = parsed.images
-    assert (image.name, image.stated) == ('0.png', (64, 48))
+    assert (image.name, image.stated_size) == ('0.png', (64, 48))
     box, polygon = image.objects
     assert (box.name, box.form, box.box) == ('square', 'xywh', [1, 2, 3, 4])
     assert (polygon.box, polygon.segmentation) == ((), [POINTS])
 
 
-def test_open_lines_and_keypoints_are_left_out_and_named():
+def test_open_lines_and_keypoints_are_left_out_and_reported():
     parsed = parse_datumaro(
         content(BOX, shape('polyline', points=POINTS), shape('points', points=POINTS)), FILE
     )
@@ -48,13 +48,13 @@ def test_open_lines_and_keypoints_are_left_out_and_named():
     assert parsed.faults == [('objects without a box left out', '0.png in default.json', '')]
 
 
-@pytest.mark.parametrize('more', [dict(attributes=dict(difficult=True)), dict(ignore=1)])
-def test_what_is_to_be_ignored_is_marked(more):
-    [found] = parse_datumaro(content(dict(BOX, **more)), FILE).images[0].objects
+@pytest.mark.parametrize('flags', [dict(attributes=dict(difficult=True)), dict(ignore=1)])
+def test_ignored_objects_are_marked(flags):
+    [found] = parse_datumaro(content(dict(BOX, **flags)), FILE).images[0].objects
     assert found.crowd
 
 
 @pytest.mark.parametrize('wrong', [dict(BOX, label_id=5), dict(BOX, label_id='a')])
-def test_a_class_that_is_none_raises(wrong):
+def test_invalid_label_ids_raise(wrong):
     with pytest.raises((IndexError, TypeError)):
         parse_datumaro(content(wrong), FILE)

@@ -39,7 +39,7 @@ HUGGING_FACE = dict(
         (None, 'annotations', False),
     ],
 )
-def test_a_list_has_a_box_in_an_image(content, key, fits):
+def test_image_lists_are_recognized_by_a_box(content, key, fits):
     assert is_list(content, FILE, key) == fits
 
 
@@ -51,7 +51,7 @@ def test_a_list_has_a_box_in_an_image(content, key, fits):
         (HUGGING_FACE, 'objects', 'xywh', [4, 6, 20, 24]),
     ],
 )
-def test_a_box_stays_in_the_form_of_its_list(content, key, form, box):
+def test_boxes_keep_the_form_of_their_list(content, key, form, box):
     [image] = parse_list(content, FILE, key).images
     bar = image.objects[0]
     assert (image.name, bar.name, bar.form, bar.box) == ('0.png', 'bar', form, box)
@@ -60,19 +60,19 @@ def test_a_box_stays_in_the_form_of_its_list(content, key, form, box):
 
 def test_an_image_may_state_its_size_and_split():
     [image] = parse_list(HUGGING_FACE, FILE, 'objects').images
-    assert (image.stated, image.split) == ((64, 48), 'val')
-    assert [one.name for one in image.objects] == ['bar', '']
+    assert (image.stated_size, image.split) == ((64, 48), 'val')
+    assert [found.name for found in image.objects] == ['bar', '']
     assert parse_list(BDD, FILE, 'labels').images[0].split is None
 
 
-def test_objects_without_a_box_are_left_out_and_named():
-    found = parse_list(BDD, FILE, 'labels')
-    assert len(found.images[0].objects) == 1
-    assert found.faults == [('objects without a box left out', '0.png in labels.json', '')]
+def test_objects_without_a_box_are_left_out_and_reported():
+    parsed = parse_list(BDD, FILE, 'labels')
+    assert len(parsed.images[0].objects) == 1
+    assert parsed.faults == [('objects without a box left out', '0.png in labels.json', '')]
 
 
 @pytest.mark.parametrize('key', ['image', 'imagefilename', 'file_name', 'name'])
-def test_the_name_of_an_image_has_several_keys(key):
+def test_image_name_is_read_from_several_keys(key):
     [image] = parse_list([{key: 'a.jpg'}], FILE, 'annotations').images
     assert image.name == 'a.jpg'
 
@@ -86,6 +86,6 @@ def test_the_name_of_an_image_has_several_keys(key):
         ([dict(image='a', annotations=[CENTER])], 'annotations'),
     ],
 )
-def test_an_image_that_is_not_complete_raises(content, key):
+def test_incomplete_images_raise(content, key):
     with pytest.raises((KeyError, ValueError)):
         parse_list(content, FILE, key)

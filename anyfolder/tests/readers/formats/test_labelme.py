@@ -22,16 +22,16 @@ def shape(points=TRIANGLE, kind='polygon', label='pen', **entries) -> dict:
     return dict(label=label, points=points, shape_type=kind, **entries)
 
 
-def test_a_file_of_labelme_has_shapes():
+def test_labelme_files_have_shapes():
     assert is_labelme(dict(shapes=[]), FILE)
     assert not is_labelme(dict(shapes={}), FILE)
     assert not is_labelme([dict(shapes=[])], FILE)
 
 
-def test_a_file_is_of_one_image_and_states_its_size():
-    found = parse(shape(), imagePath='..\\raw\\3.jpg', imageWidth='64', imageHeight=48)
-    [image] = found.images
-    assert (image.name, image.stated) == ('..\\raw\\3.jpg', (64, 48))
+def test_file_states_the_name_and_size_of_its_image():
+    parsed = parse(shape(), imagePath='..\\raw\\3.jpg', imageWidth='64', imageHeight=48)
+    [image] = parsed.images
+    assert (image.name, image.stated_size) == ('..\\raw\\3.jpg', (64, 48))
     [pen] = image.objects
     assert (pen.name, pen.box, pen.segmentation) == ('pen', (), [[5, 5, 13, 5, 13, 20]])
     assert labelme_image(dict(imagePath=None)) == ''
@@ -39,8 +39,10 @@ def test_a_file_is_of_one_image_and_states_its_size():
 
 def test_shapes_of_one_group_are_one_object():
     groups = (1, 1, None, None)
-    shapes = [shape([[x + i, y] for x, y in TRIANGLE], group_id=g) for i, g in enumerate(groups)]
-    assert [len(one.segmentation) for one in parse(*shapes).images[0].objects] == [2, 1, 1]
+    shapes = [
+        shape([[x + i, y] for x, y in TRIANGLE], group_id=group) for i, group in enumerate(groups)
+    ]
+    assert [len(found.segmentation) for found in parse(*shapes).images[0].objects] == [2, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -56,8 +58,8 @@ def test_shapes_with_an_area_are_polygons(points, kind, polygon):
     assert found.segmentation == [polygon]
 
 
-def test_a_circle_is_a_polygon_around_its_center():
-    [found] = parse(shape([[10, 20], [13, 24]], 'circle')).images[0].objects
+def test_circles_become_polygons_around_their_center():
+    [found] = parse(shape([[10, 20], [13, 24]], 'circle')).images[0].objects  # center and edge
     points = np.reshape(found.segmentation[0], (-1, 2))
     assert len(points) == 32
     assert np.linalg.norm(points - (10, 20), axis=1) == pytest.approx(5)
@@ -67,24 +69,24 @@ def test_a_circle_is_a_polygon_around_its_center():
     ('points', 'kind'),
     [([[1, 1]], 'point'), ([[1, 1], [2, 2], [3, 3]], 'linestrip'), (TRIANGLE[:2], 'polygon')],
 )
-def test_shapes_without_an_area_are_left_out_and_named(points, kind):
-    found = parse(shape(points, kind), shape())
-    assert len(found.images[0].objects) == 1
-    [fault] = found.faults
+def test_shapes_without_an_area_are_left_out_and_reported(points, kind):
+    parsed = parse(shape(points, kind), shape())
+    assert len(parsed.images[0].objects) == 1
+    [fault] = parsed.faults
     assert fault == (f'shapes left out, {kind}', '3.json', '')
 
 
-def test_a_turned_box_is_named():
+def test_rotated_boxes_are_reported():
     [fault] = parse(shape(kind='rotation', direction=0.5)).faults
     assert fault.what == 'rotated boxes, replaced by the upright rectangle around them'
 
 
 @pytest.mark.parametrize('entries', [dict(difficult=True), dict(flags=dict(ignore=True))])
-def test_what_is_difficult_is_marked(entries):
+def test_difficult_and_ignored_shapes_are_marked(entries):
     assert parse(shape(**entries)).images[0].objects[0].crowd
 
 
-def test_a_mask_is_its_outline_where_it_lies():
+def test_masks_become_outlines_at_their_position():
     pixels = np.zeros((12, 10), np.uint8)
     pixels[2:9, 3:8] = 1
     stream = io.BytesIO()
@@ -107,6 +109,6 @@ def test_a_mask_is_its_outline_where_it_lies():
         ('pen', 'str'),
     ],
 )
-def test_a_shape_that_is_not_complete_raises(wrong, words):
+def test_invalid_shapes_raise(wrong, words):
     with pytest.raises((KeyError, TypeError, ValueError, AttributeError), match=words):
         parse(wrong)

@@ -12,16 +12,16 @@ from anyfolder.limits import LimitError
 from anyfolder.readers.formats.supervisely import is_supervisely, parse_supervisely
 
 FILE = Path('0.jpg.json')
-CORNERS = [[4, 6], [24, 6], [24, 30]]
+TRIANGLE = [[4, 6], [24, 6], [24, 30]]
 
 
 def content(*figures) -> dict:
     return dict(size=dict(height=48, width=64), tags=[], objects=[*figures])
 
 
-def figure(kind: str, exterior=CORNERS, interior=(), **more) -> dict:
+def figure(kind: str, exterior=TRIANGLE, interior=()) -> dict:
     points = dict(exterior=exterior, interior=[*interior])
-    return dict(classTitle='a', geometryType=kind, points=points, **more)
+    return dict(classTitle='a', geometryType=kind, points=points)
 
 
 def bitmap(png: bytes) -> dict:
@@ -33,7 +33,7 @@ def png_of(mask: np.ndarray) -> bytes:
     return cv2.imencode('.png', mask)[1].tobytes()
 
 
-def test_figures_have_the_title_of_their_class():
+def test_supervisely_files_have_class_titles():
     assert is_supervisely(content(), FILE)
     assert is_supervisely(content(figure('polygon')), FILE)
     assert not is_supervisely(dict(content(), objects=[dict(label='road')]), FILE)  # Cityscapes
@@ -45,12 +45,12 @@ def test_rectangles_and_polygons():
         content(figure('rectangle', [[4, 6], [24, 30]]), figure('polygon')), FILE
     ).images
     box, polygon = image.objects
-    assert image.stated == (64, 48)
+    assert image.stated_size == (64, 48)
     assert (box.name, box.form, box.box) == ('a', 'xyxy', [4, 6, 24, 30])
     assert polygon.segmentation == [[4, 6, 24, 6, 24, 30]]
 
 
-def test_a_bitmap_is_the_polygon_around_it_in_the_image():
+def test_bitmaps_become_polygons_at_their_position():
     mask = np.zeros((8, 9), np.uint8)
     mask[1:7, 2:8] = 255
     [found] = parse_supervisely(content(bitmap(png_of(mask))), FILE).images[0].objects
@@ -60,8 +60,8 @@ def test_a_bitmap_is_the_polygon_around_it_in_the_image():
     }  # fmt: skip
 
 
-def test_what_is_filled_or_left_out_is_named():
-    rows = content(figure('polygon', interior=[CORNERS]), figure('line'), figure('point'))
+def test_filled_holes_and_omitted_figures_are_reported():
+    rows = content(figure('polygon', interior=[TRIANGLE]), figure('line'), figure('point'))
     parsed = parse_supervisely(rows, FILE)
     assert len(parsed.images[0].objects) == 1
     assert [fault.what for fault in parsed.faults] == [
@@ -70,12 +70,12 @@ def test_what_is_filled_or_left_out_is_named():
     ]
 
 
-def test_a_bitmap_that_unpacks_to_far_more_is_refused():
+def test_bitmaps_that_unpack_to_far_more_raise():
     with pytest.raises(LimitError, match='unpacked'):
         parse_supervisely(content(bitmap(bytes(1 << 20))), FILE)
 
 
-def test_a_bitmap_that_is_not_packed_raises():
+def test_invalid_bitmaps_raise():
     row = dict(bitmap(b''), bitmap=dict(data=b64encode(b'abc').decode(), origin=[0, 0]))
     with pytest.raises(ValueError, match='unpacked'):
         parse_supervisely(content(row), FILE)

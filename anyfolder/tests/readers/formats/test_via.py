@@ -31,7 +31,7 @@ def objects(*regions):
     [
         (export(region()), True),
         (dict(_via_settings={}, _via_img_metadata=export(region())), True),
-        ({'0.png123': dict(filename='0.png', regions={'0': region()})}, True),  # of version 1
+        ({'0.png123': dict(filename='0.png', regions={'0': region()})}, True),  # VIA 1
         (export(), False),
         (dict(_via_img_metadata={}), False),
         (dict(a=dict(filename='0.png', regions=3)), False),
@@ -39,24 +39,27 @@ def objects(*regions):
         (None, False),
     ],
 )
-def test_a_file_has_a_region(content, fits):
+def test_is_via_needs_a_region(content, fits):
     assert is_via(content, FILE) == fits
     if fits:
-        assert [one.box for one in parse_via(content, FILE).images[0].objects] == [[1, 2, 30, 20]]
+        [rectangle] = parse_via(content, FILE).images[0].objects
+        assert rectangle.box == [1, 2, 30, 20]
 
 
-def test_polygons_and_circles_are_objects_too():
+def test_polygons_ellipses_and_circles_are_objects():
     ellipse = dict(name='ellipse', cx=20, cy=10, rx=5, ry=3)
     circle = dict(name='circle', cx=20, cy=10, r=5)
-    polygon, wide, even = objects(*map(region, (POLYGON, ellipse, circle)))
+    polygon, ellipse_object, circle_object = objects(
+        region(POLYGON), region(ellipse), region(circle)
+    )
     assert (polygon.box, polygon.segmentation) == ((), [[4, 6, 24, 6, 24, 30]])
-    for found, radii in ((wide, (5, 3)), (even, (5, 5))):
-        points = (np.reshape(found.segmentation[0], (-1, 2)) - (20, 10)) / radii
+    for outlined, radii in ((ellipse_object, (5, 3)), (circle_object, (5, 5))):
+        points = (np.reshape(outlined.segmentation[0], (-1, 2)) - (20, 10)) / radii
         assert np.linalg.norm(points, axis=1) == pytest.approx(1)
 
 
 @pytest.mark.parametrize('kind', ['point', 'polyline'])
-def test_points_and_open_lines_are_left_out_and_named(kind):
+def test_points_and_open_lines_are_left_out_and_reported(kind):
     parsed = parse_via(export(region(dict(POLYGON, name=kind)), region()), FILE)
     assert len(parsed.images[0].objects) == 1
     assert parsed.faults == [(f'shapes left out, {kind}', '0.png in via.json', '')]
@@ -65,48 +68,52 @@ def test_points_and_open_lines_are_left_out_and_named(kind):
 @pytest.mark.parametrize(
     ('attributes', 'name'),
     [
-        (dict(fruit='apple'), 'apple'),  # the only one
+        (dict(fruit='apple'), 'apple'),  # the only attribute
         (dict(quality='good', Label='apple'), 'apple'),
         (dict(name='apple', color='red'), 'apple'),
         (dict(fruit=dict(apple=True, pear=False)), 'apple'),  # checkboxes
         (dict(fruit=dict(apple=True, pear=True)), ''),
         (dict(fruit=None), ''),
-        ({}, 'object'),  # of a project without attributes
+        ({}, 'object'),  # a project without attributes
     ],
 )
-def test_an_attribute_says_the_class(attributes, name):
-    assert [one.name for one in objects(region(**attributes))] == [name]
+def test_class_comes_from_attribute(attributes, name):
+    [found] = objects(region(**attributes))
+    assert found.name == name
 
 
-def test_a_region_without_the_attribute_of_others_has_no_class():
-    assert [one.name for one in objects(region(fruit='apple'), region())] == ['apple', '']
+def test_region_without_the_class_attribute_has_no_class():
+    names = [found.name for found in objects(region(fruit='apple'), region())]
+    assert names == ['apple', '']
 
 
-def test_two_attributes_of_which_none_is_called_label_are_a_question():
+def test_ambiguous_attributes_raise():
     with pytest.raises(
         ValueError, match='none of its attributes color, size names the class; call one label or'
     ):
         objects(region(color='red', size='large'))
 
 
-def test_a_region_that_is_not_complete_raises():
+def test_incomplete_regions_raise():
     with pytest.raises(KeyError):
         objects(region(dict(name='rect', x=1)))
 
 
+# 0.png has two regions, 1.png none.
 ROWS = [
     dict(
-        filename=f'{i // 2}.png',
-        region_count='2',
+        filename=name,
+        region_count=count,
         region_shape_attributes=json.dumps(shape),
         region_attributes='{"fruit":"apple"}',
     )
-    for i, shape in enumerate((RECT, POLYGON, {}))
+    for name, count, shape in (('0.png', '2', RECT), ('0.png', '2', POLYGON), ('1.png', '0', {}))
 ]
 
 
 @pytest.mark.parametrize('column', ['filename', '#filename'])
-def test_cells_of_a_table_hold_json(column):
+def test_table_cells_are_read_as_json(column):
+    """VIA 1 begins the header with ``#``."""
     rows = [{column if key == 'filename' else key: row[key] for key in row} for row in ROWS]
     assert is_via_table(rows, FILE)
     parsed = parse_via_table(rows, FILE)
@@ -114,9 +121,9 @@ def test_cells_of_a_table_hold_json(column):
         ('0.png', 2),
         ('1.png', 0),
     ]
-    assert {one.name for one in parsed.images[0].objects} == {'apple'}
+    assert {found.name for found in parsed.images[0].objects} == {'apple'}
 
 
-def test_other_tables_are_not_of_via():
+def test_other_tables_are_rejected():
     assert not is_via_table([dict(filename='0.png')], FILE)
     assert not is_via_table([], FILE)

@@ -1,8 +1,9 @@
-"""Images of more than 8 bits: the range that they have."""
+"""The range of values in images of more than 8 bits."""
 
 import cv2
 import numpy as np
 import pytest
+from listings import notes_of
 from PIL import Image
 from rejection import rejects
 
@@ -12,17 +13,20 @@ from anyfolder.readers.image_tree import Tree
 
 
 def write(folder, values: np.ndarray, name: str = '{}.png'):
-    """Four images of two classes that have these values."""
+    """Four images of each of two classes, with these values."""
     for i in range(8):
         path = folder / 'ab'[i % 2] / name.format(i)
         path.parent.mkdir(parents=True, exist_ok=True)
         pixels = np.roll(values, i, axis=1)
-        Image.fromarray(pixels).save(path) if pixels.ndim == 2 else cv2.imwrite(str(path), pixels)
+        if pixels.ndim == 2:
+            Image.fromarray(pixels).save(path)
+        else:
+            cv2.imwrite(str(path), pixels)
     return folder
 
 
-def ramp(low: float, high: float, kind: str = 'uint16') -> np.ndarray:
-    return np.linspace(low, high, 256).reshape(16, 16).astype(kind)
+def ramp(low: float, high: float, dtype: str = 'uint16') -> np.ndarray:
+    return np.linspace(low, high, 256).reshape(16, 16).astype(dtype)
 
 
 @pytest.mark.parametrize(
@@ -38,19 +42,20 @@ def ramp(low: float, high: float, kind: str = 'uint16') -> np.ndarray:
     ],
 )
 @pytest.mark.parametrize('suffix', ['.png', '.tif'])
-def test_a_range_that_is_dark_or_pale_is_named_with_its_window(tmp_path, values, window, suffix):
+def test_dark_or_pale_images_are_reported_with_their_window(tmp_path, values, window, suffix):
     tree = Tree(write(tmp_path, values, '{}' + suffix))
-    found = read_class_folders(tree)
-    said = [(what, count) for what, count, _ in found.findings.rows() if 'bits' in what]
-    assert len(said) == bool(window)
-    if window:
-        assert said[0][0].endswith(f', best seen with black and white at ({window})')
-        assert said[0][1] == 8
-        lower, upper = map(float, window.split(','))
-        assert tree.probes.window == (lower, upper)
+    notes = [note for note in notes_of(read_class_folders(tree)) if 'bits' in note[0]]
+    if window is None:
+        assert notes == []
+        return
+    [(what, count)] = notes
+    assert what.endswith(f', best seen with black and white at ({window})')
+    assert count == 8
+    lower, upper = map(float, window.split(','))
+    assert tree.probes.window == (lower, upper)
 
 
-def test_transparency_is_no_value(tmp_path):
+def test_alpha_does_not_affect_the_window(tmp_path):
     color = np.stack([ramp(0, 4000)] * 3 + [np.full((16, 16), 65535, 'uint16')], axis=-1)
     tree = Tree(write(tmp_path, color))
     read_class_folders(tree)
@@ -58,7 +63,7 @@ def test_transparency_is_no_value(tmp_path):
 
 
 @pytest.mark.parametrize('highest', [1023, 4095])
-def test_ppm_of_any_depth(tmp_path, highest):
+def test_window_of_ppm_is_its_stated_range(tmp_path, highest):
     for i in range(8):
         path = tmp_path / 'ab'[i % 2] / f'{i}.ppm'
         path.parent.mkdir(exist_ok=True)
@@ -69,55 +74,52 @@ def test_ppm_of_any_depth(tmp_path, highest):
     assert tree.probes.window == (0, highest)
 
 
-def test_a_narrow_range_beside_a_wide_one_is_named(tmp_path):
+def test_narrow_ranges_next_to_wide_ones_are_reported(tmp_path):
     write(tmp_path, ramp(0, 4095))
     write(tmp_path, ramp(0, 65535), '{}_wide.png')
     tree = Tree(tmp_path)
-    rows = [row[:2] for row in read_class_folders(tree).findings.rows()]
-    assert ('dark or pale images of 16 bits next to others; save all with one range', 8) in rows
+    what = 'dark or pale images of 16 bits next to others; save all with one range'
+    assert (what, 8) in notes_of(read_class_folders(tree))
     assert tree.probes.window is None
 
 
-def test_images_of_which_none_can_be_read_are_one_sentence(tmp_path):
+def test_images_that_all_cannot_be_read_raise(tmp_path):
     write(tmp_path, np.zeros((8, 8, 3), 'float32'), '{}.tiff')
     with rejects(r'none of 8 images can be read, such as .*0.tiff.* \(it'):
         read_class_folders(Tree(tmp_path))
 
 
 @pytest.mark.parametrize(
-    ('kind', 'high', 'window'),
+    ('dtype', 'high', 'window'),
     [('float32', 1, '0, 1'), ('float32', 255, '0, 255'), ('int32', 60000, '0, 65535')],
 )
-def test_values_of_32_bits_are_refused_with_their_window(tmp_path, kind, high, window):
-    tree = Tree(write(tmp_path, ramp(0, high, kind), '{}.tif'))
+def test_images_of_32_bits_raise_with_their_window(tmp_path, dtype, high, window):
+    tree = Tree(write(tmp_path, ramp(0, high, dtype), '{}.tif'))
     with rejects(rf'32 bits per value.*where \({window}\) becomes'):
         read_class_folders(tree)
 
 
-def test_beside_images_of_8_bits_no_window_is_applied(tmp_path):
+def test_no_window_is_applied_next_to_images_of_8_bits(tmp_path):
     write(tmp_path, ramp(0, 4095))
     write(tmp_path, ramp(0, 255, 'uint8'), '{}_8.png')
     tree = Tree(tmp_path)
-    rows = read_class_folders(tree).findings.rows()
+    notes = notes_of(read_class_folders(tree))
     assert tree.probes.window is None
-    assert [
-        count for what, count, _ in rows if 'save all with the same number of bits' in what
-    ] == [8]
+    [count] = [count for what, count in notes if 'save all with the same number of bits' in what]
+    assert count == 8
 
 
-def test_one_image_of_32_bits_can_be_left_out(tmp_path):
+def test_images_of_32_bits_can_be_left_out(tmp_path):
     write(tmp_path, ramp(0, 255, 'uint8'))
     Image.fromarray(ramp(0, 1, 'float32')).save(tmp_path / 'a/deep.tif')
-    found = read_class_folders(Tree(tmp_path), skip_invalid=True)
-    assert len(found.train + found.val) == 8
+    listing = read_class_folders(Tree(tmp_path), skip_invalid=True)
+    assert len(listing.train + listing.val) == 8
 
 
-def test_colors_of_cielab_are_named(tmp_path):
+def test_images_in_cielab_are_left_out(tmp_path):
     write(tmp_path, ramp(0, 255, 'uint8'))
     Image.new('LAB', (8, 8)).save(tmp_path / 'a/lab.tif')
-    found = read_class_folders(Tree(tmp_path))
-    assert ('images left out, since they cannot be read', 1) in [
-        row[:2] for row in found.findings.rows()
-    ]
+    listing = read_class_folders(Tree(tmp_path))
+    assert ('images left out, since they cannot be read', 1) in notes_of(listing)
     with pytest.raises(ValueError, match='CIE'):
         decode((tmp_path / 'a/lab.tif').read_bytes())
