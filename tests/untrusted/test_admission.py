@@ -14,7 +14,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.rotary import RotaryOptions
 from vit_plugin.registry import MODELS
 from vit_plugin.untrusted import UNTRUSTED_REMEDY, validate_untrusted
-from vit_plugin.untrusted.admission import _Admission
+from vit_plugin.untrusted.admission import _Admission, find_registered
 from vit_plugin.untrusted.table import NOTHING, PATHS, PLACES
 
 pytest.importorskip('mmpretrain')
@@ -313,3 +313,9 @@ def test_looking_up_names_imports_no_module(tmp_path, monkeypatch):
         with rejects('names at '):
             validate_untrusted(changed(place, value), 'x.pth')
     assert not (tmp_path / 'ran').exists()
+
+
+def test_lazily_registered_classes_are_found_without_an_import(monkeypatch):
+    monkeypatch.setitem(MODELS.lazy_modules, 'Nowhere', 'vit_plugin.nowhere')
+    found = find_registered(MODELS, 'vit_plugin.Nowhere', 'mmpretrain')
+    assert found == ('vit_plugin.nowhere', 'Nowhere')
