@@ -76,9 +76,14 @@ def by_seed(folder: Path, task: str, flags: Sequence[str], settings: Sequence[st
 
 
 def sides_of(
-    folder: Path, task: str, name: str, weights: Path, only: Sequence[str]
+    folder: Path,
+    task: str,
+    name: str,
+    weights: Path,
+    only: Sequence[str],
+    cfg_options: Sequence[str] = (),
 ) -> Mapping[str, Side]:
-    """The trainings to compare, for the data in a folder."""
+    """The trainings to compare, for the data in a folder, all with more settings of a config."""
     cnn, hybrid = ['--arch', f'timm://{name}'], ['--arch', f'{name}+Ti/16']
     start = ['--weights', str(weights)]
     rows: dict[str, tuple[Sequence[str], Sequence[str]]] = {
@@ -92,7 +97,7 @@ def sides_of(
     }
     size = ['--img-size', str(PIXELS[task])]
     return {
-        row: by_seed(folder, task, [*size, *flags], settings)
+        row: by_seed(folder, task, [*size, *flags], [*settings, *cfg_options])
         for row, (flags, settings) in rows.items()
         if row in only or not only
     }
@@ -107,7 +112,8 @@ def lines(args: argparse.Namespace, folder: Path) -> Iterator[str]:
         count_folder = folder / str(count)
         for seed in range(args.seeds):
             write(args.data, count_folder / 'data' / str(seed), count, seed)
-        sides = sides_of(count_folder / 'data', args.task, name, weights, args.only)
+        data = count_folder / 'data'
+        sides = sides_of(data, args.task, name, weights, args.only, args.cfg_options)
         runs = count_folder / 'runs'
         for line in compare(sides, args.minutes, args.seeds, cores, runs, counts_start=False):
             yield f'{name}, {count} images: {line}'
@@ -124,6 +130,9 @@ def main() -> None:
     parser.add_argument('--minutes', nargs='+', type=float, default=[2.0])
     parser.add_argument('--seeds', type=int, default=3)
     parser.add_argument('--only', nargs='+', default=[], metavar='ROW')
+    parser.add_argument(
+        '--cfg-options', nargs='+', default=[], metavar='KEY=VALUE', help='of all trainings'
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for line in lines(args, Path(folder)):

@@ -59,3 +59,10 @@ def test_all_rows_train_at_one_size(task, tmp_path):
         assert bool(frozen) == ('frozen' in row)
     (row,) = transfer.sides_of(tmp_path, task, 'cnn', tmp_path / 'w.pth', ['CNN'])
     assert row == 'CNN'
+
+
+def test_settings_are_those_of_all_rows(tmp_path):
+    setting = 'optim_wrapper.optimizer.lr=0.1'
+    sides = transfer.sides_of(tmp_path, 'detection', 'cnn', tmp_path / 'w.pth', [], [setting])
+    assert len(sides) > 1
+    assert all(setting in side.train(tmp_path, 3, 0) for side in sides.values())

@@ -195,7 +195,8 @@ def find_registered(registry: Registry, name: str, scope: str) -> tuple[str, str
             level.import_from_location()
         if (registered := level.module_dict.get(name)) is not None:
             return getattr(registered, '__module__', ''), getattr(registered, '__name__', name)
-        if module := getattr(level, 'lazy_modules', {}).get(name):  # a lazily registered class of ours
+        # Our registries know the modules of classes that are registered lazily.
+        if module := getattr(level, 'lazy_modules', {}).get(name):
             return module, name
         level = level.parent
     return '', ''
