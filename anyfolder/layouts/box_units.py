@@ -10,7 +10,7 @@ from anyfolder.readers.records import Instance
 # values of FORMS are keys of BOX_FORMS.
 FORMS = {'size': 'xywh', 'corners': 'xyxy', 'center': 'center'}
 WORDS = dict.fromkeys(FORMS, 'form') | {'pixels': 'scale', 'relative': 'scale', 'from 1': 'origin'}
-# The columns with the four numbers of each form.
+# The columns with the four numbers of each form. The first form is taken that has all of them.
 COLUMNS_OF_FORM = {
     'xyxy': ('left', 'top', 'right', 'bottom'),
     'xywh': ('left', 'top', 'width', 'height'),
@@ -56,11 +56,10 @@ class BoxUnits(NamedTuple):
 
     def of_columns(self, values: Mapping[str, float], origin: str) -> Instance:
         """An object with a box whose numbers are given by column, such as left and right."""
-        if 'right' in values:
-            form, names = 'xyxy', COLUMNS_OF_FORM['xyxy']
-        elif 'left' in values:
-            form, names = 'xywh', COLUMNS_OF_FORM['xywh']
-        else:  # `units` state whether x and y are the center or the left upper corner
-            form, names = self.form, COLUMNS_OF_FORM['center']
+        form, names = next(
+            (form, names) for form, names in COLUMNS_OF_FORM.items() if values.keys() >= {*names}
+        )
+        # `units` state whether x and y are the center or the upper left corner.
+        units = self if form == 'center' else self._replace(form=form)
         box = [values[name] for name in names]
-        return self._replace(form=form).apply(Instance(name='', box=box, origin=origin))
+        return units.apply(Instance(name='', box=box, origin=origin))

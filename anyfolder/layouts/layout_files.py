@@ -4,7 +4,6 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from anyfolder.readers.class_names import nfc
 from anyfolder.readers.findings import Findings
 
 from .path_pattern import PathPattern
+from .patterns_of_files import shared_length
 
 Fields = Mapping[str, str]
 
@@ -120,10 +120,9 @@ class LayoutImages:
         candidates = [image for image in candidates if _agree(image.fields, file.fields)]
         if len(candidates) > 1:
             shared = [_shared_folders(folders, image) for image in candidates]
+            most = max(shared)
             candidates = [
-                image
-                for image, count in zip(candidates, shared, strict=True)
-                if count == max(shared)
+                image for image, count in zip(candidates, shared, strict=True) if count == most
             ]
         if len(candidates) > 1:
             same_name = [image for image in candidates if image.path.name == base]
@@ -163,5 +162,4 @@ def _field_values(fields: Fields, names: Iterable[str]) -> tuple[str, ...]:
 def _shared_folders(folders: Sequence[str], image: PlacedFile) -> int:
     """The number of parent folders, from the innermost on, that agree with those of an image."""
     *image_folders, _ = image.relative_path.split('/')
-    pairs = zip(reversed(folders), reversed(image_folders), strict=False)
-    return len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])
+    return shared_length(folders[::-1], image_folders[::-1])

@@ -46,9 +46,9 @@ def paired_patterns(
     groups: dict[tuple[Parts, Parts, int, int], list[tuple[Path, Path]]] = {}
     for pair in pairs:
         of_image, of_label = (path.relative_to(folder).parts[:-1] for path in pair)
-        head = _shared_length(of_image, of_label)
+        head = shared_length(of_image, of_label)
         shorter = min(len(of_image), len(of_label))
-        tail = min(_shared_length(of_image[::-1], of_label[::-1]), shorter - head)
+        tail = min(shared_length(of_image[::-1], of_label[::-1]), shorter - head)
         image_middle = of_image[head : len(of_image) - tail]
         label_middle = of_label[head : len(of_label) - tail]
         groups.setdefault((image_middle, label_middle, head, tail), []).append(pair)
@@ -74,7 +74,7 @@ def _folder_pattern(names: set[str], varying: str) -> str:
     return '{split}' if all(map(split_of, names)) else varying
 
 
-def _shared_length(first: Parts, second: Parts) -> int:
+def shared_length(first: Sequence[str], second: Sequence[str]) -> int:
     """The number of leading parts that are equal."""
     return len([*takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))])
 

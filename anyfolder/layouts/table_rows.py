@@ -194,9 +194,10 @@ def _rows_in_jsonl(file: Path, columns: Columns) -> Iterator[tuple[str, Row | No
         row = {}
         for name, title in (columns.titles or {}).items():
             value = content.get(title)
-            outer = content.get(INNER_KEY.sub('', title))
-            if title not in content and isinstance(outer, dict):
-                value = outer.get(title.rpartition('.')[2])
+            if title not in content:
+                outer = content.get(INNER_KEY.sub('', title))
+                if isinstance(outer, dict):
+                    value = outer.get(title.rpartition('.')[2])
             if value is not None:
                 row[name] = value if isinstance(value, str) else json.dumps(value)
         yield f'line {number} of {file}', row

@@ -43,7 +43,7 @@ def header_in(file: IO[bytes], length: int) -> ArrayHeader:
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(
-            f"it is an array in version {version} of NumPy's format; save it with np.save"
+            f"it is an array in version {version} of NumPy's format; save it again with NumPy"
         )
     read = getattr(np.lib.format, f'read_array_header_{version[0]}_0')
     shape, _, dtype = read(file)

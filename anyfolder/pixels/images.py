@@ -64,7 +64,8 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
     if content[4:8] == b'ftyp':
         if deep:
             raise ValueError(
-                'AVIF and HEIC are read with 8 bits only, and deep=True needs all bits'
+                'AVIF and HEIC are read with 8 bits only, and all bits are needed here; save it '
+                'as PNG or TIFF'
             )
         return _decode_with_pillow(content, flag)
     image = cv2.imdecode(np.frombuffer(content, np.uint8), flag)

@@ -77,8 +77,9 @@ def likely_box(texts: np.ndarray, sizes: Sequence[Sequence[int]]) -> tuple[int, 
     for start in range(texts.shape[1] - 3):
         if all(numeric[start : start + 4]):
             numbers = texts[:, start : start + 4].astype(float)
-            boxes = _boxes(numbers, np.array(sizes, float))
-            candidates += [(area, start, names) for names, area in boxes]
+            if boxes := _boxes(numbers, np.array(sizes, float)):
+                names, area = boxes
+                candidates.append((area, start, names))
     return max(candidates)[1:] if candidates else None
 
 
@@ -95,19 +96,19 @@ def _are_sizes(cells: Sequence[str], sizes: Sequence[Sequence[int]]) -> bool:
     )
 
 
-def _boxes(numbers: np.ndarray, sizes: np.ndarray) -> list[tuple[Names, float]]:
-    """The possible forms of boxes (N, 4) in images of these sizes (N, 2).
+def _boxes(numbers: np.ndarray, sizes: np.ndarray) -> tuple[Names, float] | None:
+    """The form of boxes (N, 4) in images of these sizes (N, 2), and their mean area.
 
-    Each comes with the mean area as a fraction of the image; for fractions, which are always boxes
-    if they fit, it is 1.
+    The area is a fraction of the image. For boxes in fractions, which are always boxes if they fit,
+    it is 1. None if the numbers are not boxes.
     """
     first, second = numbers[:, :2], numbers[:, 2:]
     if (numbers <= 1).all():
         within = (second > 0) & (np.abs(2 * first - 1) + second <= 1 + 2 * ROUNDED_SHARE)
-        return [(CENTER, 1.0)] if within.all(axis=1).mean() >= MIN_FITTING_SHARE else []
+        return (CENTER, 1.0) if within.all(axis=1).mean() >= MIN_FITTING_SHARE else None
     are_corners = (second > first).all()  # rarely true for sizes
     names, sides = (EDGES[0], second - first) if are_corners else (EDGES[1], second)
     within = (first >= -ROUNDED) & (sides > 0) & (first + sides <= sizes + ROUNDED)
     if within.all(axis=1).mean() < MIN_FITTING_SHARE:
-        return []
-    return [(names, float((sides.prod(axis=1) / sizes.prod(axis=1)).mean()))]
+        return None
+    return names, float((sides.prod(axis=1) / sizes.prod(axis=1)).mean())

@@ -135,8 +135,9 @@ def _columns(header: list[str], words: Sequence[str], taken: Sequence[int] = ())
     ranks = {}
     for i, title in enumerate(header):
         in_title = {*re.split('[^a-z]+', title.casefold())}
-        if i not in taken and not in_title.isdisjoint(words):
-            ranks[i] = next(rank for rank, word in enumerate(words) if word in in_title)
+        matching = [rank for rank, word in enumerate(words) if word in in_title]
+        if matching and i not in taken:
+            ranks[i] = matching[0]
     return sorted(ranks, key=lambda i: ranks[i])
 
 

@@ -14,20 +14,16 @@ MIN_MEAN_MASKS = 2  # masks per image on average; a single one may have all obje
 
 def check_masks_of_objects(tree: Tree) -> None:
     """Raise an ``UnclearError`` for ``ID/images/ID.png`` and several ``ID/masks/*.png``."""
-    images_in, masks_in = defaultdict[Path, list[Path]](list), defaultdict[Path, list[Path]](list)
+    files_in = defaultdict[Path, dict[str, list[Path]]](lambda: dict(image=[], mask=[]))
     for folders, images in tree.images_in.items():
-        if len(folders) > 1:
-            kind = kind_by_name(folders[-1:])
-            if kind == 'image':
-                images_in[images[0].parent.parent] += images
-            elif kind == 'mask':
-                masks_in[images[0].parent.parent] += images
-    parents = [parent for parent in images_in if len(images_in[parent]) == 1 and masks_in[parent]]
-    masks = [mask for parent in parents for mask in masks_in[parent]]
-    are_most_files = len(parents) + len(masks) > len(tree.images) / 2
-    if not are_most_files or len(masks) < MIN_MEAN_MASKS * len(parents):
+        if len(folders) > 1 and (kind := kind_by_name(folders[-1:])) in ('image', 'mask'):
+            files_in[images[0].parent.parent][kind] += images
+    pairs = [files for files in files_in.values() if len(files['image']) == 1 and files['mask']]
+    masks = [mask for files in pairs for mask in files['mask']]
+    are_most_files = len(pairs) + len(masks) > len(tree.images) / 2
+    if not are_most_files or len(masks) < MIN_MEAN_MASKS * len(pairs):
         return
-    [image], mask = images_in[parents[0]], masks[0]
+    [image], mask = pairs[0]['image'], masks[0]
     raise UnclearError(
         f'{str(image)!r} has several masks such as {str(mask)!r}, which may show one object each; '
         'merge them into one mask with a number for each class, or to detect objects, give '

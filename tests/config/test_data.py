@@ -11,6 +11,7 @@ from mmengine.registry import DefaultScope
 from rejection import rejects
 
 from vit_plugin.config import read_config, with_pipeline
+from vit_plugin.config.data import missing_files
 from vit_plugin.config.sections import check_sections
 from vit_plugin.errors import MissingExtraError
 from vit_plugin.inference.image_transforms import PipelineTransform
@@ -73,3 +74,12 @@ def test_missing_packages_of_metrics_raise_before_the_training(monkeypatch, scop
         match=r"val_evaluator.0 \(FasterCocoMetric\) needs faster_coco_eval, .*-e '.\[coco\]",
     ):
         check_sections(settings)
+
+
+def test_missing_files_of_a_list_are_not_looked_up(tmp_path):
+    dataset = dict(data_root=str(tmp_path), data_prefix=dict(img='train'))
+    assert list(missing_files(dict(dataset, ann_file='a.json'))) == [
+        f'folder {str(tmp_path / "train")!r}',
+        f'file {str(tmp_path / "a.json")!r}',
+    ]
+    assert len(list(missing_files(dict(dataset, ann_file=['a.json', 'b.json'])))) == 1

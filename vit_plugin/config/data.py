@@ -69,8 +69,10 @@ def missing_files(dataset: Mapping) -> Iterator[str]:
         if folder and '://' not in folder and not os.path.isdir(folder):
             yield f'folder {folder!r}'
     file = dataset.get('ann_file')
-    if file and '://' not in root + file and not os.path.isfile(os.path.join(root, file)):
-        yield f'file {os.path.join(root, file)!r}'
+    # Some data sets take a list of files.
+    path = os.path.join(root, file) if isinstance(file, str) and file else ''
+    if path and '://' not in path and not os.path.isfile(path):
+        yield f'file {path!r}'
 
 
 def with_pipeline(dataset: ConfigDict) -> ConfigDict:

@@ -27,6 +27,14 @@ MAX_QUERIES = 900  # DINO's number
 MASK2FORMER_POINTS = 112 * 112
 
 
+def mask_points(size: Sequence[int]) -> int:
+    """The number of points at which the masks of images of a size are compared.
+
+    It is Mask2Former's, or one point for every 4 x 4 pixels in smaller images.
+    """
+    return min(MASK2FORMER_POINTS, math.prod(size) // 16)
+
+
 @dataclass(frozen=True)
 class ModelFacts:
     """The facts about data and backbone that are known before a model's config is written.
@@ -190,7 +198,7 @@ class ModelFacts:
 
         It is Mask2Former's, or one point for every 4 x 4 pixels in smaller images.
         """
-        return min(MASK2FORMER_POINTS, math.prod(self.size) // 16)
+        return mask_points(self.size)
 
 
 # Changes of the schedule `fine_tuned` for a model with queries, whose parts all learn at one rate.

@@ -71,8 +71,8 @@ class LoadRandomResizedCrop(RandomResizedCrop):
         )
         flag = cv2.IMREAD_COLOR
         for reduction, reduced_flag in REDUCTIONS.items():  # the largest that leaves enough pixels
-            height_left, width_left = crop_height / reduction, crop_width / reduction
-            if height_left >= self.scale[0] and width_left >= self.scale[1]:
+            reduced_height, reduced_width = crop_height / reduction, crop_width / reduction
+            if reduced_height >= self.scale[0] and reduced_width >= self.scale[1]:
                 flag = reduced_flag
                 break
         with name_unreadable_file(path):

@@ -32,7 +32,7 @@ def settings(examined: ExaminedConfig) -> Findings:
         value = examined.settings.get(name)
         if value is None:
             continue
-        if any(list(missing_files(section)) for _, section in iter_sections(value, name)):
+        if any(any(missing_files(section)) for _, section in iter_sections(value, name)):
             continue
         section = {'default_scope': examined.scope, name: value}
         try:
@@ -132,7 +132,7 @@ def validation(examined: ExaminedConfig) -> Findings:
             for metric in metrics
             if isinstance(metric, Mapping) and isinstance(metric.get('ann_file'), str)
         ]
-        if not file or not files or any('://' in path for path in (file, *files)):
+        if not file or not files or '://' in f'{file}{files}':
             continue
         loaded = os.path.normpath(os.path.join(dataset.get('data_root') or '', file))
         if loaded not in map(os.path.normpath, files):

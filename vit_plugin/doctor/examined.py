@@ -180,7 +180,7 @@ class ExaminedConfig:
 
     @property
     def parameter_settings(self) -> list[ParameterSettings]:
-        """The parameters with their optimizer settings. None if the optimizer cannot be built."""
+        """The parameters with their optimizer settings; empty if the optimizer cannot be built."""
         return self._settings_and_error[0]
 
     @property

@@ -97,10 +97,9 @@ class Pretraining(TaskRecipe):
     @cached_property
     def size(self) -> tuple[int, int]:
         """Height and width of the images, in whole patches."""
-        side = self.request.img_size
-        if not side and self.method.continues:
-            side = LARGE_VIEW_SIDE
-        side = side or image_size(self.start, self.listing)
+        continues = self.method.continues
+        default = LARGE_VIEW_SIDE if continues else image_size(self.start, self.listing)
+        side = self.request.img_size or default
         side = rounded_up(side, self.stem(side).stride)
         return side, side
 

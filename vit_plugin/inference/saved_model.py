@@ -144,7 +144,12 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
             f'that a checkpoint names; {UNTRUSTED_REMEDY}.'
         )
     old_folder, folder = settings.get('work_dir'), str(Path(path).absolute().parent)
-    if isinstance(old_folder, str) and os.path.isabs(old_folder) and '://' not in path:
-        # The run may have been moved since, so its paths move with it.
+    if (
+        isinstance(old_folder, str)
+        and os.path.isabs(old_folder)
+        and old_folder != folder
+        and '://' not in path
+    ):
+        # The run was moved, so its paths move with it.
         settings = relocate_paths(settings, old_folder, folder)
     return Config(validate_untrusted(settings, path, use))

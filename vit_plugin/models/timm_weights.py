@@ -144,7 +144,7 @@ def _find_prefix(theirs: Weights, targets: Mapping[str, Tensor]) -> str:
 
     def count_matches(prefix: str) -> int:
         weights = _without_prefix(theirs, prefix)
-        return sum(_find_key(target, weights) != '' for target in targets)
+        return sum(1 for target in targets if _find_key(target, weights))
 
     return max((*TIMM_PREFIXES, *HYBRID_PREFIXES), key=count_matches)
 

@@ -102,8 +102,9 @@ def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name
     has_pool = ATTENTION_POOL in published.ours
     config.check_agreement(vision_use_head=has_pool, use_head=has_pool)
     options['pre_norm'] = 'norm_pre.weight' in published.ours
-    norm_follows = _norm_follows_pooling(published, config, name)
-    options['final_norm'] = name not in kind.unnormed and not norm_follows
+    options['final_norm'] = name not in kind.unnormed and not _norm_follows_pooling(
+        published, config, name
+    )
     if not options['final_norm']:
         published.unused.add('norm.')
     if 'dist_token' in published.ours:

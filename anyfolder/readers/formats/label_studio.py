@@ -130,28 +130,22 @@ def _has_shape(region: Json) -> bool:
 
 def _instance(region: Json, name: str, origin: str) -> Instance:
     """An object, in fractions of the image; in pixels if it is rotated."""
+    if not region.get('rotation') and not {'points', 'radiusX'} & region.keys():
+        box = [region[key] / 100 for key in ('x', 'y', 'width', 'height')]
+        return Instance(name, box, origin=origin, relative=True)
     if points := region.get('points'):
         outline = [float(value) for point in points for value in point]
-        return _relative_polygon(name, outline, origin)
-    # The center of an ellipse, or the left upper corner of a box.
-    x, y = float(region['x']), float(region['y'])
-    is_ellipse = 'radiusX' in region
-    if is_ellipse:
-        outline = circle((x, y), (region['radiusX'], region['radiusY']))
     else:
-        right, bottom = x + region['width'], y + region['height']
-        outline = [x, y, right, y, right, bottom, x, bottom]
-    if region.get('rotation'):
-        return Instance.of_polygons(name, [_rotated(outline, (x, y), region)], origin)
-    if is_ellipse:
-        return _relative_polygon(name, outline, origin)
-    box = [region[key] / 100 for key in ('x', 'y', 'width', 'height')]
-    return Instance(name, box, origin=origin, relative=True)
-
-
-def _relative_polygon(name: str, percent: Sequence[float], origin: str) -> Instance:
-    """An object from its polygon in percent of the image."""
-    polygon = Instance.of_polygons(name, [[value / 100 for value in percent]], origin)
+        # The center of an ellipse, or the left upper corner of a box.
+        x, y = float(region['x']), float(region['y'])
+        if 'radiusX' in region:
+            outline = circle((x, y), (region['radiusX'], region['radiusY']))
+        else:
+            right, bottom = x + region['width'], y + region['height']
+            outline = [x, y, right, y, right, bottom, x, bottom]
+        if region.get('rotation'):
+            return Instance.of_polygons(name, [_rotated(outline, (x, y), region)], origin)
+    polygon = Instance.of_polygons(name, [[value / 100 for value in outline]], origin)
     polygon.relative = True
     return polygon
 

@@ -45,8 +45,8 @@ def _scale(steps: list[PipelineStep], native_size: tuple[int, ...]) -> dict[str,
     crop = others[0].get('crop') if others else None
     rule, *sides = resize.get('resize', [''])  # see pixel_steps
     method = resize.get('interpolation')
-    has_other_steps = len(others) > (0 if crop is None else 1)
-    if method in RESAMPLE and not has_other_steps:
+    has_only_crop = len(others) == (0 if crop is None else 1)
+    if method in RESAMPLE and has_only_crop:
         if rule == 'exact':
             width, height = crop or sides
             return dict(

@@ -166,8 +166,9 @@ def _options(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
         temperature = (
             backbone.rope.options.temperature if hasattr(backbone.rope, 'options') else None
         )
-        return scale | dict(qkv_bias=biased, num_reg_tokens=registers, rope_temperature=temperature)
-    options: Section = dict(
+        options = dict(qkv_bias=biased, num_reg_tokens=registers, rope_temperature=temperature)
+        return options | scale
+    options = dict(
         class_token='cls_token' in state,
         fc_norm=False,
         act_layer=activation,

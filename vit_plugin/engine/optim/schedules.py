@@ -158,7 +158,7 @@ def replay(
         warnings.simplefilter('ignore')  # the warning that no optimizer has stepped
         for iteration in range(1, iterations + 1):
             ends_epoch = (
-                epoch_length is not None
+                epoch_length
                 and iteration % epoch_length == 0
                 and iteration <= epochs * epoch_length
             )

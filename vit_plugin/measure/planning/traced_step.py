@@ -293,11 +293,12 @@ def planned_optim_wrapper(cfg: Config, device: str) -> dict:
         wrapper['type'] = 'vit_plugin.OptimWrapper'
     optimizer = wrapper['optimizer']
     optimizer_class = getattr(torch.optim, str(optimizer['type']), None)
-    takes_foreach = (
-        optimizer_class is not None
+    states_kernel = any(optimizer.get(name) for name in ('fused', 'differentiable'))
+    if (
+        device == 'cuda'
+        and optimizer_class
+        and not states_kernel
         and 'foreach' in inspect.signature(optimizer_class).parameters
-        and not any(optimizer.get(name) for name in ('fused', 'differentiable'))
-    )
-    if device == 'cuda' and takes_foreach:
+    ):
         optimizer.setdefault('foreach', True)  # torch's own choice on CUDA
     return wrapper

@@ -140,10 +140,9 @@ class Peaks(MemTracker):
 
     def _update_peak_stats(self, peak_state: Any) -> None:
         """Find the current segment, and record the memory in use if it is the segment's peak."""
-        matches = map(match_block, self._mod_tracker.parents)
         if self._in_opt:
             self._segment = ('update',)
-        elif block := next(filter(None, matches), None):
+        elif block := next(filter(None, map(match_block, self._mod_tracker.parents)), None):
             number = int(block[1])
             # Blocks at the end are counted from it, so that models of two depths share segments.
             position: int | str = number

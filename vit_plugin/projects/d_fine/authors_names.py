@@ -1,6 +1,6 @@
 """Parameter names in authors' files of RT-DETR, D-FINE, DEIM, DEIMv2 and ECDet, mapped to ours."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ from torch import Tensor
 from vit_plugin.weights.formats.timm import TIMM
 from vit_plugin.weights.rules import COMPUTED, CONSTANT, Format, Rule
 
-from .d_fine_names import CSP
+from .d_fine_names import CSP, prefixed_rules
 
 # Names in the attention layers of both the encoder and the decoder.
 ATTENTION_LAYER_NAMES = {'linear1': 'mlp.0', 'linear2': 'mlp.3', 'swish_ffn.w12': 'mlp.gate_up'}
@@ -76,23 +76,12 @@ ADAPTER_NAMES = {
 }
 
 
-def _prefixed(
-    theirs: str,
-    ours: str,
-    names: Mapping[str, str],
-    written: bool | Callable[..., bool] = True,
-) -> Iterator[Rule]:
-    """A rule for each module in ``names``, with the prefixes ``theirs`` and ``ours``."""
-    for their_name, our_name in names.items():
-        yield Rule(f'{theirs}{their_name}.{{rest}}', f'{ours}{our_name}.{{rest}}', written=written)
-
-
 def _encoder() -> Iterator[Rule]:
     layer, ours = 'encoder.encoder.{i}.layers.{j}.', 'neck.attentions.{i}.{j}.'
     yield Rule(f'{layer}self_attn.in_proj_{{rest}}', f'{ours}attn.in_proj_{{rest}}')
-    yield from _prefixed(layer, ours, ENCODER_LAYER)
-    yield from _prefixed('encoder.', 'neck.', FIRST_ENCODER_NAMES, written=False)
-    yield from _prefixed('encoder.', 'neck.', ENCODER_NAMES)
+    yield from prefixed_rules(layer, ours, ENCODER_LAYER)
+    yield from prefixed_rules('encoder.', 'neck.', FIRST_ENCODER_NAMES, written=False)
+    yield from prefixed_rules('encoder.', 'neck.', ENCODER_NAMES)
     for theirs, ours in (('fpn_block', 'top_down'), ('pan_block', 'bottom_up')):
         yield from _fusion_block(f'encoder.{theirs}s.{{i}}.', f'neck.{ours}.{{i}}.')
         yield from _fusion_block(f'encoder.{theirs}.', f'neck.{ours}.')  # DEIMv2's lite encoder
@@ -109,8 +98,8 @@ def _fusion_block(theirs: str, ours: str) -> Iterator[Rule]:
         yield Rule(name, f'{ours}csp{{k}}.1.{part}.{{rest}}', when=elan)
         inside = f'{ours}csp{{k}}.0.conv2.{part}.{{rest}}'
         yield Rule(name, inside, unless=elan, written=_is_not_elan)
-    yield from _prefixed(theirs, ours, FUSING, _is_not_csp)
-    yield from _prefixed(theirs, ours, CSP, _is_csp)
+    yield from prefixed_rules(theirs, ours, FUSING, _is_not_csp)
+    yield from prefixed_rules(theirs, ours, CSP, _is_csp)
 
 
 def _is_csp(state: Mapping[str, Tensor]) -> bool:
@@ -146,7 +135,7 @@ def _decoder() -> Iterator[Rule]:
         yield Rule(f'decoder.{theirs}', f'bbox_head.{own}', CONSTANT)
     layer, ours = 'decoder.decoder.layers.{i}.', 'bbox_head.layers.{i}.'
     yield Rule(f'{layer}self_attn.in_proj_{{rest}}', f'{ours}self_attn.in_proj_{{rest}}')
-    yield from _prefixed(layer, ours, DECODER_LAYER_NAMES)
+    yield from prefixed_rules(layer, ours, DECODER_LAYER_NAMES)
     third_norm = '.layers.0.norm3.'
     parameters: tuple[tuple[str, str, Any], ...] = (
         ('scale', 'weight', _has_rms_norm),
@@ -161,8 +150,8 @@ def _decoder() -> Iterator[Rule]:
     yield Rule(f'{layer}norm3.scale', f'{ours}norms.1.weight', written=_has_rms_norm)
     yield Rule(f'{layer}norm3.{{rest}}', f'{ours}norms.1.{{rest}}', written=_is_not_ecdet)
     yield Rule(f'{layer}norm2.{{rest}}', f'{ours}norms.1.{{rest}}', unless=third_norm)
-    yield from _prefixed('decoder.', 'bbox_head.', HEAD_NAMES)
-    yield from _prefixed('decoder.', 'bbox_head.', FIRST_HEAD_NAMES, written=False)
+    yield from prefixed_rules('decoder.', 'bbox_head.', HEAD_NAMES)
+    yield from prefixed_rules('decoder.', 'bbox_head.', FIRST_HEAD_NAMES, written=False)
 
 
 def _resnet() -> Iterator[Rule]:
@@ -188,7 +177,7 @@ def _backbones() -> Iterator[Rule]:
         yield Rule(f'backbone.{theirs}.{{rest}}', f'backbone.{own}.{{rest}}', written=False)
     for part in ('stem', 'stages'):
         yield Rule(f'backbone.{part}.{{rest}}', f'backbone.{part}.{{rest}}')
-    yield from _prefixed('backbone.', '', ADAPTER_NAMES)
+    yield from prefixed_rules('backbone.', '', ADAPTER_NAMES)
     start = 'backbone.backbone.'
     name = f'{start}patch_embed.proj.{{rest}}'
     yield Rule(name, 'patch_embed.backbone.3.conv.{rest}', when='.patch_embed.convs.')

@@ -67,10 +67,15 @@ UNUSED_NAMES = {
 }
 
 
-def _prefixed(theirs: str, ours: str, names: Mapping[str, str]) -> Iterator[Rule]:
+def prefixed_rules(
+    theirs: str,
+    ours: str,
+    names: Mapping[str, str],
+    written: bool | Callable[..., bool] = True,
+) -> Iterator[Rule]:
     """A rule for each module in ``names``, with the prefixes ``theirs`` and ``ours``."""
     for their_name, our_name in names.items():
-        yield Rule(f'{theirs}{their_name}.{{rest}}', f'{ours}{our_name}.{{rest}}')
+        yield Rule(f'{theirs}{their_name}.{{rest}}', f'{ours}{our_name}.{{rest}}', written=written)
 
 
 def _self_attention(theirs: str, ours: str) -> Iterator[Rule]:
@@ -82,7 +87,7 @@ def _self_attention(theirs: str, ours: str) -> Iterator[Rule]:
 
 def _cnn(start: str) -> Iterator[Rule]:
     for theirs, ours in HGNET.items():
-        yield from _prefixed(f'{start}{theirs}.', f'backbone.{ours}.', LAYER_OF_CNN)
+        yield from prefixed_rules(f'{start}{theirs}.', f'backbone.{ours}.', LAYER_OF_CNN)
 
 
 def _resnet(start: str) -> Iterator[Rule]:
@@ -119,7 +124,7 @@ def _encoder(
     start = 'encoder.'
     layer, own = f'{start}(aifi|encoder).{{i}}.layers.{{j}}.', 'neck.attentions.{i}.{j}.'
     yield from _self_attention(layer, f'{own}attn.')
-    yield from _prefixed(layer, own, {**ATTENTION, **mlp})
+    yield from prefixed_rules(layer, own, {**ATTENTION, **mlp})
     yield from _projection(projections, 'neck.projections.{i}', is_deimv2, _is_not_lite)
     yield Rule(f'{start}lateral_convs.{{i}}.{{rest}}', 'neck.laterals.{i}.{rest}')
     yield Rule(f'{start}downsample_convs.{{i}}.conv{{k+1}}.{{rest}}', 'neck.downs.{i}.{k}.{rest}')
@@ -127,11 +132,11 @@ def _encoder(
         down = f'downsample_convs.{{i}}.{part}.{{rest}}'
         yield Rule(f'{start}{down}', f'neck.downs.{{i}}.{part}.{{rest}}')
     for theirs, ours in (('fpn_blocks', 'top_down'), ('pan_blocks', 'bottom_up')):
-        yield from _prefixed(f'{start}{theirs}.{{i}}.', f'neck.{ours}.{{i}}.', fusion)
+        yield from prefixed_rules(f'{start}{theirs}.{{i}}.', f'neck.{ours}.{{i}}.', fusion)
     if is_deimv2:
-        yield from _prefixed(start, 'neck.', LITE_ENCODER)
+        yield from prefixed_rules(start, 'neck.', LITE_ENCODER)
         for theirs, ours in (('fpn_block', 'top_down'), ('pan_block', 'bottom_up')):
-            yield from _prefixed(f'{start}{theirs}.', f'neck.{ours}.', fusion)
+            yield from prefixed_rules(f'{start}{theirs}.', f'neck.{ours}.', fusion)
 
 
 def _projection(
@@ -149,7 +154,7 @@ def _is_not_lite(state: Mapping[str, Tensor]) -> bool:
 
 def _head(is_deimv2: bool, mlp: Mapping[str, str] = MLP_OF_FINE) -> Iterator[Rule]:
     own = 'bbox_head.'
-    yield from _prefixed('', own, HF_HEAD_NAMES)
+    yield from prefixed_rules('', own, HF_HEAD_NAMES)
     yield from _projection('decoder_input_proj.{i}', f'{own}projections.{{i}}', is_deimv2)
     yield Rule('decoder.up', f'{own}up')
     yield Rule('decoder.reg_scale', f'{own}scale')
@@ -160,7 +165,7 @@ def _head(is_deimv2: bool, mlp: Mapping[str, str] = MLP_OF_FINE) -> Iterator[Rul
     yield from _self_attention(layer, f'{ours}self_attn.')
     gated = tuple(f'{layer}mlp.{name}_proj.{{rest}}' for name in ('gate', 'up'))
     yield Rule(gated, f'{ours}mlp.gate_up.{{rest}}')
-    yield from _prefixed(layer, ours, {**HF_DECODER_LAYER_NAMES, **mlp})
+    yield from prefixed_rules(layer, ours, {**HF_DECODER_LAYER_NAMES, **mlp})
 
 
 def _adapter() -> Iterator[Rule]:

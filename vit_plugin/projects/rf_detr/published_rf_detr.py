@@ -208,7 +208,7 @@ def _read_roboflow(
     patch, side = backbone['arch']['patch_size'], backbone['img_size']
     trunk = TRUNKS.get((patch, side // patch), Trunk())
     stages = config.get('out_feature_indexes', Sequence[PositiveInt] | None) or trunk.stages
-    windowed = [i for i in range(stages[-1] + 1) if i not in stages]
+    windowed = [i for i in range(max(stages) + 1) if i not in stages]
     config.require('window_block_indexes', None, windowed)
     config.require('encoder', *ROBOFLOW_ENCODERS)
     windows = config.get('num_windows', PositiveInt | None) or trunk.windows

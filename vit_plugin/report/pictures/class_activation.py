@@ -51,8 +51,11 @@ def class_activation(
         tokens = output.detach().requires_grad_()
         return tokens
 
-    hook = module_before_last_block.register_forward_hook(start_graph)
-    with eval_mode(model), torch.enable_grad(), hook:
+    with (
+        eval_mode(model),
+        torch.enable_grad(),
+        module_before_last_block.register_forward_hook(start_graph),
+    ):
         logits = model(images, mode='tensor')
     labels = logits.argmax(dim=1).tolist() if labels is None else labels
     for label in labels:

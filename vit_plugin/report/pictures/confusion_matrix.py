@@ -44,9 +44,9 @@ def draw_confusion_matrix(
     figure = new_figure(side + 1 + (LIST_WIDTH if listed else 0), side)
     axes = figure.add_subplot()
     true_counts = matrix.sum(axis=1)
-    num_true = true_counts.sum()
     if background:
-        num_true = true_counts[-1] = true_counts[:-1].sum()
+        true_counts[-1] = true_counts[:-1].sum()
+    num_true = true_counts[-1] if background else true_counts.sum()
     shares = np.minimum(matrix / np.maximum(true_counts, 1)[:, None], 1)
     # The square root makes rare confusions visible.
     picture = axes.imshow(shares, cmap='Blues', norm=PowerNorm(gamma=0.5, vmin=0, vmax=1))

@@ -81,7 +81,7 @@ class InstanceOutcomes(Outcomes):
                     (f'{prefix}{name}', None if np.isnan(value) else round(float(value), 4))
                     for name, value in zip(('AP', 'AP50', 'AP75'), values, strict=True)
                 )
-        metrics = [name for name in rows[0] if name != 'name']
+        metrics = [name for name in rows[0] if name != 'name']  # without the counts that follow
         for row, count in zip(rows, self._main.objects, strict=True):
             row['objects'] = int(count)
         macro = {}

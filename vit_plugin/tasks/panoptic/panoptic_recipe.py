@@ -11,7 +11,7 @@ from anyfolder.readers.panoptic import PANOPTIC_SUFFIXES, as_panoptic, png_of, r
 from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
-from vit_plugin.config.task_model import MASK2FORMER_POINTS
+from vit_plugin.config.task_model import mask_points
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.mask2former import MMDET_MASK2FORMER
 from vit_plugin.from_folder.model_recipe import CONTINUED_TASKS
@@ -64,11 +64,8 @@ class PanopticRecipe(DetectionRecipe):
         """
         model = super().model()
         if model['panoptic_head']['type'] == 'Mask2FormerHead' and not model['train_cfg']:
-            width, height = self.size
             train_cfg = framework_model(MMDET_MASK2FORMER)['train_cfg']
-            # Masks have a sixteenth of the image's pixels.
-            points = min(MASK2FORMER_POINTS, width * height // 16)
-            model['train_cfg'] = train_cfg | dict(num_points=points)
+            model['train_cfg'] = train_cfg | dict(num_points=mask_points(self.size))
         model['data_preprocessor'] |= dict(mask_pad_value=0, pad_seg=True, seg_pad_value=255)
         return model
 
