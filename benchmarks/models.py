@@ -32,7 +32,13 @@ def main() -> None:
     parser.add_argument('--arch', help='the backbone; default: a small hybrid')
     parser.add_argument('--minutes', nargs='+', type=float, default=[30.0])
     parser.add_argument('--seeds', type=int, default=3)
-    parser.add_argument('--ours', nargs='*', default=[], help='options of vit-plugin train')
+    parser.add_argument(
+        '--ours',
+        type=shlex.split,
+        default=[],
+        metavar='FLAGS',
+        help="flags of vit-plugin train, in quotes: --ours='--weights FILE'",
+    )
     parser.add_argument('--yolo', metavar='PROGRAM', help='also train detectors of ultralytics')
     parser.add_argument('--yolo-models', nargs='+', default=['yolo11n', 'yolo26n'], metavar='MODEL')
     parser.add_argument('--size', type=int, help='longer side of the images; with --yolo 256')
